@@ -1,0 +1,454 @@
+/* td.h - the public interface of td, a library that decomposes sparse and dense tensors.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A tensor X of order N with dimensions d_0 .. d_{N-1} is approximated by a Kruskal tensor ("ktensor") of rank R,
+ *
+ *     X[i_0, ..., i_{N-1}]  ~  sum over r of  weights[r] * A_0[i_0, r] * ... * A_{N-1}[i_{N-1}, r],
+ *
+ * with CP-ALS, whose cost is MTTKRP, the matricized tensor times Khatri-Rao product (Kolda and Bader, SIAM Review
+ * 51(3), 2009). This header is the manual: read it from top to bottom. It compiles as C99 and as C++17.
+ *
+ * A first program:
+ *
+ *     td_context *ctx = NULL;  td_tensor *x = NULL;  td_ktensor *model = NULL;
+ *     if (td_context_create("auto", NULL, &ctx) < 0 ||
+ *         td_tensor_read(ctx, "x.tns", NULL, &x) < 0 ||
+ *         td_cpals(ctx, x, 8, NULL, NULL, NULL, NULL, &model, NULL) < 0) {
+ *       char why[512];
+ *       td_last_error(why, sizeof why);
+ *       fprintf(stderr, "%s\n", why);
+ *     }
+ *     td_ktensor_destroy(model);  td_tensor_destroy(x);  td_context_destroy(ctx);
+ *
+ * Rules that hold for every function, unless it says otherwise:
+ *
+ * Modes      are numbered from 0. Only coordinates have a choice of base (index_base).
+ * Sizes      are int64_t; they count elements, never bytes, unless the name says bytes.
+ * Matrices   are column-major with a leading dimension: element (i, r) of a matrix a is a[i + r * ld], ld >= rows.
+ *            Rows i >= rows of the padding are neither read nor written.
+ * Ownership  Input arrays are copied before the call returns and never kept. What a *_create, *_read or td_cpals
+ *            gives through its last arguments belongs to the caller, who ends it with the noun's *_destroy. Handles
+ *            are checked: a null, destroyed or wrong kind of handle is TD_ERR_HANDLE, never a crash. They may be
+ *            destroyed in any order and from any thread; a tensor outlives the context that it was made with.
+ * Errors     Every td_status below 0 comes with a sentence from td_last_error that names what came and what was
+ *            expected. TD_ERR_ARGUMENT .. TD_ERR_BACKEND_UNAVAILABLE (-1 .. -29): refused, nothing was changed.
+ *            -30 and below: failed while working; outputs may be partly written, all handles stay usable.
+ *            Every function that takes a handle may give TD_ERR_HANDLE, every function that takes a required pointer
+ *            TD_ERR_ARGUMENT, and every function that makes something TD_ERR_HOST_MEMORY; these are not repeated below.
+ * Numbers    Finite input never gives NaN. Input that is not finite is refused (TD_ERR_ARGUMENT).
+ * Threads    A context is used by one thread at a time; distinct contexts are independent. Tensors and reports are
+ *            immutable and may be shared between threads. Options and ktensors are used by one thread at a time while
+ *            they are being changed.
+ * Manners    The library does not print, exit, or install signal handlers, and leaves the process as it found it:
+ *            OpenMP and BLAS thread counts, current CUDA device, locale, floating-point mode, random state.
+ */
+#ifndef TD_TD_H
+#define TD_TD_H
+
+#include <stdint.h>
+
+#define TD_VERSION_MAJOR 0
+#define TD_VERSION_MINOR 1
+#define TD_VERSION_PATCH 0
+/* The number in the library's SONAME. A program built against one ABI version runs with every later library of it. */
+#define TD_ABI_VERSION 0
+
+#ifndef TD_API
+#if defined(_WIN32)
+#define TD_API
+#else
+#define TD_API __attribute__((visibility("default")))
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Status ------------------------------------------------------------------------------------------------------ */
+
+/** What a call came to. 0: done. > 0: done, with a note. -1 .. -29: refused before any work, nothing was changed.
+ *  <= -30: failed while working. Values are pinned and never reused. */
+typedef int32_t td_status;
+enum {
+  TD_OK = 0,
+  TD_STOPPED = 1,                   /**< a progress callback asked to stop; the results are valid */
+  TD_ERR_ARGUMENT = -1,             /**< an argument has no meaning: null pointer, NaN, number out of its range */
+  TD_ERR_SHAPE = -2,                /**< sizes that do not fit: dims, order, rank, leading dimension, strides */
+  TD_ERR_INDEX = -3,                /**< a coordinate outside the tensor, or a repeated one where that is refused */
+  TD_ERR_TYPE = -4,                 /**< an unknown type code, or types that do not fit together */
+  TD_ERR_HANDLE = -5,               /**< a null, destroyed or wrong kind of handle */
+  TD_ERR_OPTION_UNKNOWN = -10,      /**< no option or result of that name; the text suggests the nearest */
+  TD_ERR_OPTION_RANGE = -11,        /**< an option's value has the wrong type or is out of its range */
+  TD_ERR_UNSUPPORTED = -20,         /**< a sound request that this build or device cannot serve */
+  TD_ERR_BACKEND_UNAVAILABLE = -21, /**< the device asked for is not there: no library, no driver, no device */
+  TD_ERR_HOST_MEMORY = -30,         /**< out of host memory; the text says how many bytes for what */
+  TD_ERR_DEVICE_MEMORY = -31,       /**< out of device memory */
+  TD_ERR_DEVICE = -32,              /**< a device failed while working */
+  TD_ERR_NUMERICAL = -40,           /**< a computation overflowed or failed to converge */
+  TD_ERR_IO = -50,                  /**< a file could not be read or written, or is not what it should be */
+  TD_ERR_INTERNAL = -99             /**< a defect in td: please report it with the text */
+};
+
+/** The name of a status, such as "TD_ERR_SHAPE". Static, never NULL; "TD_STATUS_UNKNOWN" for other numbers. */
+TD_API const char *td_status_name(td_status status);
+
+/** Text of this thread's last failed call, in UTF-8. Copies at most cap bytes including the terminating NUL into buf
+ *  (buf may be NULL if cap is 0) and returns the bytes needed for the whole text including NUL. A call that succeeds
+ *  leaves the text as it was; before any failure it is empty. */
+TD_API int64_t td_last_error(char *buf, int64_t cap);
+
+/* ---- What is loaded ---------------------------------------------------------------------------------------------- */
+
+/** Version of the library that is loaded: 10000 * major + 100 * minor + patch. */
+TD_API int32_t td_version(void);
+
+/** ABI version of the library that is loaded. Bindings compare it with the TD_ABI_VERSION they were written for. */
+TD_API int32_t td_abi_version(void);
+
+/** 1 if the loaded library has a feature, else 0. Known names: "reference", "cpu", "openmp", "cuda" (the CUDA backend
+ *  library was found and loads, which does not say that there is a GPU). NULL and other names give 0. */
+TD_API int32_t td_has_feature(const char *name);
+
+/* ---- Codes ------------------------------------------------------------------------------------------------------- */
+
+/** Type of the numbers in an array. Values are pinned. */
+typedef int32_t td_type;
+enum {
+  TD_F32 = 1,  /**< IEEE binary32 */
+  TD_F64 = 2,  /**< IEEE binary64 */
+  TD_I32 = 11, /**< int32_t */
+  TD_I64 = 12  /**< int64_t */
+};
+
+/** Where an array lives. Values are pinned. */
+typedef int32_t td_space;
+enum {
+  TD_HOST = 0,  /**< memory that the CPU reads and writes */
+  TD_DEVICE = 1 /**< memory of the context's GPU; TD_ERR_UNSUPPORTED in a context without one */
+};
+
+/* ---- Handles ----------------------------------------------------------------------------------------------------- */
+
+typedef struct td_context td_context; /**< where work runs */
+typedef struct td_options td_options; /**< named settings */
+typedef struct td_tensor td_tensor;   /**< a sparse or dense tensor, immutable */
+typedef struct td_ktensor td_ktensor; /**< weights and factor matrices */
+typedef struct td_report td_report;   /**< what a run did, by name; immutable */
+
+/* ---- Options: by name, typed, checked when set --------------------------------------------------------------------
+ */
+
+/** Makes an empty set of options: every option has its default. One set may be given to any function; each function
+ *  reads the options of its own scope and leaves the others alone. */
+TD_API td_status td_options_create(td_options **out);
+
+/** Ends a set of options. NULL is allowed. */
+TD_API void td_options_destroy(td_options *options);
+
+/** Sets an option that takes a whole number (also one that takes a real number).
+ *  Errors: TD_ERR_OPTION_UNKNOWN, TD_ERR_OPTION_RANGE. */
+TD_API td_status td_options_set_i64(td_options *options, const char *key, int64_t value);
+
+/** Sets an option that takes a real number. Errors: TD_ERR_OPTION_UNKNOWN, TD_ERR_OPTION_RANGE. */
+TD_API td_status td_options_set_f64(td_options *options, const char *key, double value);
+
+/** Sets any option from text: "nvecs", "1e-6", "50". Numbers are read with '.' as the decimal point in every locale.
+ *  Errors: TD_ERR_OPTION_UNKNOWN, TD_ERR_OPTION_RANGE. */
+TD_API td_status td_options_set_str(td_options *options, const char *key, const char *value);
+
+/** Reads an option that takes a whole number; its default if it was not set. options may be NULL: the default. */
+TD_API td_status td_options_get_i64(const td_options *options, const char *key, int64_t *value);
+
+/** Reads an option that takes a number; its default if it was not set. options may be NULL: the default. */
+TD_API td_status td_options_get_f64(const td_options *options, const char *key, double *value);
+
+/** Reads any option as text, its default if it was not set. Text goes out as in every function with (buf, cap,
+ *  needed): at most cap bytes including NUL are written, *needed (may be NULL) becomes the bytes of the whole text
+ *  including NUL, and a text cut short is no error. options may be NULL: the default. */
+TD_API td_status td_options_get_str(const td_options *options, const char *key, char *buf, int64_t cap,
+                                    int64_t *needed);
+
+/** How many options there are. */
+TD_API int64_t td_option_count(void);
+
+/** Describes option i (0 <= i < td_option_count()) in one line of eight fields separated by tabs:
+ *  scope, name, type ("i64", "f64" or "str"), default, smallest, largest, choices (separated by '|'), help.
+ *  A field that does not apply is empty. Scopes: "context", "tensor", "read", "write", "cpals".
+ *  Errors: TD_ERR_ARGUMENT if i is out of range. */
+TD_API td_status td_option_describe(int64_t i, char *buf, int64_t cap, int64_t *needed);
+
+/* ---- Context: where work runs -------------------------------------------------------------------------------------
+ */
+
+/** Message levels of td_log_fn: 1 warning, 2 information, 3 detail. */
+typedef void (*td_log_fn)(int32_t level, const char *text, void *user);
+
+/** Makes a context for devices:
+ *    "auto"        the GPU if the CUDA backend and a GPU are there, else "cpu"
+ *    "cpu"         all cores that the process may use; "cpu:4" the same cores in four workers, each owning rows
+ *    "reference"   the serial, literal kernels that all others are tested against
+ *    "cuda"        one GPU; "cuda:0,2" those two; "cuda:all" every one
+ *  options (may be NULL): scope "context".
+ *  Errors: TD_ERR_ARGUMENT for a string that is none of these; TD_ERR_BACKEND_UNAVAILABLE with the reason. */
+TD_API td_status td_context_create(const char *devices, const td_options *options, td_context **out);
+
+/** Ends a context. NULL is allowed. Must not be called while another thread works in it. */
+TD_API void td_context_destroy(td_context *context);
+
+/** Sets who hears of decisions and warnings, such as the dialect that was found in a file; NULL for nobody. The
+ *  function is called from the thread that called into td, and must return (no longjmp, no exception). */
+TD_API td_status td_context_set_log(td_context *context, td_log_fn log, void *user);
+
+/** One line for people: the devices, workers, threads and instruction set. Text as in td_options_get_str. */
+TD_API td_status td_context_describe(const td_context *context, char *buf, int64_t cap, int64_t *needed);
+
+/* ---- Tensor: immutable once made ----------------------------------------------------------------------------------
+ */
+
+/** Makes a sparse tensor from coordinates.
+ *
+ *  order       2 .. 64; dims[order], each >= 1, in any combination (their product may exceed 2^63)
+ *  nnz         entries, >= 0; repeated coordinates count each
+ *  indices     order arrays of nnz coordinates each, of index_type TD_I32 or TD_I64; indices[m][k] is entry k's
+ *              coordinate in mode m, counted from index_base (0 or 1)
+ *  values      nnz values of value_type TD_F32 or TD_F64, which is the type the tensor is stored and worked on in
+ *  space       where indices[m] and values live (the array of pointers itself is on the host)
+ *  options     may be NULL; scope "tensor": "format", "duplicates"
+ *
+ *  Entries at the same coordinates are summed, in the order given (or refused: "duplicates" = "error"). Explicit zeros
+ *  are kept. With nnz = 0 indices and values may be NULL.
+ *  Errors: TD_ERR_SHAPE (order, dims, nnz), TD_ERR_INDEX (names entry, mode and coordinate, in the caller's base),
+ *  TD_ERR_ARGUMENT (NaN or infinite value: names the entry), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space). */
+TD_API td_status td_tensor_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz,
+                                  td_type index_type, const void *const *indices, int32_t index_base,
+                                  td_type value_type, const void *values, td_space space, const td_options *options,
+                                  td_tensor **out);
+
+/** Makes a dense tensor. Element (i_0, ..., i_{N-1}) is values[sum over m of i_m * strides[m]]; strides count elements,
+ *  may be negative or zero, and NULL means that the first index runs fastest without gaps (Fortran, Julia).
+ *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
+ *  infinite value: names its position), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space). */
+TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
+                                        td_type value_type, const void *values, td_space space,
+                                        const td_options *options, td_tensor **out);
+
+/** Ends a tensor. NULL is allowed. */
+TD_API void td_tensor_destroy(td_tensor *tensor);
+
+TD_API td_status td_tensor_order(const td_tensor *tensor, int32_t *order);
+/** Writes the order dims. */
+TD_API td_status td_tensor_dims(const td_tensor *tensor, int64_t *dims);
+/** Stored entries after duplicates were summed; of a dense tensor the product of its dims. */
+TD_API td_status td_tensor_nnz(const td_tensor *tensor, int64_t *nnz);
+/** TD_F32 or TD_F64. */
+TD_API td_status td_tensor_type(const td_tensor *tensor, td_type *value_type);
+/** Frobenius norm: the square root of the sum of squares, computed in f64. */
+TD_API td_status td_tensor_norm(const td_tensor *tensor, double *norm);
+
+/** A whole-number fact by name: "sparse" (1 or 0), "duplicates" (entries merged into others when the tensor was made),
+ *  "zeros" (stored entries that are 0), "index_bits" (bits of all modes' indices together), "bytes" (host memory).
+ *  Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_tensor_get_i64(const td_tensor *tensor, const char *key, int64_t *value);
+
+/** A real-number fact by name: "norm", "min", "max", "sum", over stored entries; 0 where there are none.
+ *  Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_tensor_get_f64(const td_tensor *tensor, const char *key, double *value);
+
+/** A text fact by name: "format" (how it is stored), "source" (for a tensor read from a file: dialect, index base and
+ *  what they were decided by; else empty). Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_tensor_get_str(const td_tensor *tensor, const char *key, char *buf, int64_t cap, int64_t *needed);
+
+/** Stored entries in each slice of a mode: counts[dims[mode]]. Errors: TD_ERR_SHAPE (mode). */
+TD_API td_status td_tensor_slice_counts(const td_tensor *tensor, int32_t mode, int64_t *counts);
+
+/** Copies the stored entries of a sparse tensor out, in td's order, which is the same for equal tensors:
+ *  indices[m][nnz] of index_type counted from index_base, values[nnz] of value_type (converted if it is not the
+ *  tensor's). indices, single indices[m] or values may be NULL to leave them out.
+ *  Errors: TD_ERR_UNSUPPORTED for a dense tensor; TD_ERR_TYPE; TD_ERR_SHAPE if TD_I32 cannot hold a dim. */
+TD_API td_status td_tensor_get_entries(const td_tensor *tensor, td_type index_type, void *const *indices,
+                                       int32_t index_base, td_type value_type, void *values);
+
+/** Copies a tensor out as a dense array, strides as in td_tensor_create_dense (not zero where the dim is above 1);
+ *  a sparse tensor's missing entries become 0. Errors: TD_ERR_SHAPE for more than 2^63 - 1 elements, TD_ERR_TYPE. */
+TD_API td_status td_tensor_get_dense(const td_tensor *tensor, const int64_t *strides, td_type value_type, void *values);
+
+/** One line for people: order, dims, entries, type, format and bytes. Text as in td_options_get_str. */
+TD_API td_status td_tensor_describe(const td_tensor *tensor, char *buf, int64_t cap, int64_t *needed);
+
+/* ---- Ktensor: weights and factor matrices --------------------------------------------------------------------------
+ */
+
+/** Makes a ktensor with weights 1 and factors 0. rank >= 1 (it may exceed every dim); type TD_F32 or TD_F64 is that of
+ *  the factors; weights are always f64. Errors: TD_ERR_SHAPE, TD_ERR_TYPE. */
+TD_API td_status td_ktensor_create(td_context *context, int32_t order, const int64_t *dims, int64_t rank, td_type type,
+                                   td_ktensor **out);
+
+/** A copy of its own. */
+TD_API td_status td_ktensor_copy(const td_ktensor *ktensor, td_ktensor **out);
+
+/** Ends a ktensor. NULL is allowed. */
+TD_API void td_ktensor_destroy(td_ktensor *ktensor);
+
+/** Any of the outputs may be NULL; dims has room for order numbers. */
+TD_API td_status td_ktensor_shape(const td_ktensor *ktensor, int32_t *order, int64_t *dims, int64_t *rank,
+                                  td_type *type);
+
+/** Sets factor `mode` from a column-major matrix, dims[mode] x rank, of the ktensor's type, leading dimension ld.
+ *  Errors: TD_ERR_SHAPE (mode, ld), TD_ERR_ARGUMENT (not finite: names row and column), TD_ERR_UNSUPPORTED (space). */
+TD_API td_status td_ktensor_set_factor(td_ktensor *ktensor, int32_t mode, const void *a, int64_t ld, td_space space);
+/** Copies factor `mode` out; arguments and errors as in td_ktensor_set_factor. */
+TD_API td_status td_ktensor_get_factor(const td_ktensor *ktensor, int32_t mode, void *a, int64_t ld, td_space space);
+/** Sets the rank weights, f64. Errors: TD_ERR_ARGUMENT (not finite). */
+TD_API td_status td_ktensor_set_weights(td_ktensor *ktensor, const double *weights);
+/** Copies the rank weights out, f64. */
+TD_API td_status td_ktensor_get_weights(const td_ktensor *ktensor, double *weights);
+
+/** Scales every factor column to Euclidean length 1 and moves the lengths into the weights. A zero column stays zero
+ *  and its weight becomes 0. */
+TD_API td_status td_ktensor_normalize(td_ktensor *ktensor);
+
+/** As td_ktensor_normalize, then orders the components by descending weight (a weight that is negative is made
+ *  positive first by turning the sign of the first factor's column). As `arrange` of Tensor Toolbox. */
+TD_API td_status td_ktensor_arrange(td_ktensor *ktensor);
+
+/** Turns signs in pairs of modes so that in each component as many columns as possible have their entry of largest
+ *  magnitude positive; the tensor does not change. As `fixsigns` of Tensor Toolbox. */
+TD_API td_status td_ktensor_fixsigns(td_ktensor *ktensor);
+
+/** Frobenius norm of the full tensor, from the factors' Gram matrices. */
+TD_API td_status td_ktensor_norm(const td_ktensor *ktensor, double *norm);
+
+/** Inner product of two ktensors of the same dims (ranks and types may differ). Errors: TD_ERR_SHAPE. */
+TD_API td_status td_ktensor_dot(const td_ktensor *a, const td_ktensor *b, double *dot);
+
+/** Inner product of a tensor and a ktensor of the same dims. Errors: TD_ERR_SHAPE. */
+TD_API td_status td_ktensor_dot_tensor(td_context *context, const td_ktensor *ktensor, const td_tensor *tensor,
+                                       double *dot);
+
+/** How well a ktensor models a tensor of the same dims; every output may be NULL.
+ *    fit        1 - |X - M| / |X|
+ *    explained  1 - |X - M|^2 / |X|^2
+ *    relative   |X - M| / |X|
+ *    residual   |X - M|
+ *  with Frobenius norms. The residual is computed from |X|^2 + |M|^2 - 2 <X, M>, and again entry by entry where that
+ *  difference has lost its digits. For X = 0: fit and explained are 1 and relative 0 if M = 0; else fit and explained
+ *  are 0 and relative is 1. Errors: TD_ERR_SHAPE. */
+TD_API td_status td_ktensor_fit(td_context *context, const td_ktensor *ktensor, const td_tensor *tensor, double *fit,
+                                double *explained, double *relative, double *residual);
+
+/** The model's values at n coordinates, given as in td_tensor_create; values[n] f64. Errors: TD_ERR_INDEX. */
+TD_API td_status td_ktensor_values_at(const td_ktensor *ktensor, int64_t n, td_type index_type,
+                                      const void *const *indices, int32_t index_base, double *values);
+
+/** Writes the full tensor, strides as in td_tensor_get_dense. Errors: TD_ERR_SHAPE for more than 2^63 - 1 elements. */
+TD_API td_status td_ktensor_full(const td_ktensor *ktensor, const int64_t *strides, td_type value_type, void *values);
+
+/** Factor match score of two ktensors of the same dims: the components of the one with fewer are matched to the
+ *  other's so that the mean over them of  (1 - |wa - wb| / max(wa, wb)) * product over modes of |cosine|  is largest
+ *  (optimal assignment), with normalized columns; with use_weights = 0 the first factor is left out. 1 is a perfect
+ *  match. match (may be NULL) has room for rank of a: match[r] is b's component for a's component r, or -1.
+ *  As `score` of Tensor Toolbox, but optimal where that is greedy. Errors: TD_ERR_SHAPE. */
+TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int32_t use_weights, double *score,
+                                  int64_t *match);
+
+/* ---- MTTKRP ---------------------------------------------------------------------------------------------------------
+ */
+
+/** out = X_(mode) (A_{N-1} (.) ... (.) A_{mode+1} (.) A_{mode-1} (.) ... (.) A_0), (.) the Khatri-Rao product.
+ *
+ *  factors[order]  factors[m] is dims[m] x rank, column-major with leading dimension ld[m], of the tensor's value
+ *                  type; factors[mode] is not read and may be NULL
+ *  out             dims[mode] x rank, column-major with leading dimension ld_out, overwritten; must not overlap a
+ *                  factor
+ *  space           where factors[m] and out live; ld and the array of pointers are on the host
+ *
+ *  Errors: TD_ERR_SHAPE (mode, rank, ld), TD_ERR_ARGUMENT (a factor is not finite), TD_ERR_UNSUPPORTED (space). */
+TD_API td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, int64_t rank,
+                           const void *const *factors, const int64_t *ld, void *out, int64_t ld_out, td_space space);
+
+/** The same with the factors of a ktensor of the tensor's dims and value type; its weights are not used. Saves the
+ *  copy into td's own layout. Errors: also TD_ERR_TYPE if the types differ. */
+TD_API td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_t mode,
+                                   const td_ktensor *ktensor, void *out, int64_t ld_out, td_space space);
+
+/* ---- CP-ALS
+ * ---------------------------------------------------------------------------------------------------------- */
+
+/** Called on the thread that called td_cpals after each iteration, with a report of the run so far that is valid until
+ *  the callback returns. Gives 0 to go on and anything else to stop with a valid result. It must return (no longjmp,
+ *  no exception), and must not use the context of the run. */
+typedef int32_t (*td_progress_fn)(const td_report *so_far, void *user);
+
+/** Fits a ktensor of rank `rank` to a tensor by alternating least squares (Kolda and Bader 2009, section 3.4).
+ *
+ *  init      a ktensor of the same dims and rank to start from (any type; its weights go into the first factor), or
+ *            NULL for the start that option "init" names
+ *  options   may be NULL; scope "cpals"
+ *  progress  may be NULL; user is passed on to it
+ *  model     the result, of the tensor's value type, normalized and arranged (options "arrange", "fixsigns")
+ *  report    the run's report; report may be NULL
+ *
+ *  Returns TD_OK, or TD_STOPPED if progress asked to stop. Reaching max_iters or max_seconds is TD_OK; the report's
+ *  "stop_reason" tells. Defaults are those of Tensor Toolbox's cp_als.
+ *  Errors: TD_ERR_SHAPE (rank < 1, init does not fit), TD_ERR_ARGUMENT (init is zero in every entry of a factor that
+ *  is used before it is computed), TD_ERR_OPTION_RANGE, TD_ERR_IO (checkpoint or resume file), TD_ERR_NUMERICAL (the
+ *  factors overflowed). */
+TD_API td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, const td_ktensor *init,
+                          const td_options *options, td_progress_fn progress, void *user, td_ktensor **model,
+                          td_report **report);
+
+/** Ends a report. NULL is allowed. */
+TD_API void td_report_destroy(td_report *report);
+
+/** "iterations", "converged" (1 or 0), "order", "rank", "workers", "threads", "resumed_from" (iterations done before
+ *  this run), "effective_rank" (smallest of the last iteration's solves), "exact_residuals" (iterations whose residual
+ *  was computed entry by entry). Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_report_get_i64(const td_report *report, const char *key, int64_t *value);
+
+/** "fit", "explained", "relative", "residual" (as in td_ktensor_fit, of the last iteration), "fit_change", "norm" (of
+ *  the tensor), "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit".
+ *  Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_report_get_f64(const td_report *report, const char *key, double *value);
+
+/** "stop_reason" ("tol", "max_iters", "max_seconds", "callback"), "format", "devices", "init".
+ *  Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_report_get_str(const td_report *report, const char *key, char *buf, int64_t cap, int64_t *needed);
+
+/** A value per iteration: "fit", "fit_change", "residual", "seconds" (since the start); "effective_rank" has one value
+ *  per solve, order values an iteration in mode order of update. Copies at most cap numbers and sets *n (may be NULL)
+ * to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
+                                      int64_t *n);
+
+/* ---- Files
+ * ------------------------------------------------------------------------------------------------------------ */
+
+/** Reads a tensor: coordinate text in the dialects of FROSTT, ParTI, Tensor Toolbox (also its dense "tensor") and
+ *  GenTen, plain or compressed with gzip; td's binary format; NumPy .npy (dense). What a file is, is found from its
+ *  content; options "dialect" and "index_base" settle what content leaves open, and a file that stays ambiguous is
+ *  refused. The decision is told to the context's log and kept as td_tensor_get_str(x, "source").
+ *  options (may be NULL): scopes "read" and "tensor".
+ *  Errors: TD_ERR_IO (missing, a directory, truncated, corrupt, ragged: names the line), TD_ERR_INDEX, TD_ERR_SHAPE. */
+TD_API td_status td_tensor_read(td_context *context, const char *path, const td_options *options, td_tensor **out);
+
+/** Writes a tensor in the file format of option "file_format"; "auto" goes by the name: .tns FROSTT text, .txt Tensor
+ *  Toolbox text, .tdb td's binary, .npy NumPy (dense), each text also with .gz. Text reads back exactly. The file
+ *  appears under its name only when it is whole; a file of that name is replaced. options may be NULL: scope "write".
+ *  Errors: TD_ERR_IO (the file system's reason), TD_ERR_UNSUPPORTED (this format cannot hold this tensor). */
+TD_API td_status td_tensor_write(const td_tensor *tensor, const char *path, const td_options *options);
+
+/** Reads a ktensor from text as Tensor Toolbox and pyttb write it, plain or gzip; a folder with SPLATT's lambda.mat
+ *  and mode1.mat ... ; or td's binary format. Errors: as td_tensor_read. */
+TD_API td_status td_ktensor_read(td_context *context, const char *path, td_ktensor **out);
+
+/** Writes a ktensor in the file format of option "file_format"; "auto" goes by the name: .tdb td's binary, anything
+ *  else Tensor Toolbox text (.gz compressed). "splatt" writes lambda.mat, mode1.mat ... and "npy" weights.npy,
+ *  factor0.npy ... into the folder `path`, which is made if it is not there. Errors: as td_tensor_write. */
+TD_API td_status td_ktensor_write(const td_ktensor *ktensor, const char *path, const td_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,43 @@
+// How the workers of one computation meet. The solver is written for one worker and knows the others only through this.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/views.hpp"
+
+namespace td {
+
+/// Every worker calls the same functions in the same order with the same sizes. Results are bitwise the same on all
+/// workers: sums are taken in worker order. If a worker fails it calls abort(), and every worker that waits or will
+/// wait throws WorkerAborted.
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+  virtual int rank() const noexcept = 0;
+  virtual int size() const noexcept = 0;
+  virtual void barrier() = 0;
+  /// data := sum over workers.
+  virtual void allreduce_sum(std::span<double> data) = 0;
+  virtual void allreduce_max(std::span<double> data) = 0;
+  /// out := sum over workers of their `partial`, of which this worker gets rows [own.begin, own.end). Row-contiguous.
+  virtual void reduce_rows(ConstMatrix partial, Matrix out, Range own) = 0;
+  /// Each worker holds rows owned[rank] of `a`; afterwards each holds all rows. `owned` is the same on every worker.
+  virtual void allgather_rows(Matrix a, std::span<const Range> owned) = 0;
+  /// Copies worker 0's bytes to all.
+  virtual void broadcast(void *data, i64 bytes) = 0;
+  virtual void abort() noexcept = 0;
+};
+
+/// Thrown in a worker because another one failed; that other's error is the one to report.
+struct WorkerAborted {};
+
+/// A communicator for one worker.
+std::unique_ptr<Communicator> make_self_communicator();
+
+/// Communicators for `size` workers that are threads of this process; element k is for worker k. They share state
+/// that lives until the last one is destroyed. Matrices are in host memory.
+std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size);
+
+} // namespace td

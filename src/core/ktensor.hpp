@@ -1,0 +1,65 @@
+// Weights and factor matrices, and the linear algebra on them that needs no tensor.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/views.hpp"
+
+namespace td {
+
+/// Factors are rank-contiguous: entry (i, r) of a factor is at i * rank + r. Weights are f64.
+class Ktensor {
+public:
+  Ktensor() = default;
+  /// Weights 1, factors 0. Checks order, dims and rank (Status::shape).
+  Ktensor(std::span<const i64> dims, i64 rank, ValueType type);
+  Ktensor copy() const;
+  Ktensor convert(ValueType type) const;
+
+  int order() const noexcept { return static_cast<int>(dims_.size()); }
+  std::span<const i64> dims() const noexcept { return dims_; }
+  i64 rank() const noexcept { return rank_; }
+  ValueType type() const noexcept { return type_; }
+  std::span<double> weights() noexcept { return weights_; }
+  std::span<const double> weights() const noexcept { return weights_; }
+  Matrix factor(int mode) noexcept;
+  ConstMatrix factor(int mode) const noexcept;
+
+  /// From and to column-major arrays of this ktensor's type with a leading dimension.
+  void set_factor(int mode, const void *column_major, i64 ld); // checks ld and that entries are finite
+  void get_factor(int mode, void *column_major, i64 ld) const; // checks ld
+
+  void normalize();
+  void arrange();
+  void fixsigns();
+
+  double norm() const;
+
+private:
+  std::vector<i64> dims_;
+  i64 rank_ = 0;
+  ValueType type_ = ValueType::f64;
+  std::vector<double> weights_;
+  std::vector<ValueBuffer> factors_;
+};
+
+double dot(const Ktensor &a, const Ktensor &b);
+
+/// The model's value at one coordinate (0-based).
+double value_at(const Ktensor &k, std::span<const i64> coordinate);
+
+/// Checks coordinates (Status::index) and writes n values.
+void values_at(const Ktensor &k, const EntriesView &coordinates, double *values);
+
+/// Writes the full tensor; strides as in td_tensor_get_dense, empty for first index fastest.
+void full(const Ktensor &k, std::span<const i64> strides, ValueType type, void *values);
+
+struct Score {
+  double value = 0;
+  std::vector<i64> match; // per component of a: component of b, or -1
+};
+Score score(const Ktensor &a, const Ktensor &b, bool use_weights);
+
+} // namespace td

@@ -1,0 +1,233 @@
+#include "core/options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include <fast_float/fast_float.h>
+
+#include "core/error.hpp"
+
+namespace td {
+
+namespace {
+
+constexpr double huge = 9007199254740992.0; // 2^53: every whole number up to here is exact in a double
+constexpr double largest = std::numeric_limits<double>::max();
+
+constexpr OptionRow table[] = {
+    {"context", "threads", OptionType::i64, "0", 0, 65536, "",
+     "threads of the CPU backend in all workers together; 0: all cores that the process may use"},
+
+    {"tensor", "format", OptionType::str, "auto", 0, 0, "auto|coo|blco|sorted",
+     "how a sparse tensor is stored: coo (coordinates), blco (one linearized copy for all modes), sorted (a copy "
+     "sorted by each mode: fastest, order times the memory), auto"},
+    {"tensor", "duplicates", OptionType::str, "sum", 0, 0, "sum|error",
+     "entries at the same coordinates are summed, or refused"},
+
+    {"read", "dialect", OptionType::str, "auto", 0, 0, "auto|frostt|parti|toolbox|genten",
+     "dialect of a text file; auto: found from its content"},
+    {"read", "index_base", OptionType::i64, "-1", -1, 1, "",
+     "smallest index of a text file, 0 or 1; -1: what the dialect and the content say"},
+    {"read", "value_type", OptionType::str, "auto", 0, 0, "auto|f32|f64",
+     "type that values are stored in; auto: f64 for text, a binary file's own"},
+
+    {"write", "file_format", OptionType::str, "auto", 0, 0, "auto|frostt|toolbox|genten|parti|binary|npy|splatt",
+     "format of a file that is written; auto: by the name's ending"},
+
+    {"cpals", "max_iters", OptionType::i64, "50", 1, huge, "", "iterations at most, those before a resume included"},
+    {"cpals", "tol", OptionType::f64, "1e-4", 0, largest, "", "stop when the fit changes by less than this"},
+    {"cpals", "max_seconds", OptionType::f64, "0", 0, largest, "",
+     "stop after the iteration in which this much time has passed; 0: no limit"},
+    {"cpals", "init", OptionType::str, "random", 0, 0, "random|nvecs",
+     "start: random (uniform in [0, 1) from seed) or nvecs (leading left singular vectors of each unfolding)"},
+    {"cpals", "seed", OptionType::i64, "0", 0, huge, "", "seed of the random start"},
+    {"cpals", "mode_order", OptionType::str, "", 0, 0, "",
+     "order in which an iteration updates the modes, as in \"2,0,1\"; empty: 0, 1, 2, ..."},
+    {"cpals", "fixed_modes", OptionType::str, "", 0, 0, "",
+     "modes whose factors are not updated, as in \"0,2\"; needs a start given by the caller"},
+    {"cpals", "ridge", OptionType::f64, "0", 0, largest, "",
+     "added to the diagonal of each normal-equation matrix (Tikhonov penalty)"},
+    {"cpals", "arrange", OptionType::i64, "1", 0, 1, "",
+     "1: normalize the columns of the result and order components by descending weight; 0: leave as computed"},
+    {"cpals", "fixsigns", OptionType::i64, "1", 0, 1, "",
+     "1: turn signs in pairs so that columns' largest entries are positive; 0: leave as computed"},
+    {"cpals", "deterministic", OptionType::i64, "0", 0, 1, "",
+     "1: bitwise the same result for any number of workers and threads on a device, at some cost"},
+    {"cpals", "exact_residual", OptionType::str, "auto", 0, 0, "auto|never|always",
+     "compute the residual entry by entry: auto, when the quick formula has lost its digits"},
+    {"cpals", "checkpoint", OptionType::str, "", 0, 0, "", "file to which the run's state is written; empty: none"},
+    {"cpals", "checkpoint_iters", OptionType::i64, "10", 0, huge, "",
+     "write the checkpoint every so many iterations; 0: not by count"},
+    {"cpals", "checkpoint_seconds", OptionType::f64, "0", 0, largest, "",
+     "write the checkpoint when so many seconds have passed since the last; 0: not by time"},
+    {"cpals", "resume", OptionType::str, "", 0, 0, "",
+     "checkpoint file to go on from; the run continues bit for bit as if it had not stopped"},
+};
+
+std::string_view type_name(OptionType t) { return t == OptionType::i64 ? "i64" : t == OptionType::f64 ? "f64" : "str"; }
+
+std::string number_text(double v) { return v == largest ? "1.7976931348623157e308" : fmt::format("{}", v); }
+
+std::string expected(const OptionRow &row) {
+  if (row.type == OptionType::str)
+    return row.choices.empty() ? "text" : fmt::format("one of {}", row.choices);
+  return fmt::format("a {} number in [{}, {}]", row.type == OptionType::i64 ? "whole" : "real",
+                     number_text(row.smallest), number_text(row.largest));
+}
+
+template <class T> [[noreturn]] void refuse(const OptionRow &row, const T &came) {
+  throw_error(Status::option_range, "option '{}' = {}: expected {}", row.name, came, expected(row));
+}
+
+std::optional<i64> parse_integer(std::string_view s) {
+  i64 v = 0;
+  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
+  if (error != std::errc{} || end != s.data() + s.size())
+    return std::nullopt;
+  return v;
+}
+
+std::optional<double> parse_real(std::string_view s) {
+  double v = 0;
+  const auto [end, error] = fast_float::from_chars(s.data(), s.data() + s.size(), v);
+  if (error != std::errc{} || end != s.data() + s.size())
+    return std::nullopt;
+  return v;
+}
+
+bool is_choice(std::string_view choices, std::string_view text) {
+  while (!choices.empty()) {
+    const auto bar = choices.find('|');
+    if (choices.substr(0, bar) == text)
+      return true;
+    choices = bar == std::string_view::npos ? std::string_view{} : choices.substr(bar + 1);
+  }
+  return false;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t change = diagonal + (a[i] != b[j] ? 1 : 0);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+} // namespace
+
+std::span<const OptionRow> option_table() noexcept { return table; }
+
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
+  std::string_view best;
+  std::size_t best_distance = name.size() / 2 + 1;
+  for (const auto candidate : candidates) {
+    const std::size_t d = edit_distance(name, candidate);
+    if (d < best_distance) {
+      best = candidate;
+      best_distance = d;
+    }
+  }
+  return best;
+}
+
+const OptionRow &option_row(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const OptionRow &row : table) {
+    if (row.name == name)
+      return row;
+    names.push_back(row.name);
+  }
+  const auto near = nearest_name(name, names);
+  if (near.empty())
+    throw_error(Status::option_unknown, "no option '{}'; td_option_describe lists them", name);
+  throw_error(Status::option_unknown, "no option '{}'; did you mean '{}'?", name, near);
+}
+
+std::string describe(const OptionRow &row) {
+  const bool number = row.type != OptionType::str;
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", row.scope, row.name, type_name(row.type), row.default_text,
+                     number ? number_text(row.smallest) : "", number ? number_text(row.largest) : "", row.choices,
+                     row.help);
+}
+
+void Options::set(std::string_view name, i64 v) {
+  const OptionRow &row = option_row(name);
+  const auto as_real = static_cast<double>(v);
+  if (row.type == OptionType::str || as_real < row.smallest || as_real > row.largest)
+    refuse(row, v);
+  if (row.type == OptionType::f64)
+    set_[std::string(name)] = as_real;
+  else
+    set_[std::string(name)] = v;
+}
+
+void Options::set(std::string_view name, double v) {
+  const OptionRow &row = option_row(name);
+  if (row.type != OptionType::f64 || !(v >= row.smallest && v <= row.largest))
+    refuse(row, v);
+  set_[std::string(name)] = v;
+}
+
+void Options::set_text(std::string_view name, std::string_view text) {
+  const OptionRow &row = option_row(name);
+  if (row.type == OptionType::i64) {
+    const auto v = parse_integer(text);
+    if (!v)
+      refuse(row, fmt::format("\"{}\"", text));
+    set(name, *v);
+  } else if (row.type == OptionType::f64) {
+    const auto v = parse_real(text);
+    if (!v)
+      refuse(row, fmt::format("\"{}\"", text));
+    set(name, *v);
+  } else {
+    if (!row.choices.empty() && !is_choice(row.choices, text))
+      refuse(row, fmt::format("\"{}\"", text));
+    set_[std::string(name)] = std::string(text);
+  }
+}
+
+Options::Value Options::value(const OptionRow &row) const {
+  if (const auto it = set_.find(row.name); it != set_.end())
+    return it->second;
+  if (row.type == OptionType::i64)
+    return parse_integer(row.default_text).value();
+  if (row.type == OptionType::f64)
+    return parse_real(row.default_text).value();
+  return std::string(row.default_text);
+}
+
+i64 Options::integer(std::string_view name) const {
+  const OptionRow &row = option_row(name);
+  if (row.type != OptionType::i64)
+    throw_error(Status::option_range, "option '{}' holds {}, not a whole number", name, expected(row));
+  return std::get<i64>(value(row));
+}
+
+double Options::real(std::string_view name) const {
+  const OptionRow &row = option_row(name);
+  if (row.type == OptionType::str)
+    throw_error(Status::option_range, "option '{}' holds {}, not a number", name, expected(row));
+  const Value v = value(row);
+  return row.type == OptionType::i64 ? static_cast<double>(std::get<i64>(v)) : std::get<double>(v);
+}
+
+std::string Options::text(std::string_view name) const {
+  const Value v = value(option_row(name));
+  if (const auto *s = std::get_if<std::string>(&v))
+    return *s;
+  if (const auto *i = std::get_if<i64>(&v))
+    return fmt::format("{}", *i);
+  return fmt::format("{}", std::get<double>(v));
+}
+
+} // namespace td

@@ -1,0 +1,55 @@
+// The option table: one row an option, from which the C setters, bindings, command line and documentation come.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/types.hpp"
+
+namespace td {
+
+enum class OptionType { i64, f64, str };
+
+struct OptionRow {
+  std::string_view scope;
+  std::string_view name;
+  OptionType type;
+  std::string_view default_text;
+  double smallest; // numbers only; both bounds are allowed values
+  double largest;
+  std::string_view choices; // text only: allowed values separated by '|'; empty: any text
+  std::string_view help;
+};
+
+std::span<const OptionRow> option_table() noexcept;
+
+/// The row of that name; throws option_unknown with the nearest name.
+const OptionRow &option_row(std::string_view name);
+
+/// "scope\tname\ttype\tdefault\tmin\tmax\tchoices\thelp"
+std::string describe(const OptionRow &row);
+
+/// The candidate with the smallest edit distance to `name`, if it is near enough to be meant.
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
+
+class Options {
+public:
+  void set(std::string_view name, i64 value);
+  void set(std::string_view name, double value);
+  void set_text(std::string_view name, std::string_view text);
+
+  i64 integer(std::string_view name) const;
+  double real(std::string_view name) const;      // of a whole-number option too
+  std::string text(std::string_view name) const; // of any option
+
+private:
+  using Value = std::variant<i64, double, std::string>;
+  Value value(const OptionRow &row) const;
+  std::map<std::string, Value, std::less<>> set_;
+};
+
+} // namespace td

@@ -1,0 +1,92 @@
+// How numbers are stored: immutable once built, no algorithm on them. Built from a caller's arrays without a
+// coordinate copy in between.
+#pragma once
+
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/entries.hpp"
+#include "kernels/kernels.hpp"
+
+namespace td::formats {
+
+struct Coo {
+  std::vector<i64> dims;
+  std::vector<Buffer<i64>> indices;
+  std::vector<const i64 *> columns;
+  ValueBuffer values;
+
+  kernels::CooView view() const;
+  i64 bytes() const;
+};
+
+struct Blco {
+  std::vector<i64> dims;
+  kernels::KeyLayout layout;
+  Buffer<u64> keys;
+  ValueBuffer values;
+  Buffer<i64> block_begin;
+  Buffer<i64> block_base;
+
+  kernels::BlcoView view() const;
+  i64 bytes() const;
+};
+
+struct Sorted {
+  std::vector<i64> dims;
+  int mode = 0;
+  kernels::KeyLayout layout;
+  int key_bytes = 8;
+  Buffer<std::byte> keys;
+  ValueBuffer values;
+  Buffer<i64> row_index;
+  Buffer<i64> row_begin;
+
+  kernels::SortedView view() const;
+  i64 bytes() const;
+};
+
+/// First index fastest, no gaps.
+struct Dense {
+  std::vector<i64> dims;
+  ValueBuffer values;
+
+  kernels::DenseView view() const;
+  i64 bytes() const;
+};
+
+/// Most bits a linearized index may have; a tensor whose dims need more is stored as Coo.
+inline constexpr int max_linear_bits = 128;
+
+/// Bits of all modes' indices together.
+int linear_bits(std::span<const i64> dims);
+
+/// Checks a caller's entries: dims >= 1, order, indices in range, values finite. Throws Status::shape, index or
+/// argument, naming entry, mode and coordinate in the caller's base.
+void check_entries(const EntriesView &entries, int threads);
+
+/// Checked entries sorted by their interleaved (ALTO) index (beyond max_linear_bits: lexicographically), entries at the
+/// same coordinates summed in the order given or, with refuse_duplicates, thrown as Status::index naming both.
+struct Canonical {
+  Coo coo;
+  i64 duplicates = 0; // entries merged into others
+};
+Canonical build_canonical(const EntriesView &entries, bool refuse_duplicates, int threads);
+
+/// From canonical coordinates.
+Blco build_blco(const kernels::CooView &canonical, int threads);
+Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads);
+
+/// Ordered so that entries which differ only in `mode` are neighbours, as Backend::unfolding_normal wants them.
+Coo build_fibers(const kernels::CooView &canonical, int mode, int threads);
+
+/// Checks that values are finite and copies.
+Dense build_dense(const DenseArrayView &array, int threads);
+
+/// Back to coordinates, in canonical order.
+Coo decode(const Blco &blco, int threads);
+
+/// Nonzeros a block has at most.
+inline constexpr i64 max_block_nonzeros = i64{1} << 27;
+
+} // namespace td::formats

@@ -1,0 +1,37 @@
+// Files. Readers give coordinates or arrays and say what they decided; writers make a file appear whole or not at all.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "core/entries.hpp"
+#include "core/ktensor.hpp"
+#include "core/options.hpp"
+
+namespace td::io {
+
+struct ReadTensor {
+  std::variant<Entries, DenseArray> content;
+  std::string source; // one line: file format or dialect, index base, and what they were decided by
+};
+
+/// Options "dialect", "index_base", "value_type". Text is parsed on `threads` threads.
+ReadTensor read_tensor(const std::string &path, const Options &options, int threads);
+
+void write_tensor(const EntriesView &entries, const std::string &path, const Options &options);
+void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options);
+
+Ktensor read_ktensor(const std::string &path);
+void write_ktensor(const Ktensor &k, const std::string &path, const Options &options);
+
+/// A named list of arrays in td's binary container (versioned header, checksums), for checkpoints.
+struct Record {
+  Ktensor factors;
+  std::vector<std::pair<std::string, std::vector<double>>> series;
+  std::vector<std::pair<std::string, std::string>> text;
+};
+Record read_record(const std::string &path);
+void write_record(const Record &record, const std::string &path);
+
+} // namespace td::io

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/kernels.hpp"
+
+namespace td::kernels::cpu {
+
+std::shared_ptr<Backend> make_backend(int threads);
+
+} // namespace td::kernels::cpu

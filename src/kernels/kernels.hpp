@@ -1,0 +1,187 @@
+// Every kernel, declared once. A backend (reference, cpu, cuda) implements all of them on views of its own memory;
+// the layers above know no more of a backend than this. `reference` is the definition that the others are tested
+// against.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "core/views.hpp"
+
+namespace td::kernels {
+
+// ---- views of stored tensors; pointers are in the backend's memory unless said otherwise ----
+
+/// Coordinates, 0-based, one array a mode.
+struct CooView {
+  std::span<const i64> dims; // host
+  i64 nnz = 0;
+  ValueType type = ValueType::f64;
+  const i64 *const *indices = nullptr; // [order]; the array of pointers is on the host
+  const void *values = nullptr;
+};
+
+/// Where each mode's index stands in a linearized key: (key >> shift[m]) & ((1 << bits[m]) - 1).
+struct KeyLayout {
+  int order = 0;
+  std::array<std::uint8_t, max_order> shift{};
+  std::array<std::uint8_t, max_order> bits{};
+};
+
+/// BLCO (Nguyen et al. 2022): nonzeros in the order of their interleaved (ALTO) index; each keeps the low bits of its
+/// indices in one 64-bit key of contiguous fields, and a block of them shares the upper bits.
+struct BlcoView {
+  std::span<const i64> dims; // host
+  i64 nnz = 0;
+  ValueType type = ValueType::f64;
+  KeyLayout layout;
+  const u64 *keys = nullptr;
+  const void *values = nullptr;
+  i64 blocks = 0;
+  const i64 *block_begin = nullptr; // [blocks + 1] first nonzero of each block
+  const i64 *block_base = nullptr;  // [blocks * order] added to (or-ed with) the decoded indices
+};
+
+/// A copy sorted by one mode: nonempty rows, and for each its nonzeros' other indices as keys of 64 or 128 bits. The
+/// sorted mode itself has no bits in the layout.
+struct SortedView {
+  std::span<const i64> dims; // host
+  int mode = 0;
+  i64 nnz = 0;
+  ValueType type = ValueType::f64;
+  KeyLayout layout;
+  int key_bytes = 8; // 8: keys are u64; 16: u128
+  const void *keys = nullptr;
+  const void *values = nullptr;
+  i64 rows = 0;                   // nonempty rows
+  const i64 *row_index = nullptr; // [rows] ascending
+  const i64 *row_begin = nullptr; // [rows + 1] first nonzero of each row
+};
+
+/// All elements, first index fastest, no gaps.
+struct DenseView {
+  std::span<const i64> dims; // host
+  ValueType type = ValueType::f64;
+  const void *values = nullptr;
+};
+
+using TensorView = std::variant<CooView, BlcoView, SortedView, DenseView>;
+
+inline std::span<const i64> dims_of(const TensorView &x) {
+  return std::visit([](const auto &v) { return v.dims; }, x);
+}
+inline ValueType type_of(const TensorView &x) {
+  return std::visit([](const auto &v) { return v.type; }, x);
+}
+/// Stored entries; of a dense tensor its elements.
+i64 entries_of(const TensorView &x);
+
+// ---- arguments ----
+
+/// out[i, :] for i in rows := sum over the stored entries in `entries` whose index in `mode` is i.
+/// Rows outside `rows` are not written. Sorted and dense views take all entries.
+struct MttkrpArgs {
+  int mode = 0;
+  std::span<const ConstMatrix> factors; // [order], of the tensor's value type; factors[mode] is not read
+  Matrix out;                           // dims[mode] x rank, of the tensor's value type
+  Range rows;
+  Range entries;
+};
+
+enum class NormKind { two, max };
+
+/// What a solve found, in backend memory.
+struct SolveRecord {
+  double effective_rank = 0; // eigenvalues kept; the rank if the Cholesky factorization was used
+  double used_eigen = 0;     // 1 if the eigen pseudo-inverse was used
+};
+
+// ---- the kernels ----
+
+/// One worker's device. Functions may run asynchronously in call order; download waits for what came before.
+/// R x R matrices and scalars are f64, row-major without gaps, in backend memory. A backend is used by one thread at a
+/// time. Memory errors are thrown as Status::host_memory or device_memory.
+class Backend {
+public:
+  virtual ~Backend() = default;
+  virtual std::string describe() const = 0; // "cpu, 2 threads, AVX-512"
+  virtual int threads() const noexcept = 0;
+
+  virtual void *allocate(i64 bytes, const char *what) = 0;
+  virtual void release(void *memory) noexcept = 0;
+  virtual void upload(void *to, const void *from_host, i64 bytes) = 0;
+  virtual void download(void *to_host, const void *from, i64 bytes) = 0;
+
+  virtual void mttkrp(const TensorView &x, const MttkrpArgs &args) = 0;
+
+  /// y := X_(n) X_(n)^T omega, f64, dims[mode] x s, without an unfolded copy. Takes a DenseView, or a
+  /// CooView in which entries that differ only in `mode` are neighbours (formats::build_fibers).
+  virtual void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) = 0;
+
+  /// g := A^T A, accumulated in f64, symmetric, the same for any number of threads.
+  virtual void gram(ConstMatrix a, double *g) = 0;
+
+  /// v := elementwise product of the Gram matrices, ridge added to its diagonal.
+  virtual void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) = 0;
+
+  /// p := inverse of the symmetric positive semidefinite v by Cholesky; if that fails or the reciprocal condition
+  /// number is below cutoff, the pseudo-inverse by eigen-decomposition that drops eigenvalues <= cutoff * largest.
+  /// v = 0 gives p = 0.
+  virtual void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) = 0;
+
+  /// a := m p, accumulated in f64. a may be m itself.
+  virtual void multiply(ConstMatrix m, const double *p, Matrix a) = 0;
+
+  /// out[r] := sum of squares (NormKind::two: not yet the root) or largest magnitude of column r.
+  virtual void column_norms(ConstMatrix a, NormKind kind, double *out) = 0;
+
+  /// a[:, r] /= d[r]; where d[r] = 0 the column is left as it is.
+  virtual void divide_columns(Matrix a, const double *d) = 0;
+
+  /// out[r] := sum over i of a[i, r] * b[i, r], in f64, the same for any number of threads.
+  virtual void column_dots(ConstMatrix a, ConstMatrix b, double *out) = 0;
+
+  /// a[i, r] := uniform in [0, 1) from (seed, mode, first_row + i, r).
+  virtual void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) = 0;
+
+  /// Over stored entries in `entries`: out[0] := sum of (x - m)^2, out[1] := sum of m^2, out[2] := sum of x m, where m
+  /// is the model's value there: sum over r of weights[r] * product of factors.
+  virtual void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
+                       double *out) = 0;
+};
+
+/// Backend memory, owned.
+class BackendBuffer {
+public:
+  BackendBuffer() = default;
+  BackendBuffer(Backend &backend, i64 bytes, const char *what)
+      : backend_(&backend), data_(backend.allocate(bytes, what)), bytes_(bytes) {}
+  BackendBuffer(const BackendBuffer &) = delete;
+  BackendBuffer &operator=(const BackendBuffer &) = delete;
+  BackendBuffer(BackendBuffer &&other) noexcept { swap(other); }
+  BackendBuffer &operator=(BackendBuffer &&other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~BackendBuffer() {
+    if (backend_ != nullptr)
+      backend_->release(data_);
+  }
+  void *data() const noexcept { return data_; }
+  double *f64() const noexcept { return static_cast<double *>(data_); }
+  i64 bytes() const noexcept { return bytes_; }
+
+private:
+  void swap(BackendBuffer &other) noexcept {
+    std::swap(backend_, other.backend_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  Backend *backend_ = nullptr;
+  void *data_ = nullptr;
+  i64 bytes_ = 0;
+};
+
+} // namespace td::kernels

@@ -1,0 +1,30 @@
+// Finds a backend by name. reference and cpu are part of libtd; cuda is its own library, loaded on demand.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/kernels.hpp"
+
+namespace td::kernels {
+
+/// What a context string such as "cuda:0,2" asks for.
+struct DeviceSpec {
+  enum class Kind { reference, cpu, cuda };
+  Kind kind = Kind::cpu;
+  int workers = 1;          // cpu: workers; cuda: GPUs
+  std::vector<int> devices; // cuda: ordinals; empty: all
+};
+
+/// Throws Status::argument for a string that is none of those td_context_create lists. "auto" gives the GPU if there is
+/// one.
+DeviceSpec parse_devices(std::string_view text);
+
+/// One backend a worker. `threads`: CPU threads in all workers together, 0 for all available. Throws
+/// Status::backend_unavailable with the reason.
+std::vector<std::shared_ptr<Backend>> open_backends(const DeviceSpec &spec, int threads);
+
+/// Whether libtd_cuda is found beside libtd and loads; `why` (may be null) says why not.
+bool cuda_library_loads(std::string *why);
+
+} // namespace td::kernels

@@ -1,0 +1,67 @@
+// A tensor as the library holds it: what the plan chose to store, and facts taken when it was made.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/options.hpp"
+#include "formats/formats.hpp"
+
+namespace td::plan {
+
+struct Facts {
+  i64 nnz = 0;
+  i64 duplicates = 0;
+  i64 zeros = 0;
+  double norm = 0;
+  double min = 0;
+  double max = 0;
+  double sum = 0;
+};
+
+class Tensor {
+public:
+  static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const Options &options, int threads,
+                                                   std::string source);
+  static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, int threads, std::string source);
+
+  int order() const noexcept { return static_cast<int>(dims_.size()); }
+  std::span<const i64> dims() const noexcept { return dims_; }
+  ValueType type() const noexcept { return type_; }
+  bool sparse() const noexcept { return !dense_; }
+  const Facts &facts() const noexcept { return facts_; }
+  const std::string &source() const noexcept { return source_; }
+  std::string_view format() const noexcept { return format_; }
+  i64 bytes() const;
+  std::string describe() const;
+
+  /// What MTTKRP in `mode` works on.
+  kernels::TensorView view(int mode) const;
+
+  /// Whether view(mode) is divided between workers by output rows (else by stored entries).
+  bool divided_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
+
+  /// Stored entries before each row of `mode`, for balancing: prefix[dims[mode] + 1] would be large, so this gives the
+  /// boundaries directly: worker k of n owns rows [boundary[k], boundary[k + 1]).
+  std::vector<i64> row_boundaries(int mode, int workers) const;
+
+  /// Coordinates in canonical order (sparse only); decoded when they are not what is stored. `holder` keeps them.
+  kernels::CooView coordinates(std::optional<formats::Coo> &holder, int threads) const;
+
+  /// Stored entries in each slice of a mode.
+  void slice_counts(int mode, i64 *counts) const;
+
+private:
+  std::vector<i64> dims_;
+  ValueType type_ = ValueType::f64;
+  Facts facts_;
+  std::string source_;
+  std::string format_;
+  std::optional<formats::Coo> coo_;
+  std::optional<formats::Blco> blco_;
+  std::vector<formats::Sorted> sorted_;
+  std::optional<formats::Dense> dense_;
+};
+
+} // namespace td::plan

@@ -1,0 +1,16 @@
+// Where CP-ALS starts from.
+#pragma once
+
+#include "core/ktensor.hpp"
+#include "plan/tensor.hpp"
+
+namespace td::solvers {
+
+/// Every factor uniform in [0, 1), the same on every device.
+Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed);
+
+/// Leading eigenvectors of X_(n) X_(n)^T in each mode; columns beyond dims[n] are random as in random_start. The
+/// entry of largest magnitude of each column is positive.
+Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &x, i64 rank, u64 seed);
+
+} // namespace td::solvers
