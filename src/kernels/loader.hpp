@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kernels/kernels.hpp"
 
@@ -12,7 +14,7 @@ namespace td::kernels {
 struct DeviceSpec {
   enum class Kind { reference, cpu, cuda };
   Kind kind = Kind::cpu;
-  int workers = 1;          // cpu: workers; cuda: GPUs
+  int workers = 1;          // cpu: workers; cuda: GPUs, 0 for all
   std::vector<int> devices; // cuda: ordinals; empty: all
 };
 

@@ -1,0 +1,46 @@
+#include "kernels/host/host_backend.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "core/buffer.hpp"
+#include "kernels/host/pseudo_inverse.hpp"
+
+namespace td::kernels::host {
+
+void *HostBackend::allocate(i64 bytes, const char *what) {
+  if (bytes == 0)
+    return nullptr;
+  void *memory =
+      bytes < 0 ? nullptr
+                : ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{buffer_alignment}, std::nothrow);
+  if (memory == nullptr)
+    throw_error(Status::host_memory, "out of host memory: {} bytes for {}", bytes, what);
+  return memory;
+}
+
+void HostBackend::release(void *memory) noexcept { ::operator delete (memory, std::align_val_t{buffer_alignment}); }
+
+void HostBackend::upload(void *to, const void *from_host, i64 bytes) {
+  if (bytes > 0)
+    std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
+}
+
+void HostBackend::download(void *to_host, const void *from, i64 bytes) { upload(to_host, from, bytes); }
+
+void HostBackend::hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) {
+  for (i64 k = 0; k < rank * rank; ++k) {
+    double product = 1;
+    for (const double *gram : grams)
+      product *= gram[k];
+    v[k] = product;
+  }
+  for (i64 r = 0; r < rank; ++r)
+    v[r * rank + r] += ridge;
+}
+
+void HostBackend::pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
+  *record = host::pseudo_inverse(v, rank, cutoff, p);
+}
+
+} // namespace td::kernels::host

@@ -1,0 +1,18 @@
+// What the backends that work in host memory share: memory, and the R x R matrices.
+#pragma once
+
+#include "kernels/kernels.hpp"
+
+namespace td::kernels::host {
+
+class HostBackend : public Backend {
+public:
+  void *allocate(i64 bytes, const char *what) override;
+  void release(void *memory) noexcept override;
+  void upload(void *to, const void *from_host, i64 bytes) override;
+  void download(void *to_host, const void *from, i64 bytes) override;
+  void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
+  void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) override;
+};
+
+} // namespace td::kernels::host

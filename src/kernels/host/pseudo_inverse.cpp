@@ -1,0 +1,117 @@
+#include "kernels/host/pseudo_inverse.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/buffer.hpp"
+#include "kernels/lapack.hpp"
+
+namespace td::kernels::host {
+
+namespace {
+
+double checked_largest(const double *v, i64 rank) {
+  double largest = 0;
+  for (i64 k = 0; k < rank * rank; ++k) {
+    if (!std::isfinite(v[k]))
+      throw_error(Status::numerical, "the normal-equation matrix has the value {} at ({}, {}): the factors overflowed",
+                  v[k], k / rank, k % rank);
+    largest = std::max(largest, std::abs(v[k]));
+  }
+  return largest;
+}
+
+// The upper triangle, column-major, is the lower one, row-major: the matrices are symmetric, so either reading is
+// right.
+void mirror(double *a, int n) {
+  for (i64 i = 0; i < n; ++i)
+    for (i64 j = i + 1; j < n; ++j)
+      a[i * n + j] = a[j * n + i];
+}
+
+/// Inverts a in place; false if it is not positive definite or its reciprocal condition number is below cutoff.
+bool invert_by_cholesky(double *a, int n, double cutoff) {
+  Buffer<double> work(i64{3} * n, "the condition number of the normal equations");
+  Buffer<int> whole_work(n, "the condition number of the normal equations");
+  const double norm = dlansy_("1", "U", &n, a, &n, work.data(), 1, 1);
+  int status = 0;
+  dpotrf_("U", &n, a, &n, &status, 1);
+  if (status != 0)
+    return false;
+  double reciprocal_condition = 0;
+  dpocon_("U", &n, a, &n, &norm, &reciprocal_condition, work.data(), whole_work.data(), &status, 1);
+  if (status != 0 || !(reciprocal_condition >= cutoff))
+    return false;
+  dpotri_("U", &n, a, &n, &status, 1);
+  if (status != 0)
+    return false;
+  mirror(a, n);
+  return true;
+}
+
+/// p := pseudo-inverse of a, which is destroyed; gives the number of eigenvalues kept.
+i64 invert_by_eigen(double *a, int n, double cutoff, double *p) {
+  Buffer<double> eigenvalues(n, "eigenvalues of the normal equations");
+  double wanted = 0;
+  int status = 0;
+  const int query = -1;
+  dsyev_("V", "U", &n, a, &n, eigenvalues.data(), &wanted, &query, &status, 1, 1);
+  const int work_size = std::max(static_cast<int>(wanted), 3 * n);
+  Buffer<double> work(work_size, "the eigen-decomposition of the normal equations");
+  dsyev_("V", "U", &n, a, &n, eigenvalues.data(), work.data(), &work_size, &status, 1, 1);
+  if (status != 0)
+    throw_error(Status::numerical, "the eigen-decomposition of the {} x {} normal equations did not converge", n, n);
+
+  const double largest = eigenvalues[n - 1]; // ascending
+  std::fill_n(p, i64{n} * n, 0.0);
+  i64 kept = 0;
+  for (i64 k = 0; k < n; ++k) {
+    if (!(eigenvalues[k] > cutoff * largest) || !(eigenvalues[k] > 0))
+      continue;
+    ++kept;
+    const double *q = a + k * n;
+    for (i64 i = 0; i < n; ++i) {
+      const double scaled = q[i] / eigenvalues[k];
+      for (i64 j = 0; j <= i; ++j)
+        p[i * n + j] += scaled * q[j];
+    }
+  }
+  mirror(p, n);
+  return kept;
+}
+
+} // namespace
+
+SolveRecord pseudo_inverse(const double *v, i64 rank, double cutoff, double *p) {
+  if (rank > std::numeric_limits<int>::max() / 64)
+    throw_error(Status::unsupported, "rank {} is more than LAPACK's 32-bit sizes can take", rank);
+  const int n = static_cast<int>(rank);
+  const i64 size = rank * rank;
+  const double largest = checked_largest(v, rank);
+  if (largest == 0) {
+    std::fill_n(p, size, 0.0);
+    return {0, 1};
+  }
+  // Scaled by a power of two (exact) so that squares inside LAPACK neither overflow nor vanish.
+  const int exponent = -std::ilogb(largest);
+  const auto scaled = [&](double *to) {
+    std::transform(v, v + size, to, [&](double x) { return std::ldexp(x, exponent); });
+  };
+  SolveRecord record{static_cast<double>(rank), 0};
+  scaled(p);
+  if (!invert_by_cholesky(p, n, cutoff)) {
+    Buffer<double> a(size, "the eigen-decomposition of the normal equations");
+    scaled(a.data());
+    record = {static_cast<double>(invert_by_eigen(a.data(), n, cutoff, p)), 1};
+  }
+  for (i64 k = 0; k < size; ++k) {
+    p[k] = std::ldexp(p[k], exponent);
+    if (!std::isfinite(p[k]))
+      throw_error(Status::numerical, "the inverse of the normal equations overflows: their largest value is {}",
+                  largest);
+  }
+  return record;
+}
+
+} // namespace td::kernels::host

@@ -1,0 +1,15 @@
+// The LAPACK routines that kernels call: Fortran, 32-bit integers, lengths of character arguments at the end.
+#pragma once
+
+#include <cstddef>
+
+extern "C" {
+void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t uplo_length);
+void dpotri_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t uplo_length);
+void dpocon_(const char *uplo, const int *n, const double *a, const int *lda, const double *anorm, double *rcond,
+             double *work, int *iwork, int *info, std::size_t uplo_length);
+double dlansy_(const char *norm, const char *uplo, const int *n, const double *a, const int *lda, double *work,
+               std::size_t norm_length, std::size_t uplo_length);
+void dsyev_(const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w, double *work,
+            const int *lwork, int *info, std::size_t jobz_length, std::size_t uplo_length);
+}

@@ -1,0 +1,75 @@
+// How the reference reads tensors and matrices: one entry at a time, as the format's definition says.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/kernels.hpp"
+
+namespace td::kernels::reference {
+
+inline i64 field(u128 key, const KeyLayout &layout, int mode) {
+  const auto m = static_cast<std::size_t>(mode);
+  if (layout.bits[m] == 0)
+    return 0;
+  return static_cast<i64>(key >> layout.shift[m] & ((u128{1} << layout.bits[m]) - 1));
+}
+
+/// The part k belongs to, of consecutive parts that begin at begin[0 .. parts].
+inline i64 part_holding(const i64 *begin, i64 parts, i64 k) {
+  return std::upper_bound(begin, begin + parts + 1, k) - begin - 1;
+}
+
+inline void coordinates(const CooView &x, i64 k, std::span<i64> c) {
+  for (std::size_t m = 0; m < c.size(); ++m)
+    c[m] = x.indices[m][k];
+}
+
+inline void coordinates(const BlcoView &x, i64 k, std::span<i64> c) {
+  const auto order = static_cast<int>(c.size());
+  const i64 block = part_holding(x.block_begin, x.blocks, k);
+  for (int m = 0; m < order; ++m)
+    c[static_cast<std::size_t>(m)] = field(x.keys[k], x.layout, m) + x.block_base[block * order + m];
+}
+
+inline void coordinates(const SortedView &x, i64 k, std::span<i64> c) {
+  const u128 key = x.key_bytes == 8 ? static_cast<const u64 *>(x.keys)[k] : static_cast<const u128 *>(x.keys)[k];
+  for (int m = 0; m < static_cast<int>(c.size()); ++m)
+    c[static_cast<std::size_t>(m)] = field(key, x.layout, m);
+  c[static_cast<std::size_t>(x.mode)] = x.row_index[part_holding(x.row_begin, x.rows, k)];
+}
+
+inline void coordinates(const DenseView &x, i64 k, std::span<i64> c) {
+  for (std::size_t m = 0; m < c.size(); ++m) {
+    c[m] = k % x.dims[m];
+    k /= x.dims[m];
+  }
+}
+
+inline double number(const void *values, ValueType type, i64 k) {
+  return dispatch(type, [&](auto zero) -> double { return static_cast<const decltype(zero) *>(values)[k]; });
+}
+
+/// Calls f(coordinates, value) for the stored entries in `entries`, in stored order.
+template <class F> void for_each_entry(const TensorView &x, Range entries, F &&f) {
+  std::visit(
+      [&](const auto &view) {
+        std::array<i64, max_order> storage{};
+        const std::span c(storage.data(), view.dims.size());
+        for (i64 k = entries.begin; k < entries.end; ++k) {
+          coordinates(view, k, c);
+          f(std::span<const i64>(c), number(view.values, view.type, k));
+        }
+      },
+      x);
+}
+
+inline double element(const ConstMatrix &a, i64 i, i64 r) { return number(a.data, a.type, i * a.ld + r); }
+
+inline void set_element(const Matrix &a, i64 i, i64 r, double value) {
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    a.row<T>(i)[r] = static_cast<T>(value);
+  });
+}
+
+} // namespace td::kernels::reference

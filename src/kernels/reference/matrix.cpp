@@ -1,0 +1,67 @@
+#include <cmath>
+
+#include "core/buffer.hpp"
+#include "kernels/philox.hpp"
+#include "kernels/reference/backend.hpp"
+#include "kernels/reference/entries.hpp"
+
+namespace td::kernels::reference {
+
+void ReferenceBackend::gram(ConstMatrix a, double *g) {
+  for (i64 r = 0; r < a.cols; ++r)
+    for (i64 s = 0; s < a.cols; ++s) {
+      double sum = 0;
+      for (i64 i = 0; i < a.rows; ++i)
+        sum += element(a, i, r) * element(a, i, s);
+      g[r * a.cols + s] = sum;
+    }
+}
+
+void ReferenceBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
+  Buffer<double> row(a.cols, "one row of a product");
+  for (i64 i = 0; i < a.rows; ++i) {
+    for (i64 s = 0; s < a.cols; ++s) {
+      row[s] = 0;
+      for (i64 r = 0; r < m.cols; ++r)
+        row[s] += element(m, i, r) * p[r * a.cols + s];
+    }
+    for (i64 s = 0; s < a.cols; ++s) // after the whole row is read: a may be m
+      set_element(a, i, s, row[s]);
+  }
+}
+
+void ReferenceBackend::column_norms(ConstMatrix a, NormKind kind, double *out) {
+  for (i64 r = 0; r < a.cols; ++r) {
+    out[r] = 0;
+    for (i64 i = 0; i < a.rows; ++i) {
+      const double x = element(a, i, r);
+      out[r] = kind == NormKind::two ? out[r] + x * x : std::fmax(out[r], std::abs(x));
+    }
+  }
+}
+
+void ReferenceBackend::divide_columns(Matrix a, const double *d) {
+  for (i64 i = 0; i < a.rows; ++i)
+    for (i64 r = 0; r < a.cols; ++r)
+      if (d[r] != 0)
+        set_element(a, i, r, element(a, i, r) / d[r]);
+}
+
+void ReferenceBackend::column_dots(ConstMatrix a, ConstMatrix b, double *out) {
+  for (i64 r = 0; r < a.cols; ++r) {
+    out[r] = 0;
+    for (i64 i = 0; i < a.rows; ++i)
+      out[r] += element(a, i, r) * element(b, i, r);
+  }
+}
+
+void ReferenceBackend::random_uniform(Matrix a, u64 seed, int mode, i64 first_row) {
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    for (i64 i = 0; i < a.rows; ++i)
+      for (i64 r = 0; r < a.cols; ++r)
+        a.row<T>(i)[r] = uniform<T>(seed, mode, first_row + i, r);
+  });
+}
+
+} // namespace td::kernels::reference

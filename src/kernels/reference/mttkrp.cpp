@@ -1,0 +1,29 @@
+#include "core/buffer.hpp"
+#include "kernels/reference/backend.hpp"
+#include "kernels/reference/entries.hpp"
+
+namespace td::kernels::reference {
+
+// M[i, r] = sum over entries with index i in `mode` of x * product over the other modes m of A_m[i_m, r].
+void ReferenceBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
+  const i64 rank = args.out.cols;
+  const bool takes_all = std::holds_alternative<SortedView>(x) || std::holds_alternative<DenseView>(x);
+  auto sums = Buffer<double>::zeros(args.rows.size() * rank, "the sums of MTTKRP");
+  for_each_entry(x, takes_all ? Range{0, entries_of(x)} : args.entries, [&](std::span<const i64> c, double value) {
+    const i64 row = c[static_cast<std::size_t>(args.mode)];
+    if (row < args.rows.begin || row >= args.rows.end)
+      return;
+    for (i64 r = 0; r < rank; ++r) {
+      double product = value;
+      for (std::size_t m = 0; m < c.size(); ++m)
+        if (static_cast<int>(m) != args.mode)
+          product *= element(args.factors[m], c[m], r);
+      sums[(row - args.rows.begin) * rank + r] += product;
+    }
+  });
+  for (i64 i = args.rows.begin; i < args.rows.end; ++i)
+    for (i64 r = 0; r < rank; ++r)
+      set_element(args.out, i, r, sums[(i - args.rows.begin) * rank + r]);
+}
+
+} // namespace td::kernels::reference
