@@ -49,6 +49,9 @@ public:
   /// Coordinates in canonical order (sparse only); decoded when they are not what is stored. `holder` keeps them.
   kernels::CooView coordinates(std::optional<formats::Coo> &holder, int threads) const;
 
+  /// The elements of a dense tensor, else null.
+  const formats::Dense *dense() const noexcept { return dense_ ? &*dense_ : nullptr; }
+
   /// Stored entries in each slice of a mode.
   void slice_counts(int mode, i64 *counts) const;
 

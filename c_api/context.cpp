@@ -1,0 +1,51 @@
+#include "guard.hpp"
+#include "handles.hpp"
+
+namespace td::c_api {
+
+int Context::threads() const {
+  int n = 0;
+  for (const auto &backend : backends)
+    n += backend->threads();
+  return n;
+}
+
+std::string Context::describe() const {
+  const std::string one = backends.front()->describe();
+  return backends.size() == 1 ? one : fmt::format("{} workers, each {}", backends.size(), one);
+}
+
+} // namespace td::c_api
+
+using namespace td;
+using namespace td::c_api;
+
+extern "C" {
+
+td_status td_context_create(const char *devices, const td_options *options, td_context **out) {
+  return guard([&] {
+    require_out(out, "out");
+    require(devices, "devices");
+    const Options o = options_or_defaults(options);
+    auto context = std::make_shared<Context>();
+    context->spec = kernels::parse_devices(devices);
+    context->backends = kernels::open_backends(context->spec, static_cast<int>(o.integer("threads")));
+    *out = make_handle<td_context>(std::move(context));
+  });
+}
+
+void td_context_destroy(td_context *context) { drop_handle(context); }
+
+td_status td_context_set_log(td_context *context, td_log_fn log, void *user) {
+  return guard([&] {
+    const auto c = object_of(context, "context");
+    c->log = log;
+    c->log_user = user;
+  });
+}
+
+td_status td_context_describe(const td_context *context, char *buf, int64_t cap, int64_t *needed) {
+  return guard([&] { copy_text(object_of(context, "context")->describe(), buf, cap, needed); });
+}
+
+} // extern "C"

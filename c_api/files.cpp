@@ -1,0 +1,61 @@
+#include "core/parallel.hpp"
+#include "guard.hpp"
+#include "handles.hpp"
+#include "io/io.hpp"
+
+using namespace td;
+using namespace td::c_api;
+
+extern "C" {
+
+td_status td_tensor_read(td_context *context, const char *path, const td_options *options, td_tensor **out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto c = object_of(context, "context");
+    require(path, "path");
+    const Options o = options_or_defaults(options);
+    io::ReadTensor file = io::read_tensor(path, o, c->threads());
+    c->say(2, fmt::format("{}: {}", path, file.source));
+    std::shared_ptr<const plan::Tensor> x;
+    if (auto *entries = std::get_if<Entries>(&file.content))
+      x = plan::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source));
+    else
+      x = plan::Tensor::make_dense(std::get<DenseArray>(file.content).view(), c->threads(), std::move(file.source));
+    *out = make_handle<td_tensor>(std::move(x));
+  });
+}
+
+td_status td_tensor_write(const td_tensor *tensor, const char *path, const td_options *options) {
+  return guard([&] {
+    const auto x = object_of(tensor, "tensor");
+    require(path, "path");
+    const Options o = options_or_defaults(options);
+    if (const formats::Dense *dense = x->dense()) {
+      io::write_tensor(DenseArrayView{x->dims(), {}, x->type(), dense->values.data()}, path, o);
+      return;
+    }
+    std::optional<formats::Coo> holder;
+    const kernels::CooView coo = x->coordinates(holder, available_threads());
+    const std::vector<const void *> columns(coo.indices, coo.indices + x->order());
+    io::write_tensor(EntriesView{x->dims(), coo.nnz, IndexType::i64, columns.data(), 0, coo.type, coo.values}, path, o);
+  });
+}
+
+td_status td_ktensor_read(td_context *context, const char *path, td_ktensor **out) {
+  return guard([&] {
+    require_out(out, "out");
+    object_of(context, "context");
+    require(path, "path");
+    *out = make_handle<td_ktensor>(std::make_shared<Ktensor>(io::read_ktensor(path)));
+  });
+}
+
+td_status td_ktensor_write(const td_ktensor *ktensor, const char *path, const td_options *options) {
+  return guard([&] {
+    const auto k = object_of(ktensor, "ktensor");
+    require(path, "path");
+    io::write_ktensor(*k, path, options_or_defaults(options));
+  });
+}
+
+} // extern "C"

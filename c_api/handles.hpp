@@ -1,0 +1,83 @@
+// Handles are numbers in the clothes of pointers: looked up, never followed. So a null, destroyed, foreign or
+// wrong-kind handle is told apart from a good one whatever it holds, and an object lives as long as a call uses it.
+#pragma once
+
+#include <memory>
+
+#include "core/ktensor.hpp"
+#include "core/options.hpp"
+#include "kernels/loader.hpp"
+#include "plan/tensor.hpp"
+#include "solvers/cpals.hpp"
+#include "td/td.h"
+
+namespace td::c_api {
+
+/// What a td_context stands for.
+struct Context {
+  kernels::DeviceSpec spec;
+  std::vector<std::shared_ptr<kernels::Backend>> backends;
+  td_log_fn log = nullptr;
+  void *log_user = nullptr;
+
+  int threads() const;
+  std::string describe() const;
+  void say(std::int32_t level, const std::string &text) const {
+    if (log != nullptr)
+      log(level, text.c_str(), log_user);
+  }
+};
+
+enum class Kind : int { context = 1, options, tensor, ktensor, report };
+
+template <class Handle> struct HandleTraits;
+template <> struct HandleTraits<td_context> {
+  using Object = Context;
+  static constexpr Kind kind = Kind::context;
+};
+template <> struct HandleTraits<td_options> {
+  using Object = Options;
+  static constexpr Kind kind = Kind::options;
+};
+template <> struct HandleTraits<td_tensor> {
+  using Object = const plan::Tensor;
+  static constexpr Kind kind = Kind::tensor;
+};
+template <> struct HandleTraits<td_ktensor> {
+  using Object = Ktensor;
+  static constexpr Kind kind = Kind::ktensor;
+};
+template <> struct HandleTraits<td_report> {
+  using Object = const solvers::Report;
+  static constexpr Kind kind = Kind::report;
+};
+template <class Handle> using ObjectOf = typename HandleTraits<Handle>::Object;
+
+namespace detail {
+std::uintptr_t add(Kind kind, std::shared_ptr<void> object);
+std::shared_ptr<void> find(std::uintptr_t handle, Kind kind, const char *argument); // throws Status::handle
+void remove(std::uintptr_t handle, Kind kind) noexcept;
+} // namespace detail
+
+template <class Handle> Handle *make_handle(std::shared_ptr<ObjectOf<Handle>> object) {
+  using Mutable = std::remove_const_t<ObjectOf<Handle>>;
+  return reinterpret_cast<Handle *>(
+      detail::add(HandleTraits<Handle>::kind, std::const_pointer_cast<Mutable>(std::move(object))));
+}
+
+/// The object of a handle; throws Status::handle naming the argument.
+template <class Handle> std::shared_ptr<ObjectOf<Handle>> object_of(const Handle *handle, const char *argument) {
+  return std::static_pointer_cast<ObjectOf<Handle>>(
+      detail::find(reinterpret_cast<std::uintptr_t>(handle), HandleTraits<Handle>::kind, argument));
+}
+
+template <class Handle> void drop_handle(Handle *handle) noexcept {
+  detail::remove(reinterpret_cast<std::uintptr_t>(handle), HandleTraits<Handle>::kind);
+}
+
+/// The options of a handle that may be null: then the defaults.
+inline Options options_or_defaults(const td_options *options) {
+  return options == nullptr ? Options{} : *object_of(options, "options");
+}
+
+} // namespace td::c_api

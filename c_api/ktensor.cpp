@@ -1,0 +1,190 @@
+#include <cmath>
+
+#include "arguments.hpp"
+#include "guard.hpp"
+#include "handles.hpp"
+#include "solvers/fit.hpp"
+
+using namespace td;
+using namespace td::c_api;
+
+namespace {
+
+std::shared_ptr<Ktensor> ktensor_of(const td_ktensor *ktensor) { return object_of(ktensor, "ktensor"); }
+
+void require_same_dims(std::span<const i64> a, const char *a_name, std::span<const i64> b, const char *b_name) {
+  if (!std::equal(a.begin(), a.end(), b.begin(), b.end()))
+    throw_error(Status::shape, "{} is {}, {} is {}: expected the same dims", a_name, fmt::join(a, " x "), b_name,
+                fmt::join(b, " x "));
+}
+
+} // namespace
+
+extern "C" {
+
+td_status td_ktensor_create(td_context *context, int32_t order, const int64_t *dims, int64_t rank, td_type type,
+                            td_ktensor **out) {
+  return guard([&] {
+    require_out(out, "out");
+    object_of(context, "context");
+    *out = make_handle<td_ktensor>(std::make_shared<Ktensor>(dims_view(order, dims), rank, value_type(type, "type")));
+  });
+}
+
+td_status td_ktensor_copy(const td_ktensor *ktensor, td_ktensor **out) {
+  return guard([&] {
+    require_out(out, "out");
+    *out = make_handle<td_ktensor>(std::make_shared<Ktensor>(ktensor_of(ktensor)->copy()));
+  });
+}
+
+void td_ktensor_destroy(td_ktensor *ktensor) { drop_handle(ktensor); }
+
+td_status td_ktensor_shape(const td_ktensor *ktensor, int32_t *order, int64_t *dims, int64_t *rank, td_type *type) {
+  return guard([&] {
+    const auto k = ktensor_of(ktensor);
+    if (order != nullptr)
+      *order = k->order();
+    if (dims != nullptr)
+      std::copy(k->dims().begin(), k->dims().end(), dims);
+    if (rank != nullptr)
+      *rank = k->rank();
+    if (type != nullptr)
+      *type = static_cast<td_type>(k->type());
+  });
+}
+
+td_status td_ktensor_set_factor(td_ktensor *ktensor, int32_t mode, const void *a, int64_t ld, td_space space) {
+  return guard([&] {
+    const auto k = ktensor_of(ktensor);
+    require_mode(mode, k->order());
+    require(a, "a");
+    require_host(space);
+    k->set_factor(mode, a, ld);
+  });
+}
+
+td_status td_ktensor_get_factor(const td_ktensor *ktensor, int32_t mode, void *a, int64_t ld, td_space space) {
+  return guard([&] {
+    const auto k = ktensor_of(ktensor);
+    require_mode(mode, k->order());
+    require(a, "a");
+    require_host(space);
+    k->get_factor(mode, a, ld);
+  });
+}
+
+td_status td_ktensor_set_weights(td_ktensor *ktensor, const double *weights) {
+  return guard([&] {
+    const auto k = ktensor_of(ktensor);
+    require(weights, "weights");
+    for (i64 r = 0; r < k->rank(); ++r)
+      if (!std::isfinite(weights[r]))
+        throw_error(Status::argument, "weights[{}] = {}: expected a finite number", r, weights[r]);
+    std::copy_n(weights, k->rank(), k->weights().begin());
+  });
+}
+
+td_status td_ktensor_get_weights(const td_ktensor *ktensor, double *weights) {
+  return guard([&] {
+    const auto k = ktensor_of(ktensor);
+    require(weights, "weights");
+    std::copy(k->weights().begin(), k->weights().end(), weights);
+  });
+}
+
+td_status td_ktensor_normalize(td_ktensor *ktensor) {
+  return guard([&] { ktensor_of(ktensor)->normalize(); });
+}
+
+td_status td_ktensor_arrange(td_ktensor *ktensor) {
+  return guard([&] { ktensor_of(ktensor)->arrange(); });
+}
+
+td_status td_ktensor_fixsigns(td_ktensor *ktensor) {
+  return guard([&] { ktensor_of(ktensor)->fixsigns(); });
+}
+
+td_status td_ktensor_norm(const td_ktensor *ktensor, double *norm) {
+  return guard([&] {
+    const auto k = ktensor_of(ktensor);
+    require(norm, "norm");
+    *norm = k->norm();
+  });
+}
+
+td_status td_ktensor_dot(const td_ktensor *a, const td_ktensor *b, double *dot) {
+  return guard([&] {
+    const auto ka = object_of(a, "a");
+    const auto kb = object_of(b, "b");
+    require(dot, "dot");
+    require_same_dims(ka->dims(), "a", kb->dims(), "b");
+    *dot = td::dot(*ka, *kb);
+  });
+}
+
+td_status td_ktensor_dot_tensor(td_context *context, const td_ktensor *ktensor, const td_tensor *tensor, double *dot) {
+  return guard([&] {
+    const auto c = object_of(context, "context");
+    const auto k = ktensor_of(ktensor);
+    const auto x = object_of(tensor, "tensor");
+    require(dot, "dot");
+    require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
+    *dot = solvers::dot(*c->backends.front(), *x, *k);
+  });
+}
+
+td_status td_ktensor_fit(td_context *context, const td_ktensor *ktensor, const td_tensor *tensor, double *fit,
+                         double *explained, double *relative, double *residual) {
+  return guard([&] {
+    const auto c = object_of(context, "context");
+    const auto k = ktensor_of(ktensor);
+    const auto x = object_of(tensor, "tensor");
+    require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
+    const solvers::Fit f = solvers::fit(*c->backends.front(), *x, *k);
+    const auto give = [](double *out, double value) {
+      if (out != nullptr)
+        *out = value;
+    };
+    give(fit, f.fit);
+    give(explained, f.explained);
+    give(relative, f.relative);
+    give(residual, f.residual);
+  });
+}
+
+td_status td_ktensor_values_at(const td_ktensor *ktensor, int64_t n, td_type index_type, const void *const *indices,
+                               int32_t index_base, double *values) {
+  return guard([&] {
+    const auto k = ktensor_of(ktensor);
+    const EntriesView view = coordinates_view(k->dims(), n, index_type, indices, index_base);
+    if (n > 0)
+      require(values, "values");
+    td::values_at(*k, view, values);
+  });
+}
+
+td_status td_ktensor_full(const td_ktensor *ktensor, const int64_t *strides, td_type value_type, void *values) {
+  return guard([&] {
+    const auto k = ktensor_of(ktensor);
+    const auto type = c_api::value_type(value_type, "value_type");
+    require(values, "values");
+    td::full(*k, strides_view(k->order(), strides), type, values);
+  });
+}
+
+td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int32_t use_weights, double *score,
+                           int64_t *match) {
+  return guard([&] {
+    const auto ka = object_of(a, "a");
+    const auto kb = object_of(b, "b");
+    require(score, "score");
+    require_same_dims(ka->dims(), "a", kb->dims(), "b");
+    const Score s = td::score(*ka, *kb, use_weights != 0);
+    *score = s.value;
+    if (match != nullptr)
+      std::copy(s.match.begin(), s.match.end(), match);
+  });
+}
+
+} // extern "C"

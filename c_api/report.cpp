@@ -1,0 +1,107 @@
+#include <cstring>
+
+#include "guard.hpp"
+#include "handles.hpp"
+#include "named.hpp"
+
+using namespace td;
+using namespace td::c_api;
+using solvers::Report;
+
+namespace {
+
+double last(const std::vector<double> &series) { return series.empty() ? 0.0 : series.back(); }
+
+i64 smallest_effective_rank(const Report &r) {
+  const auto solves = std::min(r.effective_rank.size(), static_cast<std::size_t>(r.order));
+  double least = static_cast<double>(r.rank);
+  for (std::size_t k = r.effective_rank.size() - solves; k < r.effective_rank.size(); ++k)
+    least = std::min(least, r.effective_rank[k]);
+  return static_cast<i64>(least);
+}
+
+constexpr NamedValue<Report, i64> integers[] = {
+    {"iterations", [](const Report &r) { return r.iterations; }},
+    {"converged", [](const Report &r) { return i64{r.converged}; }},
+    {"order", [](const Report &r) { return r.order; }},
+    {"rank", [](const Report &r) { return r.rank; }},
+    {"workers", [](const Report &r) { return r.workers; }},
+    {"threads", [](const Report &r) { return r.threads; }},
+    {"resumed_from", [](const Report &r) { return r.resumed_from; }},
+    {"effective_rank", smallest_effective_rank},
+    {"exact_residuals", [](const Report &r) { return r.exact_residuals; }},
+};
+
+constexpr NamedValue<Report, double> reals[] = {
+    {"fit", [](const Report &r) { return last(r.fit); }},
+    {"explained", [](const Report &r) { return r.explained; }},
+    {"relative", [](const Report &r) { return r.relative; }},
+    {"residual", [](const Report &r) { return last(r.residual); }},
+    {"fit_change", [](const Report &r) { return last(r.fit_change); }},
+    {"norm", [](const Report &r) { return r.norm; }},
+    {"seconds", [](const Report &r) { return r.seconds; }},
+    {"seconds.init", [](const Report &r) { return r.seconds_init; }},
+    {"seconds.mttkrp", [](const Report &r) { return r.seconds_mttkrp; }},
+    {"seconds.solve", [](const Report &r) { return r.seconds_solve; }},
+    {"seconds.fit", [](const Report &r) { return r.seconds_fit; }},
+};
+
+constexpr NamedValue<Report, const std::string &> texts[] = {
+    {"stop_reason", [](const Report &r) -> const std::string & { return r.stop_reason; }},
+    {"format", [](const Report &r) -> const std::string & { return r.format; }},
+    {"devices", [](const Report &r) -> const std::string & { return r.devices; }},
+    {"init", [](const Report &r) -> const std::string & { return r.init; }},
+};
+
+constexpr NamedValue<Report, const std::vector<double> &> series[] = {
+    {"fit", [](const Report &r) -> const std::vector<double> & { return r.fit; }},
+    {"fit_change", [](const Report &r) -> const std::vector<double> & { return r.fit_change; }},
+    {"residual", [](const Report &r) -> const std::vector<double> & { return r.residual; }},
+    {"seconds", [](const Report &r) -> const std::vector<double> & { return r.elapsed; }},
+    {"effective_rank", [](const Report &r) -> const std::vector<double> & { return r.effective_rank; }},
+};
+
+} // namespace
+
+extern "C" {
+
+void td_report_destroy(td_report *report) { drop_handle(report); }
+
+td_status td_report_get_i64(const td_report *report, const char *key, int64_t *value) {
+  return guard([&] {
+    const auto r = object_of(report, "report");
+    require(value, "value");
+    *value = named(integers, *r, key);
+  });
+}
+
+td_status td_report_get_f64(const td_report *report, const char *key, double *value) {
+  return guard([&] {
+    const auto r = object_of(report, "report");
+    require(value, "value");
+    *value = named(reals, *r, key);
+  });
+}
+
+td_status td_report_get_str(const td_report *report, const char *key, char *buf, int64_t cap, int64_t *needed) {
+  return guard([&] {
+    const auto r = object_of(report, "report");
+    copy_text(named(texts, *r, key), buf, cap, needed);
+  });
+}
+
+td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap, int64_t *n) {
+  return guard([&] {
+    const auto r = object_of(report, "report");
+    if (cap < 0 || (values == nullptr && cap > 0))
+      throw_error(Status::argument, "values, cap = {}: expected room for cap >= 0 numbers", cap);
+    const std::vector<double> &s = named(series, *r, key);
+    const auto count = std::min(static_cast<std::size_t>(cap), s.size());
+    if (count > 0)
+      std::memcpy(values, s.data(), count * sizeof(double));
+    if (n != nullptr)
+      *n = static_cast<int64_t>(s.size());
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,152 @@
+#include "arguments.hpp"
+#include "guard.hpp"
+#include "handles.hpp"
+#include "named.hpp"
+#include "plan/export.hpp"
+
+using namespace td;
+using namespace td::c_api;
+using plan::Tensor;
+
+namespace {
+
+constexpr NamedValue<Tensor, i64> integers[] = {
+    {"sparse", [](const Tensor &x) { return i64{x.sparse()}; }},
+    {"duplicates", [](const Tensor &x) { return x.facts().duplicates; }},
+    {"zeros", [](const Tensor &x) { return x.facts().zeros; }},
+    {"index_bits", [](const Tensor &x) { return i64{formats::linear_bits(x.dims())}; }},
+    {"bytes", [](const Tensor &x) { return x.bytes(); }},
+};
+
+constexpr NamedValue<Tensor, double> reals[] = {
+    {"norm", [](const Tensor &x) { return x.facts().norm; }},
+    {"min", [](const Tensor &x) { return x.facts().min; }},
+    {"max", [](const Tensor &x) { return x.facts().max; }},
+    {"sum", [](const Tensor &x) { return x.facts().sum; }},
+};
+
+constexpr NamedValue<Tensor, std::string_view> texts[] = {
+    {"format", [](const Tensor &x) { return x.format(); }},
+    {"source", [](const Tensor &x) { return std::string_view(x.source()); }},
+};
+
+// The getters of one fact: check the handle, check the output, write it.
+template <class Value, class Get> td_status get_fact(const td_tensor *tensor, Value *out, const char *name, Get &&get) {
+  return guard([&] {
+    const auto x = object_of(tensor, "tensor");
+    require(out, name);
+    *out = get(*x);
+  });
+}
+
+} // namespace
+
+extern "C" {
+
+td_status td_tensor_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz, td_type index_type,
+                           const void *const *indices, int32_t index_base, td_type value_type, const void *values,
+                           td_space space, const td_options *options, td_tensor **out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto c = object_of(context, "context");
+    EntriesView view = coordinates_view(dims_view(order, dims), nnz, index_type, indices, index_base);
+    view.value_type = c_api::value_type(value_type, "value_type");
+    require_host(space);
+    if (nnz > 0)
+      require(values, "values");
+    view.values = values;
+    *out = make_handle<td_tensor>(Tensor::make_sparse(view, options_or_defaults(options), c->threads(), ""));
+  });
+}
+
+td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
+                                 td_type value_type, const void *values, td_space space, const td_options *options,
+                                 td_tensor **out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto c = object_of(context, "context");
+    const auto shape = dims_view(order, dims);
+    const auto type = c_api::value_type(value_type, "value_type");
+    require_host(space);
+    require(values, "values");
+    options_or_defaults(options); // nothing of a dense tensor is optional yet; the handle is checked all the same
+    *out = make_handle<td_tensor>(
+        Tensor::make_dense({shape, strides_view(order, strides), type, values}, c->threads(), ""));
+  });
+}
+
+void td_tensor_destroy(td_tensor *tensor) { drop_handle(tensor); }
+
+td_status td_tensor_order(const td_tensor *tensor, int32_t *order) {
+  return get_fact(tensor, order, "order", [](const Tensor &x) { return x.order(); });
+}
+
+td_status td_tensor_dims(const td_tensor *tensor, int64_t *dims) {
+  return guard([&] {
+    const auto x = object_of(tensor, "tensor");
+    require(dims, "dims");
+    std::copy(x->dims().begin(), x->dims().end(), dims);
+  });
+}
+
+td_status td_tensor_nnz(const td_tensor *tensor, int64_t *nnz) {
+  return get_fact(tensor, nnz, "nnz", [](const Tensor &x) { return x.facts().nnz; });
+}
+
+td_status td_tensor_type(const td_tensor *tensor, td_type *value_type) {
+  return get_fact(tensor, value_type, "value_type", [](const Tensor &x) { return static_cast<td_type>(x.type()); });
+}
+
+td_status td_tensor_norm(const td_tensor *tensor, double *norm) {
+  return get_fact(tensor, norm, "norm", [](const Tensor &x) { return x.facts().norm; });
+}
+
+td_status td_tensor_get_i64(const td_tensor *tensor, const char *key, int64_t *value) {
+  return get_fact(tensor, value, "value", [&](const Tensor &x) { return named(integers, x, key); });
+}
+
+td_status td_tensor_get_f64(const td_tensor *tensor, const char *key, double *value) {
+  return get_fact(tensor, value, "value", [&](const Tensor &x) { return named(reals, x, key); });
+}
+
+td_status td_tensor_get_str(const td_tensor *tensor, const char *key, char *buf, int64_t cap, int64_t *needed) {
+  return guard([&] {
+    const auto x = object_of(tensor, "tensor");
+    copy_text(named(texts, *x, key), buf, cap, needed);
+  });
+}
+
+td_status td_tensor_slice_counts(const td_tensor *tensor, int32_t mode, int64_t *counts) {
+  return guard([&] {
+    const auto x = object_of(tensor, "tensor");
+    require_mode(mode, x->order());
+    require(counts, "counts");
+    x->slice_counts(mode, counts);
+  });
+}
+
+td_status td_tensor_get_entries(const td_tensor *tensor, td_type index_type, void *const *indices, int32_t index_base,
+                                td_type value_type, void *values) {
+  return guard([&] {
+    const auto x = object_of(tensor, "tensor");
+    const auto itype = c_api::index_type(index_type, "index_type");
+    require_index_base(index_base);
+    const auto vtype = c_api::value_type(value_type, "value_type");
+    plan::export_entries(*x, itype, indices, index_base, vtype, values);
+  });
+}
+
+td_status td_tensor_get_dense(const td_tensor *tensor, const int64_t *strides, td_type value_type, void *values) {
+  return guard([&] {
+    const auto x = object_of(tensor, "tensor");
+    const auto type = c_api::value_type(value_type, "value_type");
+    require(values, "values");
+    plan::export_dense(*x, strides_view(x->order(), strides), type, values);
+  });
+}
+
+td_status td_tensor_describe(const td_tensor *tensor, char *buf, int64_t cap, int64_t *needed) {
+  return guard([&] { copy_text(object_of(tensor, "tensor")->describe(), buf, cap, needed); });
+}
+
+} // extern "C"

@@ -1,0 +1,47 @@
+// Walking a dense array whose elements lie at any strides.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "core/checked.hpp"
+#include "core/error.hpp"
+
+namespace td {
+
+/// Elements of an array of these dims; throws Status::shape beyond 2^63 - 1.
+inline i64 element_count(std::span<const i64> dims) {
+  const auto count = checked_product(dims);
+  if (!count)
+    throw_error(Status::shape, "more than 2^63 - 1 elements in a dense array of order {}", dims.size());
+  return *count;
+}
+
+/// Strides of an array that is written: two elements must not share a place.
+inline void check_output_strides(std::span<const i64> dims, std::span<const i64> strides) {
+  for (std::size_t m = 0; m < strides.size(); ++m)
+    if (strides[m] == 0 && dims[m] > 1)
+      throw_error(Status::shape,
+                  "strides[{}] = 0 where dims[{}] = {}: expected another stride in an array that is written", m, m,
+                  dims[m]);
+}
+
+/// Calls visit(k, offset, index) for k = 0, 1, ... in the order in which the first index runs fastest; offset is where
+/// the element lies (empty strides: at k) and index[m] its coordinates.
+template <class Visit> void for_each_element(std::span<const i64> dims, std::span<const i64> strides, Visit &&visit) {
+  std::array<i64, max_order> index{};
+  const i64 count = element_count(dims);
+  i64 offset = 0;
+  for (i64 k = 0; k < count; ++k) {
+    visit(k, strides.empty() ? k : offset, index);
+    for (std::size_t m = 0; m < dims.size(); ++m) {
+      offset += strides.empty() ? 0 : strides[m];
+      if (++index[m] < dims[m])
+        break;
+      offset -= strides.empty() ? 0 : strides[m] * dims[m];
+      index[m] = 0;
+    }
+  }
+}
+
+} // namespace td
