@@ -1,0 +1,218 @@
+#include "core/ktensor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/columns.hpp"
+#include "core/error.hpp"
+
+namespace td {
+
+namespace {
+
+void check_mode(const Ktensor &k, int mode) {
+  if (mode < 0 || mode >= k.order())
+    throw_error(Status::shape, "mode = {}: expected 0 .. {}", mode, k.order() - 1);
+}
+
+void check_ld(int mode, i64 ld, i64 rows) {
+  if (ld < rows)
+    throw_error(Status::shape, "factor {}: ld = {} < rows = {}", mode, ld, rows);
+}
+
+/// Calls f(element) for each entry of column r.
+template <class F> void for_column(Matrix a, i64 r, F &&f) {
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    for (i64 i = 0; i < a.rows; ++i)
+      f(a.row<T>(i)[r]);
+  });
+}
+
+void negate_column(Matrix a, i64 r) {
+  for_column(a, r, [](auto &x) { x = -x; });
+}
+
+/// Whether the entry of largest magnitude (the first of them) is negative.
+bool points_down(Matrix a, i64 r) {
+  double largest = 0;
+  for_column(a, r, [&](auto &x) {
+    if (std::abs(static_cast<double>(x)) > std::abs(largest))
+      largest = static_cast<double>(x);
+  });
+  return largest < 0;
+}
+
+} // namespace
+
+Ktensor::Ktensor(std::span<const i64> dims, i64 rank, ValueType type) : dims_(dims.begin(), dims.end()), type_(type) {
+  if (order() < min_order || order() > max_order)
+    throw_error(Status::shape, "order = {}: expected {} .. {}", order(), min_order, max_order);
+  if (rank < 1)
+    throw_error(Status::shape, "rank = {}: expected at least 1", rank);
+  for (int m = 0; m < order(); ++m) {
+    const i64 d = dims[static_cast<std::size_t>(m)];
+    if (d < 1)
+      throw_error(Status::shape, "dims[{}] = {}: expected at least 1", m, d);
+    const auto count = checked_multiply(d, rank);
+    if (!count)
+      throw_error(Status::host_memory, "out of host memory: {} x {} elements for factor {}", d, rank, m);
+    factors_.emplace_back(type, *count, "a factor matrix");
+    std::memset(factors_.back().data(), 0, static_cast<std::size_t>(factors_.back().bytes()));
+  }
+  rank_ = rank;
+  weights_.assign(static_cast<std::size_t>(rank), 1.0);
+}
+
+Ktensor Ktensor::copy() const { return convert(type_); }
+
+Ktensor Ktensor::convert(ValueType type) const {
+  if (order() == 0)
+    return {};
+  Ktensor out(dims_, rank_, type);
+  out.weights_ = weights_;
+  for (std::size_t m = 0; m < factors_.size(); ++m) {
+    dispatch(type_, [&](auto from_zero) {
+      dispatch(type, [&](auto to_zero) {
+        using From = decltype(from_zero);
+        using To = decltype(to_zero);
+        const From *from = factors_[m].as<From>();
+        To *to = out.factors_[m].as<To>();
+        for (i64 e = 0; e < factors_[m].size(); ++e) {
+          to[e] = static_cast<To>(from[e]);
+          if (!std::isfinite(to[e]))
+            throw_error(Status::argument, "factor {}: entry at row {}, column {} is {}: too large for {}", m, e / rank_,
+                        e % rank_, from[e], name_of(type));
+        }
+      });
+    });
+  }
+  return out;
+}
+
+Matrix Ktensor::factor(int mode) noexcept {
+  const auto m = static_cast<std::size_t>(mode);
+  return {factors_[m].data(), type_, dims_[m], rank_, rank_};
+}
+
+ConstMatrix Ktensor::factor(int mode) const noexcept {
+  const auto m = static_cast<std::size_t>(mode);
+  return {factors_[m].data(), type_, dims_[m], rank_, rank_};
+}
+
+void Ktensor::set_factor(int mode, const void *column_major, i64 ld) {
+  check_mode(*this, mode);
+  const Matrix a = factor(mode);
+  check_ld(mode, ld, a.rows);
+  dispatch(type_, [&](auto zero) {
+    using T = decltype(zero);
+    const T *from = static_cast<const T *>(column_major);
+    for (i64 r = 0; r < rank_; ++r) {
+      for (i64 i = 0; i < a.rows; ++i) {
+        if (!std::isfinite(from[i + r * ld]))
+          throw_error(Status::argument, "factor {}: entry at row {}, column {} is {}: expected a finite number", mode,
+                      i, r, from[i + r * ld]);
+      }
+    }
+    for (i64 i = 0; i < a.rows; ++i) {
+      for (i64 r = 0; r < rank_; ++r)
+        a.row<T>(i)[r] = from[i + r * ld];
+    }
+  });
+}
+
+void Ktensor::get_factor(int mode, void *column_major, i64 ld) const {
+  check_mode(*this, mode);
+  const ConstMatrix a = factor(mode);
+  check_ld(mode, ld, a.rows);
+  dispatch(type_, [&](auto zero) {
+    using T = decltype(zero);
+    T *to = static_cast<T *>(column_major);
+    for (i64 i = 0; i < a.rows; ++i) {
+      for (i64 r = 0; r < rank_; ++r)
+        to[i + r * ld] = a.row<T>(i)[r];
+    }
+  });
+}
+
+void Ktensor::normalize() {
+  std::vector<Scaled> lengths(weights_.begin(), weights_.end());
+  std::vector<ColumnScales> scales;
+  std::vector<std::vector<double>> norms;
+  for (int m = 0; m < order(); ++m) {
+    scales.push_back(column_scales(factor(m)));
+    norms.push_back(scaled_norms(factor(m), scales.back()));
+    for (std::size_t r = 0; r < lengths.size(); ++r)
+      lengths[r] = lengths[r] * Scaled(norms.back()[r], scales.back().exponent[r]);
+  }
+  for (std::size_t r = 0; r < lengths.size(); ++r) { // before anything changes
+    if (!std::isfinite(lengths[r].value()))
+      throw_error(Status::numerical, "the weight of component {} overflows: about 2^{}", r, lengths[r].exponent());
+  }
+  for (int m = 0; m < order(); ++m) {
+    const auto mode = static_cast<std::size_t>(m);
+    const Matrix a = factor(m);
+    dispatch(type_, [&](auto zero) {
+      using T = decltype(zero);
+      for (i64 i = 0; i < a.rows; ++i) {
+        T *row = a.row<T>(i);
+        for (std::size_t r = 0; r < lengths.size(); ++r) {
+          if (norms[mode][r] > 0)
+            row[r] = static_cast<T>(static_cast<double>(row[r]) * scales[mode].factor[r] / norms[mode][r]);
+        }
+      }
+    });
+  }
+  std::transform(lengths.begin(), lengths.end(), weights_.begin(), [](const Scaled &s) { return s.value(); });
+}
+
+void Ktensor::arrange() {
+  normalize();
+  for (i64 r = 0; r < rank_; ++r) {
+    double &w = weights_[static_cast<std::size_t>(r)];
+    if (w < 0) {
+      w = -w;
+      negate_column(factor(0), r);
+    }
+  }
+  std::vector<std::size_t> sequence(weights_.size());
+  std::iota(sequence.begin(), sequence.end(), std::size_t{0});
+  std::stable_sort(sequence.begin(), sequence.end(),
+                   [&](std::size_t a, std::size_t b) { return weights_[a] > weights_[b]; });
+  const auto permute = [&](auto *row, auto &scratch) {
+    for (std::size_t r = 0; r < sequence.size(); ++r)
+      scratch[r] = row[sequence[r]];
+    std::copy(scratch.begin(), scratch.end(), row);
+  };
+  std::vector<double> scratch(weights_.size());
+  permute(weights_.data(), scratch);
+  for (int m = 0; m < order(); ++m) {
+    const Matrix a = factor(m);
+    dispatch(type_, [&](auto zero) {
+      using T = decltype(zero);
+      std::vector<T> row(weights_.size());
+      for (i64 i = 0; i < a.rows; ++i)
+        permute(a.row<T>(i), row);
+    });
+  }
+}
+
+void Ktensor::fixsigns() {
+  for (i64 r = 0; r < rank_; ++r) {
+    int waiting = -1; // a mode that points down and has no partner yet
+    for (int m = 0; m < order(); ++m) {
+      if (!points_down(factor(m), r))
+        continue;
+      if (waiting < 0) {
+        waiting = m;
+      } else {
+        negate_column(factor(waiting), r);
+        negate_column(factor(m), r);
+        waiting = -1;
+      }
+    }
+  }
+}
+
+} // namespace td
