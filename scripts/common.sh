@@ -1,11 +1,12 @@
 # Shell functions that the scripts beside this file share. Source it; it changes into the project's root.
 set -euo pipefail
+export LC_ALL=C.UTF-8
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Debian 12 packages: what builds td, and what the tests need besides. docs/dependencies.md says what each is for.
 build_packages=(cmake ninja-build g++ pkg-config libopenblas-dev zlib1g-dev libfmt-dev libfast-float-dev libhwy-dev
   libcli11-dev nlohmann-json3-dev)
-test_packages=("${build_packages[@]}" libgtest-dev clang-14 libclang-rt-14-dev libomp-14-dev clang-format-14
+test_packages=("${build_packages[@]}" libgtest-dev clang libclang-rt-14-dev libomp-14-dev clang-format-14
   abigail-tools binutils)
 
 die() {
@@ -43,6 +44,12 @@ need_packages() {
   as_root apt-get -qq update
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
     -o Dpkg::Use-Pty=0 "${missing[@]}" >/dev/null
+}
+
+# Our C, C++ and CUDA files in the current folder's tree.
+source_files() {
+  find include src c_api cli examples tests -type f \( -name '*.[ch]' -o -name '*.[ch]pp' -o -name '*.cu' \
+    -o -name '*.cuh' \) 2>/dev/null | sort
 }
 
 # build_preset NAME [TARGET...]: configures and builds a preset of CMakePresets.json on all cores.

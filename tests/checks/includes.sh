@@ -1,0 +1,29 @@
+#!/bin/bash
+# scripts/check_includes passes on this tree and fails on each kind of wrong include.
+source "$(dirname "${BASH_SOURCE[0]}")/expect.sh"
+check=("$root/scripts/check_includes" "$scratch/tree")
+
+copy_tree
+must_pass "${check[@]}"
+
+# breaks FILE INCLUDE TEXT
+breaks() {
+  copy_tree
+  echo "#include $2" >>"$scratch/tree/$1"
+  must_fail "$3" "${check[@]}"
+}
+breaks src/core/types.hpp '"formats/formats.hpp"' 'src/core/types.hpp:'
+breaks src/io/io.hpp '"plan/tensor.hpp"' 'from here only: io/ core/'
+breaks src/kernels/kernels.hpp '"kernels/loader.hpp"' 'from here only:'
+breaks src/kernels/cpu/cpu.hpp '"kernels/reference/reference.hpp"' 'from here only:'
+breaks src/kernels/reference/reference.hpp '"formats/formats.hpp"' 'from here only:'
+breaks src/formats/formats.hpp '"plan/tensor.hpp"' 'from here only:'
+breaks src/plan/tensor.hpp '"solvers/cpals.hpp"' 'from here only:'
+breaks src/solvers/fit.hpp '"kernels/cpu/cpu.hpp"' 'from here only:'
+breaks src/solvers/fit.hpp '<td/td.h>' 'from here only:'
+breaks cli/extra.cpp '"core/types.hpp"' 'from here only: td/td.h'
+breaks include/td/td.h '<stddef.h>' 'stdint.h'
+breaks src/plan/tensor.hpp '<cuda_runtime.h>' '^src/kernels/cuda/'
+breaks src/solvers/fit.hpp '<mpi.h>' 'communicator_mpi'
+breaks src/formats/formats.hpp '<omp.h>' 'parallel'
+breaks src/core/types.hpp '"../io/io.hpp"' 'from the root of its tree'
