@@ -61,19 +61,44 @@ inline constexpr int max_linear_bits = 128;
 /// Bits of all modes' indices together.
 int linear_bits(std::span<const i64> dims);
 
+/// Throws Status::shape for an order outside min_order .. max_order or a dim below 1.
+void check_dims(std::span<const i64> dims);
+
 /// Checks a caller's entries: dims >= 1, order, indices in range, values finite. Throws Status::shape, index or
 /// argument, naming entry, mode and coordinate in the caller's base.
 void check_entries(const EntriesView &entries, int threads);
 
-/// Checked entries sorted by their interleaved (ALTO) index (beyond max_linear_bits: lexicographically), entries at the
-/// same coordinates summed in the order given or, with refuse_duplicates, thrown as Status::index naming both.
+/// Checked entries in canonical order: sorted by their interleaved (ALTO) index, entries at the same coordinates summed
+/// in the order given, in f64 and rounded once, or, with refuse_duplicates, thrown as Status::index naming both. A sum
+/// that overflows is Status::argument. Each keeps its indices in one packed key, a field of bits for each mode.
+struct Packed {
+  std::vector<i64> dims;
+  kernels::KeyLayout layout;
+  int key_bytes = 8;
+  Buffer<u64> keys; // of 16-byte keys two words each
+  ValueBuffer values;
+  i64 duplicates = 0; // entries merged into others
+
+  i64 nnz() const noexcept { return values.size(); }
+  template <class Key> const Key *keys_as() const noexcept { return reinterpret_cast<const Key *>(keys.data()); }
+  template <class Key> Key *keys_as() noexcept { return reinterpret_cast<Key *>(keys.data()); }
+};
+
+/// Only for dims of at most max_linear_bits.
+Packed build_packed(const EntriesView &entries, bool refuse_duplicates, int threads);
+Packed pack(const kernels::CooView &canonical, int threads);
+Coo unpack(const Packed &packed, int threads);
+
+/// As Packed, in coordinates; beyond max_linear_bits the order is lexicographic, mode 0 first.
 struct Canonical {
   Coo coo;
   i64 duplicates = 0; // entries merged into others
 };
 Canonical build_canonical(const EntriesView &entries, bool refuse_duplicates, int threads);
 
-/// From canonical coordinates.
+/// From canonical entries. Within a row of a Sorted, entries keep the canonical order.
+Blco build_blco(Packed packed, int threads);
+Sorted build_sorted(const Packed &packed, int mode, int threads);
 Blco build_blco(const kernels::CooView &canonical, int threads);
 Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads);
 
@@ -85,6 +110,7 @@ Dense build_dense(const DenseArrayView &array, int threads);
 
 /// Back to coordinates, in canonical order.
 Coo decode(const Blco &blco, int threads);
+Coo decode(const Sorted &sorted, int threads);
 
 /// Nonzeros a block has at most.
 inline constexpr i64 max_block_nonzeros = i64{1} << 27;

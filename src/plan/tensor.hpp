@@ -20,8 +20,17 @@ struct Facts {
   double sum = 0;
 };
 
+/// The same bits for any number of threads. The norm neither overflows nor underflows on the way; where the result
+/// itself is beyond f64 it is infinite, and so is the sum.
+Facts facts_of(const ValueBuffer &values, int threads);
+
+/// Bytes of host memory that can be had without swapping; nothing if the system does not say.
+std::optional<i64> available_memory();
+
 class Tensor {
 public:
+  /// Checks and copies what is given. Option "format": auto stores a copy sorted by each mode if these take at most a
+  /// quarter of the memory that is available, else BLCO; beyond formats::max_linear_bits, coordinates.
   static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const Options &options, int threads,
                                                    std::string source);
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, int threads, std::string source);
@@ -56,6 +65,9 @@ public:
   void slice_counts(int mode, i64 *counts) const;
 
 private:
+  Tensor() = default;
+  void store(const EntriesView &entries, std::string_view format, bool refuse_duplicates, int threads);
+
   std::vector<i64> dims_;
   ValueType type_ = ValueType::f64;
   Facts facts_;

@@ -1,0 +1,101 @@
+#include "formats/coo.hpp"
+#include "formats/key.hpp"
+#include "formats/runs.hpp"
+
+namespace td::formats {
+
+namespace {
+
+/// Bits of each mode among the lowest 64 of the interleaved key: what a BLCO key keeps.
+std::vector<int> low_bits_of(std::span<const i64> dims) {
+  std::vector<int> bits(dims.size(), 0);
+  const auto all = interleaved_bits(dims);
+  for (std::size_t position = 0; position < all.size() && position < 64; ++position)
+    ++bits[static_cast<std::size_t>(all[position].mode)];
+  return bits;
+}
+
+/// Cuts blocks longer than max_block_nonzeros.
+Buffer<i64> cut_long(const Buffer<i64> &begins) {
+  i64 blocks = 0;
+  for (i64 b = 0; b + 1 < begins.size(); ++b)
+    blocks += (begins[b + 1] - begins[b] + max_block_nonzeros - 1) / max_block_nonzeros;
+  Buffer<i64> cut(blocks + 1, "block boundaries");
+  i64 next = 0;
+  for (i64 b = 0; b + 1 < begins.size(); ++b)
+    for (i64 k = begins[b]; k < begins[b + 1]; k += max_block_nonzeros)
+      cut[next++] = k;
+  cut[next] = begins[begins.size() - 1];
+  return cut;
+}
+
+/// Splits 128-bit packed keys into block bases and 64-bit keys.
+void split(Blco &x, const Packed &p, int threads) {
+  const auto *wide = p.keys_as<u128>();
+  const int order = x.layout.order;
+  u128 upper = 0; // the bits that entries of a block share
+  for (int m = 0; m < order; ++m) {
+    const auto at = static_cast<std::size_t>(m);
+    upper |= field_mask<u128>(p.layout, m) & ~(low_bits<u128>(x.layout.bits[at]) << p.layout.shift[at]);
+  }
+  x.block_begin = cut_long(run_begins(p.nnz(), threads, "block boundaries",
+                                      [&](i64 k) { return k == 0 || ((wide[k] ^ wide[k - 1]) & upper) != 0; }));
+  const i64 blocks = x.block_begin.size() - 1;
+  x.block_base = Buffer<i64>(blocks * order, "block bases");
+  for (i64 b = 0; b < blocks; ++b)
+    for (int m = 0; m < order; ++m)
+      x.block_base[b * order + m] = field(p.layout, m, wide[x.block_begin[b]] & upper);
+
+  x.keys = Buffer<u64>(p.nnz(), "keys");
+  parallel_ranges(threads, p.nnz(), sort_grain, [&](Range r) {
+    for (i64 k = r.begin; k < r.end; ++k) {
+      u64 key = 0;
+      for (std::size_t m = 0; m < x.dims.size(); ++m)
+        key |= static_cast<u64>((wide[k] >> p.layout.shift[m]) & low_bits<u128>(x.layout.bits[m])) << x.layout.shift[m];
+      x.keys[k] = key;
+    }
+  });
+}
+
+} // namespace
+
+Blco build_blco(Packed p, int threads) {
+  Blco x;
+  x.dims = std::move(p.dims);
+  x.layout = packed_layout(low_bits_of(x.dims));
+  if (p.key_bytes == 16) {
+    split(x, p, threads);
+  } else {
+    const i64 nnz = p.nnz();
+    x.block_begin = cut_long(run_begins(nnz, threads, "block boundaries", [](i64 k) { return k == 0; }));
+    x.block_base = Buffer<i64>::zeros((x.block_begin.size() - 1) * x.layout.order, "block bases");
+    x.keys = std::move(p.keys);
+  }
+  x.values = std::move(p.values);
+  return x;
+}
+
+Blco build_blco(const kernels::CooView &canonical, int threads) {
+  return build_blco(pack(canonical, threads), threads);
+}
+
+Coo decode(const Blco &x, int threads) {
+  const i64 nnz = x.values.size();
+  Coo coo = empty_coo(x.dims, x.values.type(), nnz);
+  if (nnz > 0)
+    std::memcpy(coo.values.data(), x.values.data(), static_cast<std::size_t>(x.values.bytes()));
+  parallel_ranges(threads, nnz, sort_grain, [&](Range r) {
+    const i64 *begin = std::upper_bound(x.block_begin.begin(), x.block_begin.end(), r.begin) - 1;
+    i64 block = begin - x.block_begin.begin();
+    for (i64 k = r.begin; k < r.end; ++k) {
+      while (k >= x.block_begin[block + 1])
+        ++block;
+      for (int m = 0; m < x.layout.order; ++m)
+        coo.indices[static_cast<std::size_t>(m)][k] =
+            x.block_base[block * x.layout.order + m] + field(x.layout, m, x.keys[k]);
+    }
+  });
+  return coo;
+}
+
+} // namespace td::formats

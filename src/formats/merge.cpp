@@ -1,0 +1,29 @@
+#include "formats/merge.hpp"
+
+namespace td::formats {
+
+std::string coordinate_text(std::span<const i64> coordinate, std::int32_t base) {
+  std::string text = "(";
+  for (const i64 i : coordinate)
+    text += fmt::format("{}{}", text.size() > 1 ? ", " : "", i + base);
+  return text + ")";
+}
+
+void refuse_duplicate(const EntriesView &e, std::span<const i64> coordinate) {
+  std::vector<i64> at;
+  dispatch(e.index_type, [&](auto zero) {
+    using Index = decltype(zero);
+    for (i64 k = 0; k < e.nnz && at.size() < 2; ++k) {
+      bool here = true;
+      for (int m = 0; m < e.order() && here; ++m)
+        here = static_cast<const Index *>(e.indices[m])[k] - e.index_base == coordinate[static_cast<std::size_t>(m)];
+      if (here)
+        at.push_back(k);
+    }
+  });
+  throw_error(Status::index,
+              "entries {} and {} (0-based count of entries) are both at {}: repeated coordinates are refused", at.at(0),
+              at.at(1), coordinate_text(coordinate, e.index_base));
+}
+
+} // namespace td::formats

@@ -1,0 +1,162 @@
+#include "formats/coo.hpp"
+#include "formats/key.hpp"
+#include "formats/merge.hpp"
+
+namespace td::formats {
+
+namespace {
+
+Packed empty_packed(std::span<const i64> dims) {
+  const int bits = linear_bits(dims);
+  if (bits > max_linear_bits)
+    throw_error(Status::internal, "{} index bits do not fit a key of {}", bits, max_linear_bits);
+  Packed p;
+  p.dims.assign(dims.begin(), dims.end());
+  p.layout = packed_layout(bits_of(dims));
+  p.key_bytes = key_bytes_for(bits);
+  return p;
+}
+
+Buffer<u64> key_buffer(i64 n, int key_bytes, const char *what) { return Buffer<u64>(n * (key_bytes / 8), what); }
+
+template <class Key> std::vector<i64> coordinate_of(const Packed &p, Key packed_key) {
+  std::vector<i64> coordinate;
+  for (int m = 0; m < p.layout.order; ++m)
+    coordinate.push_back(field(p.layout, m, packed_key));
+  return coordinate;
+}
+
+/// Writes the interleaved keys and the values of a caller's entries.
+template <class Key, class T>
+void encode(const EntriesView &e, const Interleaving<Key> &map, Pairs<Key, T> out, int threads) {
+  // Mode after mode in blocks that stay in the cache: then one mode's tables are in use at a time.
+  constexpr i64 block = 1024;
+  const auto *values = static_cast<const T *>(e.values);
+  dispatch(e.index_type, [&](auto zero) {
+    using Index = decltype(zero);
+    parallel_ranges(threads, e.nnz, sort_grain, [&](Range r) {
+      for (i64 begin = r.begin; begin < r.end; begin += block) {
+        const i64 end = std::min(begin + block, r.end);
+        std::fill(out.keys + begin, out.keys + end, Key{0});
+        for (int m = 0; m < e.order(); ++m) {
+          const auto *index = static_cast<const Index *>(e.indices[m]);
+          const auto &spread = map.spread[static_cast<std::size_t>(m)];
+          for (i64 k = begin; k < end; ++k)
+            out.keys[k] |= spread(static_cast<u64>(static_cast<i64>(index[k]) - e.index_base));
+        }
+        std::copy(values + begin, values + end, out.payload + begin);
+      }
+    });
+  });
+}
+
+/// Sorts interleaved keys and their values; what is given is replaced by what is sorted.
+template <class Key, class T> void sort_pairs(Packed &p, int threads) {
+  const i64 n = p.nnz();
+  const auto digits = varying_digits(p.keys_as<Key>(), n, ~Key{0}, threads);
+  if (digits.empty())
+    return;
+  auto other_keys = key_buffer(n, p.key_bytes, "sorting keys");
+  ValueBuffer other_values(p.values.type(), n, "sorting values");
+  const Pairs<Key, T> here{p.keys_as<Key>(), p.values.as<T>()};
+  const Pairs<Key, T> other{reinterpret_cast<Key *>(other_keys.data()), other_values.as<T>()};
+  radix_sort<Key, T>(digits, {here.keys, here.payload}, other, here, n, threads);
+  if (digits.size() % 2 == 1) {
+    std::swap(p.keys, other_keys);
+    std::swap(p.values, other_values);
+  }
+}
+
+/// Merges neighbours with the same key.
+template <class Key, class T>
+void merge(Packed &p, const EntriesView &e, const Interleaving<Key> &map, bool refuse, int threads) {
+  const i64 n = p.nnz();
+  const Key *keys = p.keys_as<Key>();
+  const i64 repeat = first_repeat(n, threads, [&](i64 k) { return k > 0 && keys[k] == keys[k - 1]; });
+  if (repeat < 0)
+    return;
+  const auto coordinate = [&](i64 k) { return coordinate_of(p, map.pack(keys[k])); };
+  if (refuse)
+    refuse_duplicate(e, coordinate(repeat));
+
+  const auto begins =
+      run_begins(n, threads, "merging entries", [&](i64 k) { return k == 0 || keys[k] != keys[k - 1]; });
+  const i64 runs = begins.size() - 1;
+  const T *values = p.values.as<T>();
+  auto sums = sum_runs<T>(
+      begins, e, threads, [&](i64 k) { return values[k]; }, coordinate);
+  p.values = std::move(sums);
+  auto kept = key_buffer(runs, p.key_bytes, "keys");
+  auto *out = reinterpret_cast<Key *>(kept.data());
+  parallel_ranges(threads, runs, sort_grain, [&](Range r) {
+    for (i64 run = r.begin; run < r.end; ++run)
+      out[run] = keys[begins[run]];
+  });
+  p.keys = std::move(kept);
+  p.duplicates = n - runs;
+}
+
+template <class Key, class T> void build(Packed &p, const EntriesView &e, bool refuse, int threads) {
+  const Interleaving<Key> map(p.dims, p.layout);
+  encode<Key, T>(e, map, {p.keys_as<Key>(), p.values.as<T>()}, threads);
+  sort_pairs<Key, T>(p, threads);
+  merge<Key, T>(p, e, map, refuse, threads);
+  Key *keys = p.keys_as<Key>();
+  parallel_ranges(threads, p.nnz(), sort_grain, [&](Range r) {
+    for (i64 k = r.begin; k < r.end; ++k)
+      keys[k] = map.pack(keys[k]);
+  });
+}
+
+} // namespace
+
+Packed build_packed(const EntriesView &e, bool refuse_duplicates, int threads) {
+  Packed p = empty_packed(e.dims);
+  p.keys = key_buffer(e.nnz, p.key_bytes, "keys");
+  p.values = ValueBuffer(e.value_type, e.nnz, "values");
+  dispatch_key(p.key_bytes, [&](auto key) {
+    dispatch(e.value_type, [&](auto zero) { build<decltype(key), decltype(zero)>(p, e, refuse_duplicates, threads); });
+  });
+  return p;
+}
+
+Packed pack(const kernels::CooView &x, int threads) {
+  Packed p = empty_packed(x.dims);
+  p.keys = key_buffer(x.nnz, p.key_bytes, "keys");
+  p.values = ValueBuffer(x.type, x.nnz, "values");
+  if (x.nnz > 0)
+    std::memcpy(p.values.data(), x.values, static_cast<std::size_t>(p.values.bytes()));
+  dispatch_key(p.key_bytes, [&](auto zero) {
+    using Key = decltype(zero);
+    Key *keys = p.keys_as<Key>();
+    parallel_ranges(threads, x.nnz, sort_grain, [&](Range r) {
+      for (i64 k = r.begin; k < r.end; ++k) {
+        Key key = 0;
+        for (std::size_t m = 0; m < p.dims.size(); ++m)
+          key |= static_cast<Key>(x.indices[m][k]) << p.layout.shift[m];
+        keys[k] = key;
+      }
+    });
+  });
+  return p;
+}
+
+Coo unpack(const Packed &p, int threads) {
+  Coo coo = empty_coo(p.dims, p.values.type(), p.nnz());
+  if (p.nnz() > 0)
+    std::memcpy(coo.values.data(), p.values.data(), static_cast<std::size_t>(p.values.bytes()));
+  dispatch_key(p.key_bytes, [&](auto zero) {
+    using Key = decltype(zero);
+    const Key *keys = p.keys_as<Key>();
+    parallel_ranges(threads, p.nnz(), sort_grain, [&](Range r) {
+      for (int m = 0; m < p.layout.order; ++m) {
+        i64 *column = coo.indices[static_cast<std::size_t>(m)].data();
+        for (i64 k = r.begin; k < r.end; ++k)
+          column[k] = field(p.layout, m, keys[k]);
+      }
+    });
+  });
+  return coo;
+}
+
+} // namespace td::formats

@@ -1,0 +1,43 @@
+// What each format shows of itself.
+#include "formats/formats.hpp"
+
+namespace td::formats {
+
+namespace {
+
+i64 bytes_of(const std::vector<i64> &dims) { return static_cast<i64>(dims.size() * sizeof(i64)); }
+
+} // namespace
+
+kernels::CooView Coo::view() const { return {dims, values.size(), values.type(), columns.data(), values.data()}; }
+
+i64 Coo::bytes() const {
+  i64 total = bytes_of(dims) + values.bytes();
+  for (const auto &column : indices)
+    total += column.bytes();
+  return total;
+}
+
+kernels::BlcoView Blco::view() const {
+  return {dims,          values.size(),          values.type(),      layout,           keys.data(),
+          values.data(), block_begin.size() - 1, block_begin.data(), block_base.data()};
+}
+
+i64 Blco::bytes() const {
+  return bytes_of(dims) + keys.bytes() + values.bytes() + block_begin.bytes() + block_base.bytes();
+}
+
+kernels::SortedView Sorted::view() const {
+  return {dims,        mode,          values.size(),    values.type(),    layout,          key_bytes,
+          keys.data(), values.data(), row_index.size(), row_index.data(), row_begin.data()};
+}
+
+i64 Sorted::bytes() const {
+  return bytes_of(dims) + keys.bytes() + values.bytes() + row_index.bytes() + row_begin.bytes();
+}
+
+kernels::DenseView Dense::view() const { return {dims, values.type(), values.data()}; }
+
+i64 Dense::bytes() const { return bytes_of(dims) + values.bytes(); }
+
+} // namespace td::formats
