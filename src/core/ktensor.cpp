@@ -6,6 +6,7 @@
 
 #include "core/columns.hpp"
 #include "core/error.hpp"
+#include "core/relayout.hpp"
 
 namespace td {
 
@@ -105,35 +106,16 @@ void Ktensor::set_factor(int mode, const void *column_major, i64 ld) {
   check_mode(*this, mode);
   const Matrix a = factor(mode);
   check_ld(mode, ld, a.rows);
-  dispatch(type_, [&](auto zero) {
-    using T = decltype(zero);
-    const T *from = static_cast<const T *>(column_major);
-    for (i64 r = 0; r < rank_; ++r) {
-      for (i64 i = 0; i < a.rows; ++i) {
-        if (!std::isfinite(from[i + r * ld]))
-          throw_error(Status::argument, "factor {}: entry at row {}, column {} is {}: expected a finite number", mode,
-                      i, r, from[i + r * ld]);
-      }
-    }
-    for (i64 i = 0; i < a.rows; ++i) {
-      for (i64 r = 0; r < rank_; ++r)
-        a.row<T>(i)[r] = from[i + r * ld];
-    }
-  });
+  // Read by columns, a column-major matrix is one of contiguous rows.
+  if (const auto bad = find_not_finite({column_major, type_, rank_, a.rows, ld}))
+    throw_error(Status::argument, "factor {}: entry at row {}, column {} is not finite", mode, bad->second, bad->first);
+  from_column_major(column_major, ld, a);
 }
 
 void Ktensor::get_factor(int mode, void *column_major, i64 ld) const {
   check_mode(*this, mode);
-  const ConstMatrix a = factor(mode);
-  check_ld(mode, ld, a.rows);
-  dispatch(type_, [&](auto zero) {
-    using T = decltype(zero);
-    T *to = static_cast<T *>(column_major);
-    for (i64 i = 0; i < a.rows; ++i) {
-      for (i64 r = 0; r < rank_; ++r)
-        to[i + r * ld] = a.row<T>(i)[r];
-    }
-  });
+  check_ld(mode, ld, factor(mode).rows);
+  to_column_major(factor(mode), column_major, ld);
 }
 
 void Ktensor::normalize() {

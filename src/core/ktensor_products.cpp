@@ -6,6 +6,7 @@
 #include "core/columns.hpp"
 #include "core/error.hpp"
 #include "core/ktensor.hpp"
+#include "core/strides.hpp"
 
 namespace td {
 
@@ -86,16 +87,15 @@ double value_with(const Ktensor &k, std::span<const i64> coordinate, std::vector
 }
 
 std::vector<i64> element_strides(const Ktensor &k, std::span<const i64> given) {
-  if (!checked_product(k.dims()))
-    throw_error(Status::shape, "the full tensor has more than 2^63 - 1 elements");
+  element_count(k.dims());
+  check_output_strides(k.dims(), given);
   std::vector<i64> strides(given.begin(), given.end());
-  i64 next = 1;
-  for (std::size_t m = 0; m < k.dims().size(); ++m) {
-    if (given.empty())
+  if (given.empty()) {
+    i64 next = 1;
+    for (i64 d : k.dims()) {
       strides.push_back(next);
-    else if (given[m] == 0 && k.dims()[m] > 1)
-      throw_error(Status::shape, "strides[{}] = 0: expected different elements in different places", m);
-    next *= k.dims()[m];
+      next *= d;
+    }
   }
   return strides;
 }

@@ -54,7 +54,7 @@ TEST(Ktensor, BadFactorsAreRefusedAndNothingChanges) {
   EXPECT_EQ(refusal(Status::shape, [&] { k.set_factor(2, a, 3); }), "mode = 2: expected 0 .. 1");
   a[4] = std::numeric_limits<double>::infinity();
   EXPECT_EQ(refusal(Status::argument, [&] { k.set_factor(1, a, 3); }),
-            "factor 1: entry at row 1, column 1 is inf: expected a finite number");
+            "factor 1: entry at row 1, column 1 is not finite");
   EXPECT_EQ(column(k, 1, 0), (std::vector<double>{0, 0, 0}));
 }
 

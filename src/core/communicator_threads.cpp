@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "core/communicator.hpp"
+#include "core/rows.hpp"
+
+namespace td {
+
+namespace {
+
+/// What the workers of one computation share: a barrier that can be used again and again, and for each worker the
+/// place of the array that it lends to the others between two barriers.
+class Meeting {
+public:
+  explicit Meeting(int size) : lent_(static_cast<std::size_t>(size)) {}
+
+  int size() const noexcept { return static_cast<int>(lent_.size()); }
+
+  void wait() {
+    std::unique_lock lock(mutex_);
+    if (aborted_)
+      throw WorkerAborted{};
+    const u64 round = round_;
+    if (++arrived_ == lent_.size()) {
+      arrived_ = 0;
+      ++round_;
+      changed_.notify_all();
+      return;
+    }
+    changed_.wait(lock, [&] { return aborted_ || round_ != round; });
+    if (round_ == round) // those whose round was complete go on, and learn of the abort at the next barrier
+      throw WorkerAborted{};
+  }
+
+  void abort() noexcept {
+    const std::lock_guard lock(mutex_);
+    aborted_ = true;
+    changed_.notify_all();
+  }
+
+  void lend(int rank, ConstMatrix a) noexcept { lent_[static_cast<std::size_t>(rank)] = a; }
+  const std::vector<ConstMatrix> &lent() const noexcept { return lent_; }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t arrived_ = 0;
+  u64 round_ = 0;
+  bool aborted_ = false;
+  std::vector<ConstMatrix> lent_; // ordered by the barriers, not by the mutex
+};
+
+class ThreadCommunicator final : public Communicator {
+public:
+  ThreadCommunicator(std::shared_ptr<Meeting> meeting, int rank) : meeting_(std::move(meeting)), rank_(rank) {}
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return meeting_->size(); }
+  void barrier() override { meeting_->wait(); }
+
+  void allreduce_sum(std::span<double> data) override {
+    allreduce(data, [](double a, double b) { return a + b; });
+  }
+  void allreduce_max(std::span<double> data) override {
+    allreduce(data, [](double a, double b) { return std::max(a, b); });
+  }
+
+  // out may be partial: each worker writes only its own rows, which no other one reads in this worker's array.
+  void reduce_rows(ConstMatrix partial, Matrix out, Range own) override {
+    std::vector<double> sums(static_cast<std::size_t>(out.cols));
+    lend(partial);
+    dispatch(out.type, [&](auto zero) {
+      using T = decltype(zero);
+      for (i64 i = own.begin; i < own.end; ++i) {
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for (const ConstMatrix &other : meeting_->lent()) {
+          const T *row = other.row<T>(i);
+          for (std::size_t r = 0; r < sums.size(); ++r)
+            sums[r] += static_cast<double>(row[r]);
+        }
+        std::transform(sums.begin(), sums.end(), out.row<T>(i), [](double x) { return static_cast<T>(x); });
+      }
+    });
+    barrier();
+  }
+
+  void allgather_rows(Matrix a, std::span<const Range> owned) override {
+    lend(a);
+    for (std::size_t k = 0; k < owned.size(); ++k) {
+      if (static_cast<int>(k) != rank_)
+        copy_rows(meeting_->lent()[k], a, owned[k]);
+    }
+    barrier();
+  }
+
+  void broadcast(void *data, i64 bytes) override {
+    lend({data, ValueType::f64, 0, 0, 0});
+    if (rank_ != 0)
+      std::memcpy(data, meeting_->lent().front().data, static_cast<std::size_t>(bytes));
+    barrier();
+  }
+
+  void abort() noexcept override { meeting_->abort(); }
+
+private:
+  /// Afterwards every worker may read what every other one lent, until the next barrier.
+  void lend(ConstMatrix a) {
+    meeting_->lend(rank_, a);
+    barrier();
+  }
+
+  template <class Op> void allreduce(std::span<double> data, Op op) {
+    const auto count = static_cast<i64>(data.size());
+    std::vector<double> result(data.size());
+    lend({data.data(), ValueType::f64, 1, count, count});
+    const auto &lent = meeting_->lent();
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      double x = lent.front().row<double>(0)[i];
+      for (std::size_t k = 1; k < lent.size(); ++k)
+        x = op(x, lent[k].row<double>(0)[i]);
+      result[i] = x;
+    }
+    barrier();
+    std::copy(result.begin(), result.end(), data.begin());
+  }
+
+  std::shared_ptr<Meeting> meeting_;
+  int rank_;
+};
+
+} // namespace
+
+std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size) {
+  const auto meeting = std::make_shared<Meeting>(size);
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (int rank = 0; rank < size; ++rank)
+    communicators.push_back(std::make_unique<ThreadCommunicator>(meeting, rank));
+  return communicators;
+}
+
+} // namespace td

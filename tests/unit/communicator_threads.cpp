@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "core/communicator.hpp"
+
+namespace {
+
+using namespace td;
+
+/// Runs body(communicator) on `size` threads.
+template <class Body> void on_threads(int size, Body &&body) {
+  const auto communicators = make_thread_communicators(size);
+  std::vector<std::jthread> threads;
+  for (const auto &c : communicators)
+    threads.emplace_back([&body, &c] { body(*c); });
+}
+
+class ThreadsOf : public testing::TestWithParam<int> {};
+
+TEST_P(ThreadsOf, SumsAndLargestAreTheSameEverywhere) {
+  const int size = GetParam();
+  on_threads(size, [&](Communicator &c) {
+    for (int round = 0; round < 50; ++round) { // the barrier is used again and again
+      double data[] = {1.0 + c.rank(), static_cast<double>(round)};
+      c.allreduce_sum(data);
+      EXPECT_EQ(data[0], size * (size + 1) / 2);
+      EXPECT_EQ(data[1], size * round);
+      double largest[] = {static_cast<double>(c.rank()), -static_cast<double>(c.rank())};
+      c.allreduce_max(largest);
+      EXPECT_EQ(largest[0], size - 1);
+      EXPECT_EQ(largest[1], 0);
+    }
+  });
+}
+
+TEST_P(ThreadsOf, RowsAreReducedAndGathered) {
+  const int size = GetParam();
+  constexpr i64 rows = 5;
+  std::vector<Range> owned;
+  for (int k = 0; k < size; ++k)
+    owned.push_back(part_of({0, rows}, k, size)); // some own nothing when size > rows
+  on_threads(size, [&](Communicator &c) {
+    std::vector<float> a(rows * 3, -1.0F); // 2 columns, ld 3
+    const Matrix m{a.data(), ValueType::f32, rows, 2, 3};
+    for (i64 i = 0; i < rows; ++i) {
+      for (i64 r = 0; r < 2; ++r)
+        m.row<float>(i)[r] = static_cast<float>(i * 10 + r + c.rank());
+    }
+    c.reduce_rows(m, m, owned[static_cast<std::size_t>(c.rank())]); // in place
+    c.allgather_rows(m, owned);
+    for (i64 i = 0; i < rows; ++i) {
+      for (i64 r = 0; r < 2; ++r)
+        EXPECT_EQ(m.row<float>(i)[r],
+                  static_cast<float>(size * (i * 10 + r) + static_cast<i64>(size * (size - 1) / 2)));
+      EXPECT_EQ(a[static_cast<std::size_t>(i * 3 + 2)], -1.0F) << "padding was written";
+    }
+  });
+}
+
+TEST_P(ThreadsOf, BroadcastComesFromTheFirst) {
+  on_threads(GetParam(), [&](Communicator &c) {
+    int number = 100 + c.rank();
+    c.broadcast(&number, sizeof number);
+    EXPECT_EQ(number, 100);
+  });
+}
+
+TEST_P(ThreadsOf, AbortFreesThoseWhoWaitAndThoseWhoCome) {
+  const int size = GetParam();
+  std::atomic<int> freed = 0;
+  on_threads(size, [&](Communicator &c) {
+    if (c.rank() == size - 1) {
+      c.abort();
+      return;
+    }
+    try {
+      c.barrier();
+    } catch (const WorkerAborted &) {
+      ++freed;
+    }
+    EXPECT_THROW(c.barrier(), WorkerAborted);
+  });
+  EXPECT_EQ(freed, size - 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Communicator, ThreadsOf, testing::Values(2, 3, 4, 7));
+
+TEST(Communicator, OneWorkerIsAlone) {
+  const auto c = make_self_communicator();
+  double x[] = {3};
+  c->allreduce_sum(x);
+  c->allreduce_max(x);
+  EXPECT_EQ(x[0], 3);
+  const double partial[] = {1, 2, 3, 4};
+  double out[] = {0, 0, 0, 0};
+  c->reduce_rows({partial, ValueType::f64, 2, 2, 2}, {out, ValueType::f64, 2, 2, 2}, {0, 2});
+  EXPECT_EQ(out[3], 4);
+}
+
+} // namespace
