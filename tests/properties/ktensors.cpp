@@ -1,0 +1,172 @@
+// What operations on a model must keep, and what Tensor Toolbox's documentation shows of them.
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "support/oracle.hpp"
+
+namespace {
+
+using namespace tdtest;
+
+class Ktensors : public testing::TestWithParam<td_type> {
+protected:
+  td_type type_ = GetParam();
+  double u_ = unit_roundoff(type_);
+  Context context_ = make_context("cpu");
+  Random random_{61};
+  Factors factors_ = random_factors(random_, {6, 5, 7}, 4, type_);
+  std::vector<double> weights_{1.5, -3, 0.25, 2};
+  Ktensor k_ = make_ktensor(context_, factors_, type_, weights_);
+
+  std::vector<double> full(const td_ktensor *k) {
+    std::vector<double> v(6 * 5 * 7);
+    must(td_ktensor_full(k, nullptr, TD_F64, v.data()));
+    return v;
+  }
+  Ktensor copy() {
+    Ktensor c;
+    must(td_ktensor_copy(k_, c.out()));
+    return c;
+  }
+  /// The same tensor after columns were rescaled: each of N factors and the weight are rounded once or twice.
+  void expect_same_tensor(const td_ktensor *k) {
+    EXPECT_TRUE(within_bound(full(k), oracle_full(factors_, weights_), type_, 4));
+  }
+};
+
+TEST_P(Ktensors, NormalizeKeepsTheTensor) {
+  const Ktensor k = copy();
+  must(td_ktensor_normalize(k));
+  expect_same_tensor(k);
+  const Factors f = factors_of(k);
+  for (int m = 0; m < 3; ++m)
+    for (int64_t r = 0; r < 4; ++r) {
+      double squares = 0;
+      for (int64_t i = 0; i < f.dims[static_cast<std::size_t>(m)]; ++i)
+        squares += f.at(m, i, r) * f.at(m, i, r);
+      EXPECT_NEAR(squares, 1, 16 * u_);
+    }
+}
+
+TEST_P(Ktensors, ArrangeKeepsTheTensorAndOrdersWeights) {
+  const Ktensor k = copy();
+  must(td_ktensor_arrange(k));
+  expect_same_tensor(k);
+  const auto w = weights_of(k);
+  EXPECT_TRUE(std::is_sorted(w.rbegin(), w.rend()));
+  EXPECT_GT(w.back(), 0);
+}
+
+TEST_P(Ktensors, FixsignsKeepsTheTensor) {
+  const Ktensor k = copy();
+  must(td_ktensor_fixsigns(k));
+  expect_same_tensor(k);
+  const Factors f = factors_of(k);
+  for (int64_t r = 0; r < 4; ++r) {
+    int negative = 0;
+    for (int m = 0; m < 3; ++m) {
+      double largest = 0;
+      for (int64_t i = 0; i < f.dims[static_cast<std::size_t>(m)]; ++i)
+        if (std::fabs(f.at(m, i, r)) > std::fabs(largest))
+          largest = f.at(m, i, r);
+      negative += largest < 0 ? 1 : 0;
+    }
+    EXPECT_LE(negative, 1) << "component " << r;
+  }
+}
+
+TEST_P(Ktensors, ZeroColumnStaysZeroAndLosesItsWeight) {
+  Factors f = factors_;
+  for (int64_t i = 0; i < 5; ++i)
+    f.at(1, i, 2) = 0;
+  const Ktensor k = make_ktensor(context_, f, type_, weights_);
+  must(td_ktensor_normalize(k));
+  EXPECT_EQ(weights_of(k)[2], 0);
+  const Factors after = factors_of(k);
+  for (int64_t i = 0; i < 5; ++i)
+    EXPECT_EQ(after.at(1, i, 2), 0);
+}
+
+TEST_P(Ktensors, NormAndDotAreThoseOfTheFullTensors) {
+  const Factors g = random_factors(random_, {6, 5, 7}, 2, type_);
+  const Ktensor b = make_ktensor(context_, g, type_, {1, 2});
+  const Bounded fa = oracle_full(factors_, weights_), fb = oracle_full(g, {1, 2});
+  long double aa = 0, ab = 0, aa_magnitude = 0, ab_magnitude = 0;
+  for (std::size_t e = 0; e < fa.value.size(); ++e) {
+    aa += fa.value[e] * fa.value[e];
+    ab += fa.value[e] * fb.value[e];
+    aa_magnitude += fa.magnitude[e] * fa.magnitude[e];
+    ab_magnitude += fa.magnitude[e] * fb.magnitude[e];
+  }
+  // Gram matrices in f64: sums over rows, products over 3 modes, sums over 4 x 4 components.
+  const double bound = gamma(6 + 5 + 7 + 16 + 8, TD_F64);
+  double dot = 0;
+  must(td_ktensor_dot(k_, b, &dot));
+  EXPECT_NEAR(dot, static_cast<double>(ab), bound * static_cast<double>(ab_magnitude));
+  const double norm = ktensor_norm(k_);
+  EXPECT_NEAR(norm * norm, static_cast<double>(aa), 2 * bound * static_cast<double>(aa_magnitude));
+}
+
+TEST_P(Ktensors, ScoreSeesThroughOrderScaleAndSign) {
+  Factors g({6, 5, 7}, 4);
+  std::vector<double> w(4);
+  const std::vector<int64_t> order{2, 0, 3, 1};
+  for (int64_t r = 0; r < 4; ++r) {
+    const auto from = order[static_cast<std::size_t>(r)];
+    w[static_cast<std::size_t>(r)] = weights_[static_cast<std::size_t>(from)];
+    const double scale[] = {2, -0.5, -1}; // powers of two: exact, and the product is 1
+    for (int m = 0; m < 3; ++m)
+      for (int64_t i = 0; i < g.dims[static_cast<std::size_t>(m)]; ++i)
+        g.at(m, i, r) = factors_.at(m, i, from) * scale[m];
+  }
+  const Ktensor b = make_ktensor(context_, g, type_, w);
+  double s = 0;
+  std::vector<int64_t> match(4, -2);
+  must(td_ktensor_score(k_, b, 1, &s, match.data()));
+  EXPECT_NEAR(s, 1, 64 * u_);
+  EXPECT_EQ(match, (std::vector<int64_t>{1, 3, 0, 2}));
+}
+
+// Greedy matching takes the best pair first and is left with the worst. Columns in the plane at angles: a = {0, 40},
+// b = {30, -60} degrees in mode 0, equal elsewhere. Greedy: a1-b0 (cos 10), a0-b1 (cos 60) = 1.485; the other way:
+// cos 30 + cos 100 = 1.040; so here they agree, and with b = {30, 75}: greedy takes a1-b0 (cos 10 = 0.985), leaving
+// a0-b1 (cos 75 = 0.259), sum 1.244; optimal is a0-b0 (cos 30 = 0.866), a1-b1 (cos 35 = 0.819), sum 1.685.
+TEST_P(Ktensors, ScoreIsTheBestAssignment) {
+  const auto at_angles = [&](double first, double second) {
+    const double radian = std::acos(-1.0) / 180;
+    Factors f({2, 1}, 2);
+    f.a = {{std::cos(first * radian), std::sin(first * radian), std::cos(second * radian), std::sin(second * radian)},
+           {1, 1}};
+    return make_ktensor(context_, f, type_);
+  };
+  const double expected = (std::cos(30 * std::acos(-1.0) / 180) + std::cos(35 * std::acos(-1.0) / 180)) / 2;
+  EXPECT_NEAR(score(at_angles(0, 40), at_angles(30, 75)), expected, 64 * u_);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Ktensors, testing::Values(TD_F32, TD_F64),
+                         [](const auto &info) { return info.param == TD_F32 ? "f32" : "f64"; });
+
+// Tensor Toolbox, documentation of fixsigns: ktensor([1;1], {[1 1;1 -10], [1 1;1 -10]}).
+TEST(ToolboxFixsigns, O9) {
+  const Context context = make_context("reference");
+  Factors f({2, 2}, 2);
+  f.a = {{1, 1, 1, -10}, {1, 1, 1, -10}};
+  const Ktensor k = make_ktensor(context, f);
+  must(td_ktensor_arrange(k));
+  const auto w = weights_of(k);
+  EXPECT_NEAR(w[0], 101, 101 * 8 * 0x1p-53); // (1, -10) has length sqrt(101) in both modes
+  EXPECT_NEAR(w[1], 2, 2 * 8 * 0x1p-53);
+  EXPECT_LT(factors_of(k).at(0, 1, 0), 0);
+  must(td_ktensor_fixsigns(k));
+  const Factors fixed = factors_of(k);
+  for (int m = 0; m < 2; ++m) {
+    EXPECT_NEAR(fixed.at(m, 0, 0), -1 / std::sqrt(101.0), 1e-15);
+    EXPECT_NEAR(fixed.at(m, 1, 0), 10 / std::sqrt(101.0), 1e-15);
+    EXPECT_NEAR(fixed.at(m, 0, 1), std::sqrt(0.5), 1e-15);
+  }
+  EXPECT_NEAR(weights_of(k)[0], 101, 101 * 8 * 0x1p-53);
+}
+
+} // namespace

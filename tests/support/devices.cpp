@@ -1,0 +1,57 @@
+#include "support/devices.hpp"
+
+#include <cctype>
+#include <cstdlib>
+
+namespace tdtest {
+
+std::vector<std::string> device_strings() {
+  std::vector<std::string> all{"reference", "cpu", "cpu:2", "cpu:3"};
+  const char *more = std::getenv("TD_TEST_DEVICES");
+  std::string word;
+  for (const char c : std::string(more == nullptr ? "" : more) + ";") {
+    if (c != ';' && c != ' ') {
+      word += c;
+    } else if (!word.empty()) {
+      all.push_back(word);
+      word.clear();
+    }
+  }
+  return all;
+}
+
+std::optional<Context> context_if_there(const std::string &devices) {
+  Context c;
+  const td_status status = td_context_create(devices.c_str(), nullptr, c.out());
+  if (status == TD_ERR_BACKEND_UNAVAILABLE)
+    return std::nullopt;
+  must(status);
+  return c;
+}
+
+std::string name_part(const std::string &text) {
+  std::string name;
+  for (const char c : text)
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+}
+
+std::vector<Place> places(const std::vector<std::string> &formats) {
+  std::vector<Place> all;
+  for (const auto &device : device_strings())
+    for (const auto &format : formats)
+      all.push_back({format, device});
+  return all;
+}
+
+std::string place_name(const testing::TestParamInfo<Place> &info) {
+  return info.param.format + "_" + name_part(info.param.device);
+}
+
+void OnPlace::SetUp() {
+  context_ = context_if_there(GetParam().device);
+  if (!context_)
+    GTEST_SKIP() << GetParam().device << ": " << last_error();
+}
+
+} // namespace tdtest

@@ -1,0 +1,44 @@
+// Which device strings a suite runs on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/handles.hpp"
+
+namespace tdtest {
+
+/// "reference", "cpu", "cpu:2", "cpu:3", and the words of TD_TEST_DEVICES (separated by blanks or semicolons), such as
+/// "cuda cuda:0,1".
+std::vector<std::string> device_strings();
+
+/// A context, or nothing (with the reason in last_error()) if the device is not there. Other failures throw.
+std::optional<Context> context_if_there(const std::string &devices);
+
+/// A test's name part made of a device string and other words: letters, digits and '_'.
+std::string name_part(const std::string &text);
+
+/// How a tensor is stored and where the work is done.
+struct Place {
+  std::string format; // as make_tensor takes it
+  std::string device;
+};
+
+std::vector<Place> places(const std::vector<std::string> &formats);
+std::string place_name(const testing::TestParamInfo<Place> &info);
+
+/// A test on each place, with a context; skipped with the reason where the device is not there.
+class OnPlace : public testing::TestWithParam<Place> {
+protected:
+  void SetUp() override;
+  td_context *context() const { return *context_; }
+  const std::string &format() const { return GetParam().format; }
+
+private:
+  std::optional<Context> context_;
+};
+
+} // namespace tdtest
