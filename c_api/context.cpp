@@ -34,6 +34,13 @@ td_status td_context_create(const char *devices, const td_options *options, td_c
   });
 }
 
+td_status td_context_share(const td_context *context, td_context **out) {
+  return guard([&] {
+    require_out(out, "out");
+    *out = make_handle<td_context>(object_of(context, "context"));
+  });
+}
+
 void td_context_destroy(td_context *context) { drop_handle(context); }
 
 td_status td_context_set_log(td_context *context, td_log_fn log, void *user) {

@@ -24,6 +24,13 @@ td_status td_options_create(td_options **out) {
   });
 }
 
+td_status td_options_copy(const td_options *options, td_options **out) {
+  return guard([&] {
+    require_out(out, "out");
+    *out = make_handle<td_options>(std::make_shared<Options>(*object_of(options, "options")));
+  });
+}
+
 void td_options_destroy(td_options *options) { drop_handle(options); }
 
 td_status td_options_set_i64(td_options *options, const char *key, int64_t value) {

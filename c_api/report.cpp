@@ -65,6 +65,13 @@ constexpr NamedValue<Report, const std::vector<double> &> series[] = {
 
 extern "C" {
 
+td_status td_report_copy(const td_report *report, td_report **out) {
+  return guard([&] {
+    require_out(out, "out");
+    *out = make_handle<td_report>(std::make_shared<const Report>(*object_of(report, "report")));
+  });
+}
+
 void td_report_destroy(td_report *report) { drop_handle(report); }
 
 td_status td_report_get_i64(const td_report *report, const char *key, int64_t *value) {

@@ -75,6 +75,13 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
   });
 }
 
+td_status td_tensor_share(const td_tensor *tensor, td_tensor **out) {
+  return guard([&] {
+    require_out(out, "out");
+    *out = make_handle<td_tensor>(object_of(tensor, "tensor"));
+  });
+}
+
 void td_tensor_destroy(td_tensor *tensor) { drop_handle(tensor); }
 
 td_status td_tensor_order(const td_tensor *tensor, int32_t *order) {

@@ -144,6 +144,9 @@ typedef struct td_report td_report;   /**< what a run did, by name; immutable */
  *  reads the options of its own scope and leaves the others alone. */
 TD_API td_status td_options_create(td_options **out);
 
+/** A copy of its own. */
+TD_API td_status td_options_copy(const td_options *options, td_options **out);
+
 /** Ends a set of options. NULL is allowed. */
 TD_API void td_options_destroy(td_options *options);
 
@@ -194,6 +197,10 @@ typedef void (*td_log_fn)(int32_t level, const char *text, void *user);
  *  Errors: TD_ERR_ARGUMENT for a string that is none of these; TD_ERR_BACKEND_UNAVAILABLE with the reason. */
 TD_API td_status td_context_create(const char *devices, const td_options *options, td_context **out);
 
+/** Another handle of the same context, for languages in which a variable may be assigned to another: the context ends
+ *  with the last of its handles. It is still used by one thread at a time, by whichever handle. */
+TD_API td_status td_context_share(const td_context *context, td_context **out);
+
 /** Ends a context. NULL is allowed. Must not be called while another thread works in it. */
 TD_API void td_context_destroy(td_context *context);
 
@@ -233,6 +240,9 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
 TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
                                         td_type value_type, const void *values, td_space space,
                                         const td_options *options, td_tensor **out);
+
+/** Another handle of the same tensor, which behaves as a copy, since a tensor never changes, and needs no memory. */
+TD_API td_status td_tensor_share(const td_tensor *tensor, td_tensor **out);
 
 /** Ends a tensor. NULL is allowed. */
 TD_API void td_tensor_destroy(td_tensor *tensor);
@@ -398,6 +408,9 @@ typedef int32_t (*td_progress_fn)(const td_report *so_far, void *user);
 TD_API td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, const td_ktensor *init,
                           const td_options *options, td_progress_fn progress, void *user, td_ktensor **model,
                           td_report **report);
+
+/** A copy of its own; also of a report that was lent to a progress callback, to keep it beyond the call. */
+TD_API td_status td_report_copy(const td_report *report, td_report **out);
 
 /** Ends a report. NULL is allowed. */
 TD_API void td_report_destroy(td_report *report);
