@@ -1,0 +1,105 @@
+// td convert: from one file format to another.
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "commands.hpp"
+#include "tensor_facts.hpp"
+
+namespace cli {
+
+namespace {
+
+struct ConvertFlags {
+  std::string in, out, as = "same";
+  bool ktensor = false;
+  WorkFlags work;
+};
+
+std::vector<double> elements(const td_tensor *x) {
+  double n = 1;
+  std::size_t size = 1;
+  for (const auto d : dims(x)) {
+    n *= static_cast<double>(d);
+    size *= static_cast<std::size_t>(d);
+  }
+  if (n > 0x1p53) // far above any memory; size may have wrapped around
+    throw Failure(exit_memory, fmt::format("a dense copy has {:.3g} elements", n));
+  std::vector<double> values(size);
+  check(td_tensor_get_dense(x, nullptr, TD_F64, values.data()));
+  return values;
+}
+
+Tensor dense_copy(td_context *context, const td_tensor *x, const td_options *options) {
+  const auto d = dims(x);
+  const auto values = elements(x);
+  return make<Tensor>(td_tensor_create_dense, context, static_cast<std::int32_t>(d.size()), d.data(),
+                      static_cast<const std::int64_t *>(nullptr), TD_F64, values.data(), TD_HOST, options);
+}
+
+/// The elements that are not zero.
+Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *options) {
+  const auto d = dims(x);
+  const auto all = elements(x);
+  std::vector<std::vector<std::int64_t>> indices(d.size());
+  std::vector<double> values;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    if (all[k] == 0)
+      continue;
+    values.push_back(all[k]);
+    auto rest = static_cast<std::int64_t>(k);
+    for (std::size_t m = 0; m < d.size(); ++m) {
+      indices[m].push_back(rest % d[m]);
+      rest /= d[m];
+    }
+  }
+  std::vector<const void *> pointers;
+  for (const auto &column : indices)
+    pointers.push_back(column.data());
+  return make<Tensor>(td_tensor_create, context, static_cast<std::int32_t>(d.size()), d.data(),
+                      static_cast<std::int64_t>(values.size()), TD_I64, pointers.data(), 0, TD_F64, values.data(),
+                      TD_HOST, options);
+}
+
+int run_convert(const ConvertFlags &flags) {
+  const Options options = flags.work.table.options();
+  const Context context = flags.work.context();
+  if (flags.ktensor) {
+    const Ktensor model = make<Ktensor>(td_ktensor_read, context.get(), flags.in.c_str());
+    check(td_ktensor_write(model.get(), flags.out.c_str(), options.get()));
+    if (!flags.work.quiet)
+      fmt::print("wrote {}: a ktensor of rank {}\n", flags.out, weights(model.get()).size());
+    return exit_ok;
+  }
+  Tensor x = make<Tensor>(td_tensor_read, context.get(), flags.in.c_str(), options.get());
+  const bool sparse = get<std::int64_t>(td_tensor_get_i64, x.get(), "sparse") != 0;
+  if (!flags.work.quiet && !flags.work.json)
+    fmt::print("read {}: {}\n", flags.in, text(td_tensor_get_str, x.get(), "source"));
+  if (flags.as == "dense" && sparse)
+    x = dense_copy(context.get(), x.get(), options.get());
+  if (flags.as == "sparse" && !sparse)
+    x = sparse_copy(context.get(), x.get(), options.get());
+  check(td_tensor_write(x.get(), flags.out.c_str(), options.get()));
+  if (flags.work.json)
+    fmt::print("{}\n", Json({{"file", flags.out}, {"tensor", tensor_facts(x.get())}}).dump(2));
+  else if (!flags.work.quiet)
+    fmt::print("wrote {}: {}\n", flags.out, text(td_tensor_describe, x.get()));
+  return exit_ok;
+}
+
+} // namespace
+
+Command add_convert(CLI::App &td) {
+  auto flags = std::make_shared<ConvertFlags>();
+  CLI::App *app = td.add_subcommand("convert", "rewrite a tensor or a ktensor in another file format");
+  app->add_option("in", flags->in, "file to read")->required();
+  app->add_option("out", flags->out, "file to write: .tns, .txt, .tdb, .npy, also .tns.gz, .txt.gz")->required();
+  app->add_option("--as", flags->as, "same, sparse (drops zeros) or dense [same]")
+      ->check(CLI::IsMember({"same", "sparse", "dense"}));
+  app->add_flag("--ktensor", flags->ktensor, "the file holds a ktensor");
+  flags->work.add(*app, {"read", "write", "tensor", "context"});
+  return {app, [flags] { return run_convert(*flags); }};
+}
+
+} // namespace cli

@@ -1,0 +1,181 @@
+// td cpd: fits a ktensor to the tensor in a file.
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "commands.hpp"
+#include "flags.hpp"
+#include "interrupt.hpp"
+#include "progress.hpp"
+#include "tensor_facts.hpp"
+
+namespace cli {
+
+namespace {
+
+struct CpdFlags {
+  std::string file, start, output, compare;
+  std::int64_t rank = 0;
+  std::int64_t every = 1;
+  WorkFlags work;
+};
+
+struct Result {
+  Ktensor model;
+  Report report;
+  double read_seconds = 0;
+  std::optional<double> score;
+  int signal = 0;
+};
+
+/// Says before the work, not after it, that the model could not be written.
+void refuse_unwritable(const std::string &path) {
+  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
+  std::error_code error;
+  if (!std::filesystem::is_directory(parent, error))
+    throw Failure(exit_input, fmt::format("cannot write {}: there is no folder {}", path, parent.string()));
+  if (access(parent.c_str(), W_OK) != 0)
+    throw Failure(exit_input, fmt::format("cannot write {}: the folder {} is not writable", path, parent.string()));
+}
+
+double number(const Result &r, const char *key) { return get<double>(td_report_get_f64, r.report.get(), key); }
+std::int64_t count(const Result &r, const char *key) {
+  return get<std::int64_t>(td_report_get_i64, r.report.get(), key);
+}
+std::string word(const Result &r, const char *key) { return text(td_report_get_str, r.report.get(), key); }
+
+Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const td_options *options) {
+  Ktensor start;
+  if (!flags.start.empty())
+    start = make<Ktensor>(td_ktensor_read, context, flags.start.c_str());
+  std::FILE *out = flags.work.quiet ? nullptr : flags.work.json ? stderr : stdout;
+  Progress progress(out, flags.every);
+  Result result;
+  td_ktensor *model = nullptr;
+  td_report *report = nullptr;
+  const InterruptGuard guard;
+  check(td_cpals(context, x, flags.rank, start.get(), options, Progress::callback, &progress, &model, &report));
+  result.model.reset(model);
+  result.report.reset(report);
+  result.signal = InterruptGuard::signal();
+  progress.finish(report);
+  if (!flags.output.empty())
+    check(td_ktensor_write(model, flags.output.c_str(), options));
+  return result;
+}
+
+Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
+  Json seconds = {{"read", r.read_seconds}, {"total", number(r, "seconds")}};
+  for (const char *stage : {"init", "mttkrp", "solve", "fit"})
+    seconds[stage] = number(r, (std::string("seconds.") + stage).c_str());
+  Json history;
+  for (const char *key : {"fit", "fit_change", "residual", "seconds", "effective_rank"})
+    history[key] = series(r.report.get(), key);
+  Json out = {
+      {"file", flags.file}, {"tensor", tensor_facts(x)}, {"rank", flags.rank}, {"options", flags.work.table.given()}};
+  for (const char *key : {"devices", "format", "init", "stop_reason"})
+    out[key] = word(r, key);
+  for (const char *key : {"iterations", "resumed_from", "workers", "threads", "effective_rank", "exact_residuals"})
+    out[key] = count(r, key);
+  out["converged"] = count(r, "converged") != 0;
+  out["interrupted"] = r.signal != 0;
+  for (const char *key : {"fit", "explained", "relative", "residual", "fit_change"})
+    out[key] = number(r, key);
+  out["weights"] = weights(r.model.get());
+  if (r.score)
+    out["score"] = *r.score;
+  out["seconds"] = seconds;
+  out["history"] = history;
+  out["output"] = flags.output;
+  return out;
+}
+
+std::string reason(const CpdFlags &flags, const Result &r) {
+  const std::string stop = word(r, "stop_reason");
+  if (stop == "callback")
+    return "interrupted";
+  const Options options = flags.work.table.options();
+  const std::string value = text(td_options_get_str, options.get(), stop.c_str());
+  return stop == "tol" ? fmt::format("the fit changed by less than tol = {}", value)
+                       : fmt::format("{} = {} reached", stop, value);
+}
+
+void print_weights(const std::vector<double> &w) {
+  constexpr std::size_t shown = 24;
+  fmt::print("weights   ");
+  for (std::size_t r = 0; r < w.size() && r < shown; ++r)
+    fmt::print("{}{:.6e}", r == 0 ? "" : r % 6 == 0 ? "\n          " : "  ", w[r]);
+  if (w.size() > shown)
+    fmt::print("\n          and {} smaller ones", w.size() - shown);
+  fmt::print("\n");
+}
+
+void print_summary(const CpdFlags &flags, const Result &r) {
+  fmt::print("fit       {:.6e}   explained {:.6e}   relative error {:.6e}\n", number(r, "fit"), number(r, "explained"),
+             number(r, "relative"));
+  fmt::print("stopped   after {} iterations: {}\n", count(r, "iterations"), reason(flags, r));
+  if (const auto rank = count(r, "effective_rank"); rank < flags.rank)
+    fmt::print("note      the last solves had effective rank {} of {}: components are linearly dependent\n", rank,
+               flags.rank);
+  print_weights(weights(r.model.get()));
+  fmt::print("seconds   {:.3f}: init {:.3f}, mttkrp {:.3f}, solve {:.3f}, fit {:.3f}; reading the file took {:.3f}\n",
+             number(r, "seconds"), number(r, "seconds.init"), number(r, "seconds.mttkrp"), number(r, "seconds.solve"),
+             number(r, "seconds.fit"), r.read_seconds);
+  if (r.score)
+    fmt::print("score     {:.6f} against {}\n", *r.score, flags.compare);
+  fmt::print("model     {}\n", flags.output.empty() ? "not written (--output FILE)" : "written to " + flags.output);
+}
+
+int run_cpd(const CpdFlags &flags) {
+  if (!flags.output.empty())
+    refuse_unwritable(flags.output);
+  const Options options = flags.work.table.options();
+  const Context context = flags.work.context();
+  const Timer reading;
+  const Tensor x = make<Tensor>(td_tensor_read, context.get(), flags.file.c_str(), options.get());
+  const double read_seconds = reading.seconds();
+  if (!flags.work.json && !flags.work.quiet)
+    fmt::print("tensor    {}\nsource    {}\ndevices   {}\n\n", text(td_tensor_describe, x.get()),
+               text(td_tensor_get_str, x.get(), "source"), text(td_context_describe, context.get()));
+  std::fflush(stdout);
+
+  Result r = fit(flags, context.get(), x.get(), options.get());
+  r.read_seconds = read_seconds;
+  if (!flags.compare.empty()) {
+    const Ktensor other = make<Ktensor>(td_ktensor_read, context.get(), flags.compare.c_str());
+    r.score = 0;
+    check(td_ktensor_score(r.model.get(), other.get(), 1, &*r.score, nullptr));
+  }
+  if (flags.work.json) {
+    fmt::print("{}\n", document(flags, x.get(), r).dump(2));
+  } else {
+    fmt::print("{}", flags.work.quiet ? "" : "\n");
+    print_summary(flags, r);
+  }
+  return r.signal == 0 ? int{exit_ok} : 128 + r.signal;
+}
+
+} // namespace
+
+Command add_cpd(CLI::App &td) {
+  auto flags = std::make_shared<CpdFlags>();
+  CLI::App *app = td.add_subcommand("cpd", "fit a ktensor of rank R to the tensor in a file (CP-ALS)");
+  app->add_option("file", flags->file, "tensor: text, .tdb or .npy, also .gz")->required();
+  app->add_option("-r,--rank", flags->rank, "components of the model")->required()->check(CLI::PositiveNumber);
+  app->add_option("-o,--output", flags->output, "write the model here: Tensor Toolbox text, or .tdb");
+  app->add_option("--start", flags->start, "start from the ktensor in this file");
+  app->add_option("--compare", flags->compare, "print the factor match score against the ktensor in this file");
+  app->add_option("--every", flags->every, "off a terminal, print a line every so many iterations [1]")
+      ->check(CLI::PositiveNumber);
+  flags->work.add(*app, {"cpals", "tensor", "read", "context", "write"});
+  app->footer("^C stops after the iteration under way; the model so far is written and the exit code is 130.");
+  return {app, [flags] { return run_cpd(*flags); }};
+}
+
+} // namespace cli

@@ -1,0 +1,89 @@
+#include "flags.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+
+#include <fmt/format.h>
+
+namespace cli {
+
+std::vector<OptionRow> option_table() {
+  std::vector<OptionRow> rows;
+  for (std::int64_t i = 0; i < td_option_count(); ++i) {
+    std::istringstream line(text(td_option_describe, i));
+    OptionRow row;
+    for (std::string OptionRow::*field :
+         {&OptionRow::scope, &OptionRow::name, &OptionRow::type, &OptionRow::default_text, &OptionRow::smallest,
+          &OptionRow::largest, &OptionRow::choices, &OptionRow::help})
+      std::getline(line, row.*field, '\t');
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string flag_name(std::string_view option) {
+  std::string flag = "--" + std::string(option);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+void TableFlags::add(CLI::App &app, std::initializer_list<std::string_view> scopes) {
+  for (const OptionRow &row : option_table()) {
+    if (std::find(scopes.begin(), scopes.end(), row.scope) == scopes.end())
+      continue;
+    Given &given = flags_[row.name];
+    const bool number = row.type != "str";
+    const std::string kind = number ? (row.type == "i64" ? "N" : "X") : (row.choices.empty() ? "TEXT" : row.choices);
+    const std::string ending = row.default_text.empty() ? "" : fmt::format(" [{}]", row.default_text);
+    given.flag = app.add_option(flag_name(row.name), given.value, row.help + ending)
+                     ->type_name(kind)
+                     ->group(fmt::format("Options of scope {}", row.scope));
+  }
+}
+
+Options TableFlags::options() const {
+  Options options = make<Options>(td_options_create);
+  for (const auto &[name, given] : flags_)
+    if (given.flag->count() > 0)
+      check(td_options_set_str(options.get(), name.c_str(), given.value.c_str()));
+  return options;
+}
+
+Json TableFlags::given() const {
+  Json out = Json::object();
+  for (const auto &[name, given] : flags_)
+    if (given.flag->count() > 0)
+      out[name] = given.value;
+  return out;
+}
+
+void WorkFlags::add(CLI::App &app, std::initializer_list<std::string_view> scopes) {
+  app.add_option("--devices", devices,
+                 "where to work: auto, cpu, cpu:4 (four workers), reference, cuda, cuda:0,2 [auto]");
+  app.add_flag("--json", json, "print one JSON document on standard output");
+  app.add_flag("--quiet", quiet, "print only results and errors");
+  table.add(app, scopes);
+}
+
+namespace {
+void print_warning(std::int32_t level, const char *text, void *) {
+  if (level <= 1)
+    std::fprintf(stderr, "td: warning: %s\n", text);
+}
+} // namespace
+
+Context WorkFlags::context() const {
+  const Options options = table.options();
+  td_context *handle = nullptr;
+  const td_status status = td_context_create(devices.c_str(), options.get(), &handle);
+  if (status == TD_ERR_ARGUMENT) // a device string with no meaning is the command line's fault, not the input's
+    throw Failure(exit_usage, last_error());
+  check(status);
+  Context context(handle);
+  if (!quiet)
+    check(td_context_set_log(context.get(), print_warning, nullptr));
+  return context;
+}
+
+} // namespace cli
