@@ -1,0 +1,120 @@
+#include "io/atomic_file.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "io/file.hpp"
+
+namespace td::io {
+
+namespace {
+
+std::atomic<unsigned> next_number{0};
+
+std::string folder_of(const std::string &path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash == 0 ? 1 : slash);
+}
+
+/// Where a file of this name really lives; refuses what must not be replaced by a file.
+std::string resolve(const std::string &path) {
+  struct stat facts = {};
+  if (::stat(path.c_str(), &facts) != 0) {
+    if (errno != ENOENT)
+      throw_error(Status::io, "{}: cannot be written: {}", path, system_reason(errno));
+    return path;
+  }
+  if (S_ISDIR(facts.st_mode))
+    throw_error(Status::io, "{}: is a directory, expected a file", path);
+  if (!S_ISREG(facts.st_mode))
+    throw_error(Status::io, "{}: is not a regular file and will not be replaced by one", path);
+  std::error_code unresolved;
+  const auto real = std::filesystem::canonical(path, unresolved);
+  return unresolved ? path : real.string();
+}
+
+} // namespace
+
+AtomicFile::AtomicFile(const std::string &path) : path_(path), target_(resolve(path)) {
+  const std::string folder = folder_of(target_);
+  do {
+    // A short name of its own, because the target's may already be as long as names can be. open() with 0666 lets the
+    // process's umask decide, which mkstemp would not.
+    temporary_ = fmt::format("{}/.td-{}-{}.tmp", folder, ::getpid(), next_number++);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd_ < 0 && errno == EEXIST);
+  if (fd_ < 0) {
+    const int code = errno;
+    temporary_.clear();
+    throw_error(Status::io, "{}: cannot be written: {}", path_, system_reason(code));
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  close();
+  if (!temporary_.empty())
+    ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const char *what) const {
+  throw_error(Status::io, "{}: {} after {} bytes: {}", path_, what, size_, system_reason(errno));
+}
+
+void AtomicFile::close() noexcept {
+  if (fd_ >= 0)
+    ::close(fd_);
+  fd_ = -1;
+}
+
+void AtomicFile::put(i64 offset, std::span<const char> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      fail("writing failed");
+    offset += n;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+void AtomicFile::write(std::span<const char> bytes) {
+  put(size_, bytes);
+  size_ += static_cast<i64>(bytes.size());
+}
+
+void AtomicFile::rewrite(i64 offset, std::span<const char> bytes) { put(offset, bytes); }
+
+void AtomicFile::finish() {
+  if (fd_ < 0)
+    return;
+  if (::fsync(fd_) != 0)
+    fail("flushing failed");
+  const int fd = fd_;
+  fd_ = -1; // the descriptor is gone even if close reports an error
+  if (::close(fd) != 0)
+    fail("closing failed");
+}
+
+void AtomicFile::commit() {
+  finish();
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+    fail("renaming failed");
+  temporary_.clear();
+  // The new name lasts through a power failure once the folder is on disk too. Not every file system can do that,
+  // and the file is whole either way, so that no error is made of it.
+  const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    ::fsync(folder);
+    ::close(folder);
+  }
+}
+
+} // namespace td::io

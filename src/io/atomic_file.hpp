@@ -1,0 +1,41 @@
+// The one way to write a file: it appears under its name when it is whole, or not at all.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/types.hpp"
+
+namespace td::io {
+
+/// Writes to a temporary file in the same folder; commit() makes it durable and gives it its name. If the object goes
+/// away before that, the temporary file is removed and a file that had the name is as it was.
+class AtomicFile {
+public:
+  explicit AtomicFile(const std::string &path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile &) = delete;
+  AtomicFile &operator=(const AtomicFile &) = delete;
+
+  void write(std::span<const char> bytes);
+  /// Overwrites bytes that were written before.
+  void rewrite(i64 offset, std::span<const char> bytes);
+  i64 size() const noexcept { return size_; }
+
+  /// Everything that can fail for want of space: afterwards only the renaming is left.
+  void finish();
+  void commit();
+
+private:
+  [[noreturn]] void fail(const char *what) const;
+  void put(i64 offset, std::span<const char> bytes);
+  void close() noexcept;
+
+  std::string path_;   // as the caller named it, for error texts
+  std::string target_; // with symbolic links followed
+  std::string temporary_;
+  int fd_ = -1;
+  i64 size_ = 0;
+};
+
+} // namespace td::io

@@ -1,0 +1,49 @@
+#include "io/checksum.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <zlib.h>
+
+#include "core/parallel.hpp"
+
+namespace td::io {
+
+namespace {
+constexpr i64 piece = i64{1} << 18; // fits a core's L2 cache with room for what is made of it
+constexpr i64 grain = i64{1} << 20;
+} // namespace
+
+std::uint32_t checksum(std::span<const char> bytes, int threads, const std::function<void(Range)> &also) {
+  const auto size = static_cast<i64>(bytes.size());
+  const i64 pieces = (size + piece - 1) / piece;
+  const auto parts = static_cast<int>(std::clamp(size / grain, i64{1}, static_cast<i64>(std::max(threads, 1))));
+  struct Part {
+    uLong sum = 0;
+    i64 size = 0;
+  };
+  std::vector<Part> sums(static_cast<std::size_t>(parts));
+  parallel(parts, [&](int thread, int count) {
+    const Range mine = part_of({0, pieces}, thread, count);
+    Part part;
+    for (i64 i = mine.begin; i < mine.end; ++i) {
+      const Range r{i * piece, std::min(size, (i + 1) * piece)};
+      part.sum =
+          ::crc32_z(part.sum, reinterpret_cast<const Bytef *>(bytes.data() + r.begin), static_cast<z_size_t>(r.size()));
+      part.size += r.size();
+      if (also)
+        also(r);
+    }
+    sums[static_cast<std::size_t>(thread)] = part;
+  });
+  std::uint32_t sum = 0;
+  for (const Part &part : sums) // threads that were not granted left 0 of size 0, which changes nothing
+    sum = join_checksums(sum, static_cast<std::uint32_t>(part.sum), part.size);
+  return sum;
+}
+
+std::uint32_t join_checksums(std::uint32_t first, std::uint32_t second, i64 size) noexcept {
+  return static_cast<std::uint32_t>(::crc32_combine(first, second, static_cast<z_off_t>(size)));
+}
+
+} // namespace td::io

@@ -1,0 +1,269 @@
+#include "io/container.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "core/buffer.hpp"
+#include "core/parallel.hpp"
+#include "io/checksum.hpp"
+
+namespace td::io {
+
+namespace {
+
+constexpr std::string_view magic = "\x89tdb\r\n\x1a\n"; // as PNG's: shows transfers that change bytes
+constexpr std::uint32_t byte_order = 0x01020304;
+constexpr i64 alignment = 64;
+constexpr std::size_t name_room = 40;
+
+struct Header {
+  char magic[8];
+  std::uint32_t byte_order;
+  std::uint32_t version;
+  std::uint32_t kind;
+  std::uint32_t sections;
+  std::uint64_t table_offset;
+  std::uint64_t file_size;
+  std::uint32_t table_checksum;
+  std::uint32_t unused[4];
+  std::uint32_t checksum; // of the bytes before it
+};
+static_assert(sizeof(Header) == 64 && offsetof(Header, checksum) == 60);
+
+struct TableEntry {
+  char name[name_room]; // padded with zeros, at least one
+  std::uint32_t type;
+  std::uint32_t checksum;
+  std::uint64_t offset; // from the beginning of the file
+  std::uint64_t count;  // of elements
+};
+static_assert(sizeof(TableEntry) == 64);
+
+template <class T> std::span<const char> bytes_of(const T &object) {
+  return {reinterpret_cast<const char *>(&object), sizeof(T)};
+}
+
+std::uint32_t header_checksum(const Header &header) {
+  return checksum(bytes_of(header).first(offsetof(Header, checksum)), 1);
+}
+
+bool is_element_type(std::uint32_t type) {
+  constexpr ElementType known[] = {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64,
+                                   ElementType::text};
+  return std::any_of(std::begin(known), std::end(known), [&](ElementType t) { return t == ElementType{type}; });
+}
+
+/// Converts the elements in bytes [r.begin, r.end) of `from`, which need not be aligned; false if one does not fit.
+template <class From, class To> bool convert(std::span<const char> from, Range r, To *to) {
+  bool fits = true;
+  constexpr auto step = static_cast<i64>(sizeof(From));
+  for (i64 i = r.begin / step; i < r.end / step; ++i) {
+    From v;
+    std::memcpy(&v, from.data() + i * step, sizeof v);
+    to[i] = static_cast<To>(v);
+    if constexpr (sizeof(To) < sizeof(From))
+      fits = fits && (std::isfinite(to[i]) || !std::isfinite(v));
+  }
+  return fits;
+}
+
+} // namespace
+
+std::string_view name_of(ContainerKind kind) noexcept {
+  switch (kind) {
+  case ContainerKind::sparse:
+    return "sparse tensor";
+  case ContainerKind::dense:
+    return "dense tensor";
+  case ContainerKind::ktensor:
+    return "ktensor";
+  case ContainerKind::record:
+    break;
+  }
+  return "checkpoint";
+}
+
+bool is_container(std::span<const char> bytes) noexcept {
+  return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
+}
+
+ContainerWriter::ContainerWriter(const std::string &path, ContainerKind kind) : file_(path), kind_(kind) {
+  file_.write(bytes_of(Header{})); // its place; commit() fills it
+}
+
+void ContainerWriter::pad() {
+  constexpr char zeros[alignment] = {};
+  const i64 over = file_.size() % alignment;
+  if (over != 0)
+    file_.write({zeros, static_cast<std::size_t>(alignment - over)});
+}
+
+ContainerWriter::Entry &ContainerWriter::begin(std::string_view name, ElementType type, i64 count) {
+  if (name.size() >= name_room)
+    throw_error(Status::argument, "section name '{}' has {} bytes, expected at most {}", name, name.size(),
+                name_room - 1);
+  pad();
+  return entries_.emplace_back(Entry{std::string(name), type, file_.size(), count, 0});
+}
+
+void ContainerWriter::add(std::string_view name, ElementType type, i64 count, const void *data) {
+  Entry &entry = begin(name, type, count);
+  const std::span<const char> bytes(static_cast<const char *>(data), static_cast<std::size_t>(count * size_of(type)));
+  entry.checksum = checksum(bytes, available_threads());
+  file_.write(bytes);
+}
+
+void ContainerWriter::add(std::string_view name, ElementType type, i64 count, const Fill &fill) {
+  constexpr i64 block = i64{1} << 20; // elements: large enough to share out, small enough to add little memory
+  constexpr i64 grain = i64{1} << 14;
+  Entry &entry = begin(name, type, count);
+  const i64 step = size_of(type);
+  const int threads = available_threads();
+  Buffer<char> made(std::min(block, count) * step, "a block of a binary file");
+  for (i64 k = 0; k < count; k += block) {
+    const i64 n = std::min(block, count - k);
+    parallel_ranges(threads, n, grain, [&](Range r) { fill({k + r.begin, k + r.end}, made.data() + r.begin * step); });
+    const std::span<const char> bytes(made.data(), static_cast<std::size_t>(n * step));
+    entry.checksum = join_checksums(entry.checksum, checksum(bytes, threads), n * step);
+    file_.write(bytes);
+  }
+}
+
+void ContainerWriter::commit() {
+  pad();
+  std::vector<TableEntry> table;
+  for (const Entry &e : entries_) {
+    TableEntry t = {};
+    std::memcpy(t.name, e.name.data(), e.name.size());
+    t.type = static_cast<std::uint32_t>(e.type);
+    t.checksum = e.checksum;
+    t.offset = static_cast<u64>(e.offset);
+    t.count = static_cast<u64>(e.count);
+    table.push_back(t);
+  }
+  const std::span<const char> bytes(reinterpret_cast<const char *>(table.data()), table.size() * sizeof(TableEntry));
+  Header header = {};
+  std::memcpy(header.magic, magic.data(), magic.size());
+  header.byte_order = byte_order;
+  header.version = container_version;
+  header.kind = static_cast<std::uint32_t>(kind_);
+  header.sections = static_cast<std::uint32_t>(table.size());
+  header.table_offset = static_cast<u64>(file_.size());
+  header.table_checksum = checksum(bytes, 1);
+  file_.write(bytes);
+  header.file_size = static_cast<u64>(file_.size());
+  header.checksum = header_checksum(header);
+  file_.rewrite(0, bytes_of(header));
+  file_.commit();
+}
+
+ContainerReader::ContainerReader(const Input &input) : input_(input) { read_header(); }
+
+void ContainerReader::refuse(const std::string &why) const {
+  throw_error(Status::io, "{}: td binary file: {}", input_.name, why);
+}
+
+void ContainerReader::read_header() {
+  Header header;
+  const std::span<const char> bytes = input_.bytes;
+  if (bytes.size() < sizeof header)
+    refuse(fmt::format("truncated: {} bytes are less than a header's {}", bytes.size(), sizeof header));
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.byte_order != byte_order)
+    refuse("was written on a machine of the other byte order, or is corrupt");
+  if (header.version != container_version)
+    refuse(fmt::format("version {}, expected {}", header.version, container_version));
+  if (header.checksum != header_checksum(header))
+    refuse("corrupt: the header's checksum does not match");
+  if (header.file_size != bytes.size())
+    refuse(fmt::format("truncated or extended: {} bytes, expected {}", bytes.size(), header.file_size));
+  if (header.kind < 1 || header.kind > 4)
+    refuse(fmt::format("kind of content {}, expected 1 to 4", header.kind));
+  kind_ = ContainerKind{header.kind};
+  const u64 table_size = u64{header.sections} * sizeof(TableEntry);
+  if (header.table_offset > bytes.size() || table_size > bytes.size() - header.table_offset)
+    refuse(fmt::format("a table of {} sections at byte {} goes beyond the file's {} bytes", header.sections,
+                       header.table_offset, bytes.size()));
+  const auto table = bytes.subspan(header.table_offset, table_size);
+  if (header.table_checksum != checksum(table, 1))
+    refuse("corrupt: the table's checksum does not match");
+  read_table(table);
+}
+
+void ContainerReader::read_table(std::span<const char> table) {
+  const u64 size = input_.bytes.size();
+  for (; !table.empty(); table = table.subspan(sizeof(TableEntry))) {
+    TableEntry e;
+    std::memcpy(&e, table.data(), sizeof e);
+    const std::string_view name(e.name, name_room);
+    const auto length = name.find('\0');
+    if (length == std::string_view::npos)
+      refuse("a section's name does not end");
+    Section s;
+    s.name = name.substr(0, length);
+    if (!is_element_type(e.type))
+      refuse(fmt::format("section {}: unknown element type {}", s.name, e.type));
+    s.type = ElementType{e.type};
+    const auto step = static_cast<u64>(size_of(s.type));
+    if (e.offset % alignment != 0 || e.offset > size || e.count > (size - e.offset) / step)
+      refuse(fmt::format("section {}: {} elements of {} bytes at byte {} go beyond the file's {} bytes or are not "
+                         "aligned to {}",
+                         s.name, e.count, step, e.offset, size, alignment));
+    s.count = static_cast<i64>(e.count);
+    s.bytes = input_.bytes.subspan(e.offset, e.count * step);
+    s.checksum = e.checksum;
+    sections_.push_back(std::move(s));
+  }
+}
+
+const Section &ContainerReader::section(std::string_view name) const {
+  for (const Section &s : sections_)
+    if (s.name == name)
+      return s;
+  refuse(fmt::format("{} without section {}", name_of(kind_), name));
+}
+
+void ContainerReader::verify(const Section &section, int threads, const std::function<void(Range)> &also) const {
+  if (checksum(section.bytes, threads, also) != section.checksum)
+    refuse(fmt::format("corrupt: the checksum of section {} does not match", section.name));
+}
+
+std::string ContainerReader::read_text(const Section &section) const {
+  if (section.type != ElementType::text)
+    refuse(fmt::format("section {}: expected text", section.name));
+  verify(section, 1, {});
+  return {section.bytes.begin(), section.bytes.end()};
+}
+
+void ContainerReader::read_values(const Section &section, ValueType type, void *out, int threads) const {
+  if (!is_real(section.type))
+    refuse(fmt::format("section {}: expected f32 or f64 elements", section.name));
+  std::atomic<bool> fits{true};
+  dispatch(type, [&](auto zero) {
+    using T = decltype(zero);
+    T *to = static_cast<T *>(out);
+    const auto from = section.bytes;
+    verify(section, threads, [&](Range r) {
+      if (section.type == ElementType::f32 ? !convert<float>(from, r, to) : !convert<double>(from, r, to))
+        fits = false;
+    });
+  });
+  if (!fits)
+    refuse(fmt::format("section {}: a value is beyond the range of {}", section.name, name_of(type)));
+}
+
+void ContainerReader::read_indices(const Section &section, i64 *out, int threads) const {
+  if (section.type != ElementType::i32 && section.type != ElementType::i64)
+    refuse(fmt::format("section {}: expected i32 or i64 elements", section.name));
+  const auto from = section.bytes;
+  verify(section, threads, [&](Range r) {
+    if (section.type == ElementType::i32)
+      convert<std::int32_t>(from, r, out);
+    else
+      convert<i64>(from, r, out);
+  });
+}
+
+} // namespace td::io

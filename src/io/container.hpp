@@ -1,0 +1,96 @@
+// td's binary container: named arrays behind a versioned header, with checksums. The layout is in docs/file_formats.md.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/views.hpp"
+#include "io/atomic_file.hpp"
+#include "io/file.hpp"
+
+namespace td::io {
+
+enum class ContainerKind : std::uint32_t { sparse = 1, dense = 2, ktensor = 3, record = 4 };
+
+std::string_view name_of(ContainerKind kind) noexcept;
+
+enum class ElementType : std::uint32_t { f32 = 1, f64 = 2, i32 = 11, i64 = 12, text = 20 };
+
+constexpr i64 size_of(ElementType t) noexcept {
+  return t == ElementType::text ? 1 : t == ElementType::f32 || t == ElementType::i32 ? 4 : 8;
+}
+constexpr ElementType element_type(ValueType t) noexcept {
+  return t == ValueType::f32 ? ElementType::f32 : ElementType::f64;
+}
+constexpr bool is_real(ElementType t) noexcept { return t == ElementType::f32 || t == ElementType::f64; }
+
+inline constexpr std::uint32_t container_version = 1;
+
+bool is_container(std::span<const char> bytes) noexcept;
+
+/// Sections are written as they are added; commit() adds the table and the header, and the file appears.
+class ContainerWriter {
+public:
+  ContainerWriter(const std::string &path, ContainerKind kind);
+  void add(std::string_view name, ElementType type, i64 count, const void *data);
+  /// For data that are not in memory as they will stand in the file: fill(range, out) makes elements [begin, end). It
+  /// is called by several threads.
+  using Fill = std::function<void(Range, char *)>;
+  void add(std::string_view name, ElementType type, i64 count, const Fill &fill);
+  void commit();
+
+private:
+  struct Entry {
+    std::string name;
+    ElementType type;
+    i64 offset;
+    i64 count;
+    std::uint32_t checksum;
+  };
+  Entry &begin(std::string_view name, ElementType type, i64 count);
+  void pad();
+
+  AtomicFile file_;
+  ContainerKind kind_;
+  std::vector<Entry> entries_;
+};
+
+struct Section {
+  std::string name;
+  ElementType type = ElementType::text;
+  i64 count = 0;
+  std::span<const char> bytes;
+  std::uint32_t checksum = 0;
+};
+
+/// Header and table are checked when it is made, a section's content when it is read.
+class ContainerReader {
+public:
+  explicit ContainerReader(const Input &input);
+
+  ContainerKind kind() const noexcept { return kind_; }
+  std::span<const Section> sections() const noexcept { return sections_; }
+  const Section &section(std::string_view name) const;
+
+  std::string read_text(const Section &section) const;
+  /// f32 and f64 in the file become `type`; a value that is too large for it is refused.
+  void read_values(const Section &section, ValueType type, void *out, int threads) const;
+  /// i32 and i64 in the file become i64.
+  void read_indices(const Section &section, i64 *out, int threads) const;
+
+  [[noreturn]] void refuse(const std::string &why) const;
+  const std::string &name() const noexcept { return input_.name; }
+
+private:
+  void read_header();
+  void read_table(std::span<const char> table);
+  void verify(const Section &section, int threads, const std::function<void(Range)> &also) const;
+
+  Input input_;
+  ContainerKind kind_ = ContainerKind::sparse;
+  std::vector<Section> sections_;
+};
+
+} // namespace td::io

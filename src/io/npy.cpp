@@ -1,0 +1,312 @@
+#include "io/npy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "core/checked.hpp"
+#include "core/parallel.hpp"
+#include "io/dense_order.hpp"
+#include "io/text.hpp"
+
+namespace td::io {
+
+namespace {
+
+constexpr std::string_view magic = "\x93NUMPY";
+
+struct Declared {
+  std::string_view type;
+  std::optional<bool> fortran_order;
+  std::optional<std::vector<i64>> shape;
+};
+
+/// Reads the Python dict literal of the header: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
+class DictReader {
+public:
+  DictReader(const std::string &name, std::string_view text) : name_(name), text_(text) {}
+
+  Declared read() {
+    expect('{');
+    while (!take('}')) {
+      const std::string_view key = quoted_text();
+      expect(':');
+      if (key == "descr")
+        declared_.type = quoted_text();
+      else if (key == "fortran_order")
+        declared_.fortran_order = truth();
+      else if (key == "shape")
+        declared_.shape = tuple();
+      else
+        refuse(fmt::format("key {}, expected descr, fortran_order or shape", quoted(key)));
+      if (!take(',') && peek() != '}')
+        refuse("expected , or } after a value");
+    }
+    if (declared_.type.empty() || !declared_.fortran_order || !declared_.shape)
+      refuse("expected the keys descr, fortran_order and shape");
+    return declared_;
+  }
+
+private:
+  [[noreturn]] void refuse(const std::string &why) const { throw_error(Status::io, "{}: .npy header: {}", name_, why); }
+
+  char peek() {
+    while (!text_.empty() && (is_blank(text_[0]) || text_[0] == '\n'))
+      text_.remove_prefix(1);
+    return text_.empty() ? '\0' : text_[0];
+  }
+  bool take(char c) {
+    if (peek() != c || text_.empty())
+      return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c))
+      refuse(fmt::format("expected {} before {}", c, quoted(text_)));
+  }
+
+  std::string_view quoted_text() {
+    const char quote = peek();
+    if (quote == '[')
+      refuse("structured types are not supported, expected one real or whole number type");
+    if (quote != '\'' && quote != '"')
+      refuse(fmt::format("expected a text in quotes before {}", quoted(text_)));
+    const auto end = text_.find(quote, 1);
+    if (end == std::string_view::npos)
+      refuse("a text in quotes does not end");
+    const std::string_view text = text_.substr(1, end - 1);
+    text_.remove_prefix(end + 1);
+    return text;
+  }
+
+  bool truth() {
+    peek();
+    for (const bool value : {true, false}) {
+      const std::string_view word = value ? "True" : "False";
+      if (text_.starts_with(word)) {
+        text_.remove_prefix(word.size());
+        return value;
+      }
+    }
+    refuse("fortran_order: expected True or False");
+  }
+
+  std::vector<i64> tuple() {
+    std::vector<i64> numbers;
+    expect('(');
+    while (!take(')')) {
+      i64 number = 0;
+      peek();
+      const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), number);
+      if (error != std::errc{} || numbers.size() == max_order)
+        refuse(fmt::format("shape: expected at most {} whole numbers before {}", max_order, quoted(text_)));
+      text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
+      take('L'); // Python 2 wrote long integers so
+      numbers.push_back(number);
+      if (!take(',') && peek() != ')')
+        refuse("shape: expected , or ) after a number");
+    }
+    return numbers;
+  }
+
+  const std::string &name_;
+  std::string_view text_;
+  Declared declared_;
+};
+
+struct Split {
+  std::string_view header;
+  std::span<const char> content;
+};
+
+Split split_header(const Input &input) {
+  const auto bytes = input.bytes;
+  const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[i])); };
+  constexpr std::size_t version_at = magic.size();
+  constexpr std::size_t length_at = version_at + 2;
+  const std::size_t version = bytes.size() > version_at ? byte(version_at) : 0;
+  const std::size_t length_size = version == 1 ? 2 : 4;
+  if (bytes.size() < length_at + length_size)
+    throw_error(Status::io, "{}: .npy file is truncated: {} bytes", input.name, bytes.size());
+  if (version < 1 || version > 3)
+    throw_error(Status::io, "{}: .npy version {}, expected 1 to 3", input.name, version);
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < length_size; ++i)
+    length |= byte(length_at + i) << (8 * i);
+  const auto rest = bytes.subspan(length_at + length_size);
+  if (length > rest.size())
+    throw_error(Status::io, "{}: .npy file is truncated: a header of {} bytes in a file of {}", input.name, length,
+                bytes.size());
+  return {{rest.data(), length}, rest.subspan(length)};
+}
+
+/// What T is to be read as after its bytes stand in this machine's order.
+template <class T> T load(const char *from, bool swap) {
+  std::array<char, sizeof(T)> raw;
+  std::memcpy(raw.data(), from, sizeof(T));
+  if (swap)
+    std::reverse(raw.begin(), raw.end());
+  return std::bit_cast<T>(raw);
+}
+
+/// Whether a number survived its conversion: reals may be rounded but not overflow, whole numbers must be exact.
+template <class From, class To> bool survives(From from, To to) {
+  if constexpr (std::is_floating_point_v<From>)
+    return std::isfinite(to) || !std::isfinite(from);
+  else // long double has the 64 bits that every whole number here needs
+    return static_cast<long double>(from) == static_cast<long double>(to);
+}
+
+class Converter {
+public:
+  Converter(const Input &input, std::span<const char> content, std::string_view type, bool swap)
+      : input_(input), content_(content), type_(type), swap_(swap) {}
+
+  void convert(ValueBuffer &values, int threads) const {
+    const std::string_view kind = type_.substr(1);
+    if (kind == "f8")
+      from<double>(values, threads);
+    else if (kind == "f4")
+      from<float>(values, threads);
+    else if (kind == "i8")
+      from<std::int64_t>(values, threads);
+    else if (kind == "i4")
+      from<std::int32_t>(values, threads);
+    else if (kind == "i2")
+      from<std::int16_t>(values, threads);
+    else if (kind == "i1")
+      from<std::int8_t>(values, threads);
+    else if (kind == "u8")
+      from<std::uint64_t>(values, threads);
+    else if (kind == "u4")
+      from<std::uint32_t>(values, threads);
+    else if (kind == "u2")
+      from<std::uint16_t>(values, threads);
+    else
+      from<std::uint8_t>(values, threads);
+  }
+
+private:
+  template <class From> void from(ValueBuffer &values, int threads) const {
+    dispatch(values.type(), [&](auto zero) {
+      using To = decltype(zero);
+      To *to = values.as<To>();
+      constexpr i64 grain = i64{1} << 16;
+      std::atomic<i64> first_bad{values.size()};
+      parallel_ranges(threads, values.size(), grain, [&](Range r) {
+        for (i64 i = r.begin; i < r.end; ++i) {
+          const From v = load<From>(content_.data() + i * static_cast<i64>(sizeof(From)), swap_);
+          to[i] = static_cast<To>(v);
+          if (!survives(v, to[i])) {
+            i64 seen = first_bad;
+            while (i < seen && !first_bad.compare_exchange_weak(seen, i)) {
+            }
+            break;
+          }
+        }
+      });
+      if (const i64 bad = first_bad; bad < values.size())
+        throw_error(Status::io, "{}: element {} of the file is {}, which {} cannot hold", input_.name, bad,
+                    load<From>(content_.data() + bad * static_cast<i64>(sizeof(From)), swap_), name_of(values.type()));
+    });
+  }
+
+  const Input &input_;
+  std::span<const char> content_;
+  std::string_view type_;
+  bool swap_;
+};
+
+bool is_known_type(std::string_view type) {
+  constexpr std::string_view kinds[] = {"f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1"};
+  return type.size() == 3 && std::string_view("<>|=").find(type[0]) != std::string_view::npos &&
+         std::find(std::begin(kinds), std::end(kinds), type.substr(1)) != std::end(kinds);
+}
+
+std::vector<i64> last_fastest_strides(std::span<const i64> dims) {
+  std::vector<i64> reversed(dims.rbegin(), dims.rend());
+  std::vector<i64> strides = first_fastest_strides(reversed);
+  std::reverse(strides.begin(), strides.end());
+  return strides;
+}
+
+/// The bytes before an array's numbers.
+std::string npy_header(const DenseArrayView &array, bool fortran_order) {
+  constexpr std::size_t alignment = 64; // of the numbers, so that they can be mapped
+  constexpr std::size_t prefix = magic.size() + 4;
+  std::string dict = fmt::format("{{'descr': '{}{}', 'fortran_order': {}, 'shape': (",
+                                 std::endian::native == std::endian::little ? '<' : '>',
+                                 array.value_type == ValueType::f32 ? "f4" : "f8", fortran_order ? "True" : "False");
+  for (std::size_t m = 0; m < array.dims.size(); ++m)
+    dict += fmt::format("{}{}", m == 0 ? "" : " ", array.dims[m]) + ",";
+  if (array.dims.size() > 1)
+    dict.pop_back(); // only a tuple of one number ends with a comma
+  dict += "), }";
+  dict.append(alignment - (prefix + dict.size() + 1) % alignment, ' ');
+  dict += '\n';
+  std::string header(magic);
+  header += '\x01';
+  header += '\0';
+  header += static_cast<char>(dict.size() & 0xff); // at most max_order numbers: fits two bytes
+  header += static_cast<char>(dict.size() >> 8);
+  return header + dict;
+}
+
+} // namespace
+
+bool is_npy(std::span<const char> bytes) noexcept {
+  return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
+}
+
+NpyArray read_npy(const Input &input, std::optional<ValueType> type, int threads) {
+  const auto [header, content] = split_header(input);
+  const Declared declared = DictReader(input.name, header).read();
+  if (!is_known_type(declared.type))
+    throw_error(Status::unsupported, "{}: .npy elements of type {}, expected f4, f8 or whole numbers of 1 to 8 bytes",
+                input.name, quoted(declared.type));
+  DenseArray x;
+  x.dims = *declared.shape;
+  for (std::size_t m = 0; m < x.dims.size(); ++m)
+    if (x.dims[m] < 1)
+      throw_error(Status::shape, "{}: dim {} of mode {}, expected 1 or more", input.name, x.dims[m], m);
+  const auto elements = checked_product(x.dims);
+  const i64 size = declared.type[2] - '0';
+  const auto bytes = elements ? checked_multiply(*elements, size) : std::nullopt;
+  if (!bytes || *bytes != static_cast<i64>(content.size()))
+    throw_error(Status::io, "{}: .npy file has {} bytes of numbers, expected {}", input.name, content.size(),
+                bytes ? std::to_string(*bytes) : "more than 2^63 - 1");
+  x.strides = *declared.fortran_order ? first_fastest_strides(x.dims) : last_fastest_strides(x.dims);
+  const ValueType natural = declared.type.substr(1) == "f4" ? ValueType::f32 : ValueType::f64;
+  x.values = ValueBuffer(type.value_or(natural), *elements, "the values of a .npy file");
+  const bool big = declared.type[0] == '>';
+  const bool little = declared.type[0] == '<';
+  const bool swap = std::endian::native == std::endian::little ? big : little;
+  Converter(input, content, declared.type, swap).convert(x.values, threads);
+  return {std::move(x), std::string(declared.type)};
+}
+
+void write_npy(const DenseArrayView &array, AtomicFile &file) {
+  const bool first_fastest = is_first_fastest(array);
+  const bool last_fastest = !first_fastest && std::ranges::equal(array.strides, last_fastest_strides(array.dims));
+  file.write(npy_header(array, !last_fastest));
+  const i64 count = element_count(array);
+  const i64 size = size_of(array.value_type);
+  if (first_fastest || last_fastest) {
+    file.write({static_cast<const char *>(array.values), static_cast<std::size_t>(count * size)});
+  } else {
+    constexpr i64 block = i64{1} << 17;
+    Buffer<char> made(std::min(block, count) * size, "a block of a .npy file");
+    for (i64 k = 0; k < count; k += block) {
+      const Range r{k, std::min(count, k + block)};
+      gather(array, r, made.data());
+      file.write({made.data(), static_cast<std::size_t>(r.size() * size)});
+    }
+  }
+}
+
+} // namespace td::io

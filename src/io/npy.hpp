@@ -1,0 +1,28 @@
+// NumPy's .npy files (versions 1 to 3), as numpy.lib.format documents them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/entries.hpp"
+#include "io/atomic_file.hpp"
+#include "io/file.hpp"
+
+namespace td::io {
+
+bool is_npy(std::span<const char> bytes) noexcept;
+
+struct NpyArray {
+  DenseArray array; // of any number of dims >= 1, each >= 1; strides always given
+  std::string type; // NumPy's name, such as "<f8"
+};
+
+/// Real and whole numbers of either byte order become `type`, or f32 if they are that in the file, else f64. Numbers
+/// that do not fit are refused: reals beyond the range, whole numbers that f64 or f32 cannot hold exactly.
+NpyArray read_npy(const Input &input, std::optional<ValueType> type, int threads);
+
+/// First index fastest is fortran_order, last index fastest C order; other strides are copied to the first. The caller
+/// commits.
+void write_npy(const DenseArrayView &array, AtomicFile &file);
+
+} // namespace td::io

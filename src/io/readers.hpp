@@ -1,0 +1,42 @@
+// The readers one by one, on bytes in memory: read_tensor and the like put files before them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "io/file.hpp"
+#include "io/io.hpp"
+#include "io/text_header.hpp"
+
+namespace td::io {
+
+struct ReadChoices {
+  std::string dialect = "auto";
+  int index_base = -1; // -1: as the file says
+  std::optional<ValueType> value_type;
+  int threads = 1;
+
+  static ReadChoices from(const Options &options, int threads);
+};
+
+/// Any tensor file that is not compressed.
+ReadTensor read_tensor_bytes(const Input &input, const ReadChoices &choices);
+Ktensor read_ktensor_bytes(const Input &input);
+
+Ktensor read_ktensor_text(const Input &text);
+Ktensor read_ktensor_folder(const std::string &folder);
+/// The parts of a folder in memory: weights, then a factor each.
+Ktensor read_ktensor_splatt(std::span<const Input> files);
+Ktensor read_ktensor_npy(std::span<const Input> files);
+
+/// Text behind its header.
+ReadTensor read_entries_text(const Input &input, const TextHeader &header, const ReadChoices &choices);
+ReadTensor read_array_text(const Input &input, const TextHeader &header, const ReadChoices &choices);
+
+/// Throws if a weight or an entry of a factor is not finite.
+void check_finite(const Ktensor &k, const std::string &name);
+
+/// Without the byte order mark that some editors put before UTF-8.
+Input without_mark(const Input &text);
+
+} // namespace td::io

@@ -1,0 +1,274 @@
+// The lines of sparse text: indices and a value.
+#include <algorithm>
+#include <limits>
+
+#include "io/readers.hpp"
+#include "io/text.hpp"
+#include "io/text_chunks.hpp"
+
+namespace td::io {
+
+namespace {
+
+Count count_entries(std::span<const char> text) {
+  Count count;
+  const char *p = text.data();
+  const char *end = p + text.size();
+  while (p != end) {
+    p = skip_blanks(p, end);
+    if (p != end && *p != '\n' && !at_comment(p, end))
+      ++count.records;
+    p = line_end(p, end);
+    if (p != end)
+      ++p;
+    ++count.lines;
+  }
+  return count;
+}
+
+struct Extremes {
+  std::vector<i64> smallest;
+  std::vector<i64> largest;
+
+  explicit Extremes(int order)
+      : smallest(static_cast<std::size_t>(order), std::numeric_limits<i64>::max()),
+        largest(static_cast<std::size_t>(order), std::numeric_limits<i64>::min()) {}
+
+  void take(const Extremes &other) {
+    for (std::size_t m = 0; m < smallest.size(); ++m) {
+      smallest[m] = std::min(smallest[m], other.smallest[m]);
+      largest[m] = std::max(largest[m], other.largest[m]);
+    }
+  }
+};
+
+std::string entry_problem(const char *begin, const char *end, int order, ValueType type) {
+  Line line;
+  Lines({begin, line_end(begin, end)}).next(line);
+  const auto expected = static_cast<std::size_t>(order) + 1;
+  const auto words = words_of(line.text, expected);
+  if (words.size() != expected)
+    return fmt::format("has {} numbers, expected {} indices and a value",
+                       words.size() > expected ? "more than " + std::to_string(expected) : std::to_string(words.size()),
+                       order);
+  for (std::size_t m = 0; m + 1 < expected; ++m)
+    if (const std::string problem = index_problem(words[m]); !problem.empty())
+      return fmt::format("index of mode {}: {}", m, problem);
+  return fmt::format("value: {}", value_problem(words.back(), type));
+}
+
+/// Moves p behind one entry; false if the line is not one.
+template <class T>
+bool parse_entry(const char *&p, const char *end, std::span<i64 *const> columns, i64 k, T *values, Extremes &seen) {
+  for (std::size_t m = 0; m < columns.size(); ++m) {
+    i64 index = 0;
+    if (!scan_index(p, end, index))
+      return false;
+    columns[m][k] = index;
+    seen.smallest[m] = std::min(seen.smallest[m], index);
+    seen.largest[m] = std::max(seen.largest[m], index);
+    p = skip_blanks(p, end);
+  }
+  if (!scan_value(p, end, values[k]))
+    return false;
+  p = skip_blanks(p, end);
+  if (p != end && *p != '\n' && !at_comment(p, end))
+    return false;
+  p = line_end(p, end);
+  return true;
+}
+
+template <class T> void parse_chunk(Chunk &chunk, std::span<i64 *const> columns, T *values, Extremes &seen) {
+  const char *p = chunk.text.data();
+  const char *end = p + chunk.text.size();
+  i64 k = chunk.first_record;
+  for (i64 line = chunk.first_line; p != end; ++line) {
+    p = skip_blanks(p, end);
+    const char *begin = p;
+    if (p == end || *p == '\n' || at_comment(p, end)) {
+      p = line_end(p, end);
+    } else if (!parse_entry(p, end, columns, k++, values, seen)) {
+      chunk.problem = entry_problem(begin, end, static_cast<int>(columns.size()), value_type_of<T>);
+      chunk.problem_line = line;
+      return;
+    }
+    if (p != end)
+      ++p;
+  }
+}
+
+i64 line_of(const Chunks &chunks, i64 entry) {
+  std::size_t i = 0;
+  while (chunks[i].first_record + chunks[i].records <= entry)
+    ++i;
+  Lines lines(chunks[i].text);
+  Line line;
+  for (i64 k = chunks[i].first_record; k <= entry; ++k)
+    lines.next(line);
+  return chunks[i].first_line + line.number - 1;
+}
+
+struct Place {
+  i64 entry = -1;
+  int mode = 0;
+};
+
+/// The first entry with an index that `wanted(mode, index)`; entry = -1 if there is none.
+template <class Wanted> Place find_index(const Entries &x, Wanted &&wanted) {
+  Place place;
+  for (std::size_t m = 0; m < x.indices.size(); ++m) {
+    const i64 stop = place.entry < 0 ? x.values.size() : place.entry;
+    const i64 *column = x.indices[m].data();
+    const i64 *found = std::find_if(column, column + stop, [&](i64 index) { return wanted(m, index); });
+    if (found != column + stop)
+      place = {found - column, static_cast<int>(m)};
+  }
+  return place;
+}
+
+/// Turns parsed indices into a tensor's: base, dims, and what they were decided by.
+class Settlement {
+public:
+  Settlement(const Input &input, const TextHeader &header, const ReadChoices &choices, const Chunks &chunks,
+             const Extremes &seen, Entries &x)
+      : input_(input), header_(header), choices_(choices), chunks_(chunks), seen_(seen), x_(x) {}
+
+  /// The line that tells what was decided.
+  std::string settle() {
+    decide_base();
+    if (header_.dims.empty())
+      take_dims_from_indices();
+    else
+      x_.dims = header_.dims;
+    check_range();
+    return fmt::format("{}; {}-based{}{}{}", dialect_title(header_.dialect), x_.index_base, base_glue_, base_reason_,
+                       header_.dims_reason.empty() ? "" : "; " + header_.dims_reason);
+  }
+
+private:
+  bool empty() const { return x_.values.size() == 0; }
+  bool has_zero() const {
+    return std::any_of(seen_.smallest.begin(), seen_.smallest.end(), [](i64 i) { return i == 0; });
+  }
+
+  void decide_base() {
+    base_glue_ = ", ";
+    base_reason_ = header_.base_reason;
+    if (choices_.index_base >= 0) {
+      x_.index_base = choices_.index_base;
+      base_reason_ = "as option index_base says";
+    } else if (header_.index_base) {
+      x_.index_base = *header_.index_base;
+    } else {
+      decide_base_by_content();
+    }
+  }
+
+  void decide_base_by_content() {
+    const auto &dims = header_.dims;
+    const bool zero = !empty() && has_zero();
+    const auto full = find_index(x_, [&](std::size_t m, i64 index) { return index == dims[m]; });
+    const auto beyond = find_index(x_, [&](std::size_t m, i64 index) { return index > dims[m]; });
+    base_glue_ = ": ";
+    if (zero && full.entry >= 0)
+      throw_error(
+          Status::io,
+          "{}: index 0 occurs in line {}, as if counted from 0, and index {} = dim of mode {} in line {}, as if "
+          "counted from 1; set option index_base to 0 or 1 to say which is meant",
+          input_.name, line_of(chunks_, first_zero().entry), dims[static_cast<std::size_t>(full.mode)], full.mode,
+          line_of(chunks_, full.entry));
+    if (zero) {
+      x_.index_base = 0;
+      base_reason_ = fmt::format("index 0 occurs in line {}", line_of(chunks_, first_zero().entry));
+    } else if (full.entry >= 0) {
+      x_.index_base = 1;
+      base_reason_ = fmt::format("index {} = dim of mode {} occurs in line {}",
+                                 dims[static_cast<std::size_t>(full.mode)], full.mode, line_of(chunks_, full.entry));
+    } else if (empty() || beyond.entry >= 0) { // nothing to decide, or wrong in either base
+      x_.index_base = 1;
+      base_reason_ = "no entry decides it";
+    } else {
+      throw_error(
+          Status::io,
+          "{}: the index base is ambiguous: line 1 does not state it, no index is 0 and none equals its dim; set "
+          "option index_base to 0 (GenTen) or 1 (Tensor Toolbox), or option dialect to genten or toolbox",
+          input_.name);
+    }
+  }
+
+  Place first_zero() const {
+    return find_index(x_, [](std::size_t, i64 index) { return index == 0; });
+  }
+
+  void take_dims_from_indices() {
+    for (std::size_t m = 0; m < seen_.largest.size(); ++m) {
+      const i64 largest = seen_.largest[m];
+      if (largest == std::numeric_limits<i64>::max() && x_.index_base == 0)
+        throw_error(Status::shape, "{}: index {} of mode {}, counted from 0, makes a dim above 2^63 - 1", input_.name,
+                    largest, m);
+      x_.dims.push_back(std::max<i64>(1, largest + 1 - x_.index_base)); // 0 only where index 0 will be refused
+    }
+  }
+
+  void check_range() const {
+    const auto outside = [&](std::size_t m, i64 index) {
+      return index < x_.index_base || index - x_.index_base >= x_.dims[m];
+    };
+    bool bad = false;
+    for (std::size_t m = 0; m < x_.dims.size() && !empty(); ++m)
+      bad = bad || outside(m, seen_.smallest[m]) || outside(m, seen_.largest[m]);
+    if (!bad)
+      return;
+    const Place place = find_index(x_, outside);
+    const auto mode = static_cast<std::size_t>(place.mode);
+    const i64 index = x_.indices[mode][place.entry];
+    const i64 line = line_of(chunks_, place.entry);
+    if (index == 0)
+      throw_error(Status::index,
+                  "{}: line {}: index 0 of mode {}, but indices count from 1 ({}); set option index_base to 0 if this "
+                  "file counts from 0",
+                  input_.name, line, mode, base_reason_);
+    throw_error(Status::index, "{}: line {}: index {} of mode {}, expected {} to {} ({}-based{}{})", input_.name, line,
+                index, mode, x_.index_base, x_.dims[mode] - 1 + x_.index_base, x_.index_base, base_glue_, base_reason_);
+  }
+
+  const Input &input_;
+  const TextHeader &header_;
+  const ReadChoices &choices_;
+  const Chunks &chunks_;
+  const Extremes &seen_;
+  Entries &x_;
+  std::string base_glue_;
+  std::string base_reason_;
+};
+
+} // namespace
+
+ReadTensor read_entries_text(const Input &input, const TextHeader &header, const ReadChoices &choices) {
+  Chunks chunks(header.body, header.body_line, choices.threads, count_entries);
+  if (header.entries && *header.entries != chunks.records())
+    throw_error(Status::io, "{}: line {} states {} entries, but {} follow", input.name, header.entries_line,
+                *header.entries, chunks.records());
+
+  Entries x;
+  std::vector<i64 *> columns;
+  for (int m = 0; m < header.order; ++m) {
+    x.indices.emplace_back(chunks.records(), "the indices of a text file");
+    columns.push_back(x.indices.back().data());
+  }
+  const ValueType type = choices.value_type.value_or(ValueType::f64);
+  x.values = ValueBuffer(type, chunks.records(), "the values of a text file");
+
+  std::vector<Extremes> seen(chunks.size(), Extremes(header.order));
+  chunks.parse(input.name, choices.threads, [&](Chunk &chunk, std::size_t i) {
+    dispatch(type, [&](auto zero) { parse_chunk(chunk, columns, x.values.as<decltype(zero)>(), seen[i]); });
+  });
+  Extremes all(header.order);
+  for (const Extremes &e : seen)
+    all.take(e);
+
+  std::string source = Settlement(input, header, choices, chunks, all, x).settle();
+  return {std::move(x), std::move(source)};
+}
+
+} // namespace td::io

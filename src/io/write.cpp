@@ -1,0 +1,78 @@
+// Which writer a tensor goes to.
+#include "io/binary.hpp"
+#include "io/npy.hpp"
+#include "io/text_writer.hpp"
+#include "io/writers.hpp"
+
+namespace td::io {
+
+namespace {
+
+/// Option "file_format", "auto" resolved by the name's ending.
+std::string file_format(const std::string &path, const Options &options) {
+  const std::string chosen = options.text("file_format");
+  if (chosen != "auto")
+    return chosen;
+  std::string_view name = path;
+  if (is_gzip_name(name))
+    name.remove_suffix(std::string_view(".gz").size());
+  else if (name.ends_with(".tdb"))
+    return "binary";
+  else if (name.ends_with(".npy"))
+    return "npy";
+  if (name.ends_with(".tns"))
+    return "frostt";
+  if (name.ends_with(".txt"))
+    return "toolbox";
+  throw_error(Status::unsupported,
+              "{}: the name's ending tells no file format: expected .tns, .txt (each also with .gz), .tdb or .npy, or "
+              "option file_format",
+              path);
+}
+
+} // namespace
+
+void write_tensor(const EntriesView &entries, const std::string &path, const Options &options) {
+  const std::string format = file_format(path, options);
+  if (format == "binary")
+    return write_tensor_binary(entries, path);
+  if (format == "frostt" || format == "parti" || format == "toolbox" || format == "genten")
+    return write_entries_text(entries, path, format);
+  throw_error(Status::unsupported,
+              "{}: file_format '{}' cannot hold a sparse tensor, expected frostt, parti, toolbox, genten or binary",
+              path, format);
+}
+
+void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options) {
+  const std::string format = file_format(path, options);
+  if (format == "binary")
+    return write_tensor_binary(array, path);
+  if (format == "npy") {
+    AtomicFile file(path);
+    write_npy(array, file);
+    return file.commit();
+  }
+  if (format == "toolbox")
+    return write_array_text(array, path);
+  throw_error(Status::unsupported,
+              "{}: file_format '{}' cannot hold a dense tensor, expected toolbox (.txt), binary (.tdb) or npy", path,
+              format);
+}
+
+void write_ktensor(const Ktensor &k, const std::string &path, const Options &options) {
+  std::string format = options.text("file_format");
+  if (format == "auto")
+    format = path.ends_with(".tdb") ? "binary" : "toolbox";
+  if (format == "binary")
+    return write_ktensor_binary(k, path);
+  if (format == "splatt")
+    return write_ktensor_splatt(k, path);
+  if (format == "npy")
+    return write_ktensor_npy(k, path);
+  if (format == "toolbox")
+    return write_ktensor_text(k, path);
+  throw_error(Status::unsupported,
+              "{}: file_format '{}' cannot hold a ktensor, expected toolbox, binary, splatt or npy", path, format);
+}
+
+} // namespace td::io
