@@ -1,0 +1,30 @@
+// The CPU backend: threads and SIMD on host memory.
+#pragma once
+
+#include "kernels/host/host_backend.hpp"
+
+namespace td::kernels::cpu {
+
+class CpuBackend : public host::HostBackend {
+public:
+  explicit CpuBackend(int threads) : threads_(threads < 1 ? 1 : threads) {}
+
+  std::string describe() const override;
+  int threads() const noexcept override { return threads_; }
+
+  void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
+  void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) override;
+  void gram(ConstMatrix a, double *g) override;
+  void multiply(ConstMatrix m, const double *p, Matrix a) override;
+  void column_norms(ConstMatrix a, NormKind kind, double *out) override;
+  void divide_columns(Matrix a, const double *d) override;
+  void column_dots(ConstMatrix a, ConstMatrix b, double *out) override;
+  void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override;
+  void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
+               double *out) override;
+
+private:
+  int threads_;
+};
+
+} // namespace td::kernels::cpu

@@ -1,0 +1,83 @@
+// A dense tensor as its unfolding in one mode, without a copy, and rows of Khatri-Rao products, made as they are
+// needed.
+#pragma once
+
+#include <array>
+
+#include "core/buffer.hpp"
+#include "kernels/cpu/simd.hpp"
+#include "kernels/kernels.hpp"
+
+namespace td::kernels::cpu {
+
+/// X as left x n x right: element (i, c) of the unfolding, c = l + left * q, is at l + left * (i + n * q).
+struct Unfolding {
+  i64 left = 1;
+  i64 n = 1;
+  i64 right = 1;
+
+  Unfolding(std::span<const i64> dims, int mode) {
+    for (int m = 0; m < static_cast<int>(dims.size()); ++m)
+      (m < mode ? left : m == mode ? n : right) *= dims[static_cast<std::size_t>(m)];
+  }
+  i64 columns() const { return left * right; }
+};
+
+/// Rows of the Khatri-Rao product of some factors, the first of them running fastest. The products of the slower
+/// factors are kept, so that a row costs one multiplication an element.
+template <class T> class KhatriRao {
+public:
+  explicit KhatriRao(i64 rank) : rank_(rank) {}
+
+  void add_factor(const ConstMatrix &a) { factors_[static_cast<std::size_t>(count_++)] = a; }
+  bool empty() const { return count_ == 0; }
+
+  /// to[k * to_ld ..] := row begin + k, for rows in [begin, end).
+  void write(Range rows, T *to, i64 to_ld) {
+    if (slow_.size() == 0)
+      slow_ = Buffer<T>(max_count() * rank_, "rows of a Khatri-Rao product");
+    const ConstMatrix &fast = factors_[0];
+    for (i64 k = rows.begin; k < rows.end;) {
+      const i64 index = k % fast.rows;
+      const i64 count = std::min(fast.rows - index, rows.end - k);
+      simd::scale_rows(fast.row<T>(index), fast.ld, count, slow_product(k / fast.rows), rank_,
+                       to + (k - rows.begin) * to_ld, to_ld);
+      k += count;
+    }
+  }
+
+private:
+  i64 max_count() const { return count_ > 1 ? count_ - 1 : 1; }
+
+  /// The product of factors 1 and above at their linearized index; null if there are none.
+  const T *slow_product(i64 position) {
+    if (count_ == 1)
+      return nullptr;
+    std::array<i64, max_order> index{};
+    int changed = 0; // the slowest factor whose index is not what it was
+    for (int f = 1; f < count_; ++f) {
+      const auto m = static_cast<std::size_t>(f);
+      index[m] = position % factors_[m].rows;
+      position /= factors_[m].rows;
+      if (!known_ || index[m] != index_[m])
+        changed = f;
+    }
+    for (int f = changed; f >= 1; --f) {
+      const auto m = static_cast<std::size_t>(f);
+      const T *slower = f + 1 < count_ ? slow_.data() + f * rank_ : nullptr;
+      simd::scale_rows(factors_[m].template row<T>(index[m]), 0, 1, slower, rank_, slow_.data() + (f - 1) * rank_, 0);
+    }
+    index_ = index;
+    known_ = true;
+    return slow_.data();
+  }
+
+  i64 rank_;
+  int count_ = 0;
+  std::array<ConstMatrix, max_order> factors_;
+  std::array<i64, max_order> index_{};
+  bool known_ = false;
+  Buffer<T> slow_; // [count - 1][rank]: products of factors f + 1 and above
+};
+
+} // namespace td::kernels::cpu

@@ -1,0 +1,224 @@
+// Nonzeros that stand in no order of rows (coordinates and BLCO): any nonzero may go to any row, so threads that share
+// the nonzeros must not write the same row. Two policies:
+//
+//   privatize  each thread adds into rows of its own, as many as its nonzeros span; then all are added in thread order.
+//              The result is the same from run to run for a number of threads.
+//   atomic     one set of rows, added to with atomic instructions; when private rows would take too much memory.
+//
+// Neighbouring nonzeros of one row are summed in registers first. Rows are f64 whatever the tensor's type.
+#include "kernels/cpu/mttkrp.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "core/parallel.hpp"
+#include "kernels/cpu/batch.hpp"
+
+namespace td::kernels::cpu {
+
+namespace {
+
+constexpr i64 grain = 2048; // nonzeros that are worth a thread
+
+/// Private rows may take as much as the tensor itself (16 bytes a nonzero), and always this much.
+constexpr i64 small_private_bytes = i64{64} << 20;
+
+/// Rows up to this many are privatized whole; for more, a pass over the keys finds which ones a thread needs.
+constexpr i64 few_rows = 4096;
+
+/// f64 rows that sums are added to: row i at data + (i - rows.begin) * ld.
+struct Target {
+  Range rows;
+  double *data = nullptr;
+  i64 ld = 0;
+
+  double *row(i64 i) const { return data + (i - rows.begin) * ld; }
+};
+
+template <class View> Range rows_spanned(const View &x, const MttkrpArgs &args, Range entries) {
+  Range span{args.rows.end, args.rows.begin};
+  std::array<i64, batch_size> rows;
+  for (i64 k = entries.begin; k < entries.end; k += batch_size) {
+    const i64 count = std::min(batch_size, entries.end - k);
+    decode(x, args.mode, {k, k + count}, 1, rows.data());
+    for (i64 j = 0; j < count; ++j) {
+      span.begin = std::min(span.begin, rows[static_cast<std::size_t>(j)]);
+      span.end = std::max(span.end, rows[static_cast<std::size_t>(j)] + 1);
+    }
+  }
+  span = {std::max(span.begin, args.rows.begin), std::min(span.end, args.rows.end)};
+  return span.size() > 0 ? span : Range{args.rows.begin, args.rows.begin};
+}
+
+/// Walks a thread's nonzeros and hands over runs of neighbours in one row.
+template <class View, class T> class Scatter {
+public:
+  Scatter(const View &x, const MttkrpArgs &args)
+      : x_(x), args_(args), batch_(args.factors, args.mode, args.out.cols),
+        every_row_(args.rows.begin == 0 && args.rows.end == args.out.rows) {}
+
+  /// add(products, rows, count): nonzero k of the batch goes to rows[k], which is one of args.rows.
+  template <class Add> void walk(Range entries, Add &&add) {
+    for (i64 k = entries.begin; k < entries.end; k += batch_size) {
+      const Range range{k, std::min(k + batch_size, entries.end)};
+      i64 count = range.size();
+      decode(x_, args_.mode, range, 1, rows_.data());
+      batch_.load(x_, range);
+      if (!every_row_)
+        count = drop_other_rows(range);
+      add(batch_.products(), rows_.data(), count);
+    }
+  }
+
+private:
+  i64 drop_other_rows(Range range) {
+    const T *values = static_cast<const T *>(x_.values) + range.begin;
+    std::size_t count = 0;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(range.size()); ++j) {
+      if (rows_[j] < args_.rows.begin || rows_[j] >= args_.rows.end)
+        continue;
+      kept_[count] = static_cast<i64>(j);
+      values_[count] = values[j];
+      rows_[count] = rows_[j];
+      ++count;
+    }
+    batch_.keep(kept_.data(), static_cast<i64>(count), values_.data());
+    return static_cast<i64>(count);
+  }
+
+  const View &x_;
+  const MttkrpArgs &args_;
+  Batch<T> batch_;
+  bool every_row_;
+  std::array<i64, batch_size> rows_;
+  std::array<i64, batch_size> kept_;
+  std::array<T, batch_size> values_;
+};
+
+/// Calls f(begin, end, row) for each stretch of equal neighbours in rows[0 .. count).
+template <class F> void for_each_run(const i64 *rows, i64 count, F &&f) {
+  for (i64 begin = 0; begin < count;) {
+    i64 end = begin + 1;
+    while (end < count && rows[end] == rows[begin])
+      ++end;
+    f(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end), rows[begin]);
+    begin = end;
+  }
+}
+
+template <class T, class View> void add_privately(const View &x, const MttkrpArgs &args, Range entries, Target target) {
+  Scatter<View, T> scatter(x, args);
+  std::vector<simd::Run<double>> runs;
+  runs.reserve(batch_size);
+  scatter.walk(entries, [&](const simd::RowProducts<T> &products, const i64 *rows, i64 count) {
+    runs.clear();
+    for_each_run(rows, count, [&](std::int32_t begin, std::int32_t end, i64 row) {
+      runs.push_back({begin, end, target.row(row)});
+    });
+    simd::add_runs(products, runs);
+  });
+}
+
+template <class T, class View>
+void add_atomically(const View &x, const MttkrpArgs &args, Range entries, Target target) {
+  const i64 rank = args.out.cols;
+  Scatter<View, T> scatter(x, args);
+  Buffer<double> sum(rank, "the sum of a run");
+  scatter.walk(entries, [&](const simd::RowProducts<T> &products, const i64 *rows, i64 count) {
+    for_each_run(rows, count, [&](std::int32_t begin, std::int32_t end, i64 row) {
+      std::fill_n(sum.data(), rank, 0.0);
+      const simd::Run<double> run{begin, end, sum.data()};
+      simd::add_runs(products, {&run, 1});
+      double *to = target.row(row);
+      for (i64 r = 0; r < rank; ++r)
+        std::atomic_ref(to[r]).fetch_add(sum[r], std::memory_order_relaxed);
+    });
+  });
+}
+
+/// out[i, :] := sum over the targets that hold row i, in order.
+template <class T> void merge(const MttkrpArgs &args, std::span<const Target> targets, int threads) {
+  const i64 rank = args.out.cols;
+  parallel_ranges(threads, args.rows.size(), grain / 8, [&](Range part) {
+    Buffer<double> sum(rank, "the sum of a row");
+    for (i64 i = args.rows.begin + part.begin; i < args.rows.begin + part.end; ++i) {
+      std::fill(sum.begin(), sum.end(), 0.0);
+      for (const Target &target : targets)
+        if (i >= target.rows.begin && i < target.rows.end)
+          for (i64 r = 0; r < rank; ++r)
+            sum[r] += target.row(i)[r];
+      std::transform(sum.begin(), sum.end(), args.out.row<T>(i), [](double s) { return static_cast<T>(s); });
+    }
+  });
+}
+
+void zero_targets(std::span<const Target> targets, i64 rank, int threads) {
+  for (const Target &target : targets)
+    parallel_ranges(threads, target.rows.size(), grain / 8, [&](Range part) {
+      for (i64 i = part.begin; i < part.end; ++i)
+        std::fill_n(target.data + i * target.ld, rank, 0.0);
+    });
+}
+
+template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &args, int threads) {
+  const i64 rank = args.out.cols;
+  const auto shares = std::clamp<i64>(args.entries.size() / grain, 1, threads);
+  std::vector<Range> spans(static_cast<std::size_t>(shares), args.rows);
+  const auto for_each_share = [&](auto &&body) {
+    parallel(static_cast<int>(shares), [&](int thread, int count) {
+      const Range mine = part_of({0, shares}, thread, count);
+      for (i64 share = mine.begin; share < mine.end; ++share)
+        body(static_cast<std::size_t>(share), part_of(args.entries, share, shares));
+    });
+  };
+  if (shares > 1 && args.rows.size() > few_rows)
+    for_each_share([&](std::size_t share, Range entries) { spans[share] = rows_spanned(x, args, entries); });
+
+  // The first share needs no rows of its own where the result is f64 itself.
+  constexpr bool first_in_place = std::is_same_v<T, double>;
+  if constexpr (first_in_place)
+    spans[0] = args.rows;
+  i64 rows = 0;
+  for (const Range &span : spans)
+    rows += span.size();
+  const i64 own_rows = rows - (first_in_place ? spans[0].size() : 0);
+  const i64 limit = std::max(small_private_bytes, 16 * args.entries.size());
+  const bool privatize = shares == 1 || own_rows <= limit / (8 * rank);
+  if (!privatize)
+    spans.assign(1, args.rows);
+  const i64 buffered = privatize ? own_rows : (first_in_place ? 0 : args.rows.size());
+
+  Buffer<double> memory(buffered * rank, "rows that threads add into");
+  std::vector<Target> targets;
+  double *free_rows = memory.data();
+  for (const Range &span : spans) {
+    if (first_in_place && targets.empty()) {
+      targets.push_back({span, reinterpret_cast<double *>(args.out.row<T>(span.begin)), args.out.ld});
+      continue;
+    }
+    targets.push_back({span, free_rows, rank});
+    free_rows += span.size() * rank;
+  }
+  zero_targets(targets, rank, threads);
+  for_each_share([&](std::size_t share, Range entries) {
+    if (privatize)
+      add_privately<T>(x, args, entries, targets[share]);
+    else
+      add_atomically<T>(x, args, entries, targets[0]);
+  });
+  if (!first_in_place || targets.size() > 1)
+    merge<T>(args, targets, threads);
+}
+
+} // namespace
+
+void mttkrp(const CooView &x, const MttkrpArgs &args, int threads) {
+  dispatch(x.type, [&](auto zero) { mttkrp_as<decltype(zero)>(x, args, threads); });
+}
+
+void mttkrp(const BlcoView &x, const MttkrpArgs &args, int threads) {
+  dispatch(x.type, [&](auto zero) { mttkrp_as<decltype(zero)>(x, args, threads); });
+}
+
+} // namespace td::kernels::cpu

@@ -1,0 +1,226 @@
+// Each row's nonzeros are neighbours, so a row is summed in registers and written once, by one thread, without
+// conflict.
+//
+// A sum is cut at fixed places counted from the row's beginning: chunks of 256 nonzeros, added up in the tensor's type
+// in order; blocks of 16 chunks, whose chunks are added in f64 in order; and the row, whose blocks are added in f64 in
+// order. Threads share the nonzeros evenly and meet only at row or block boundaries, so the bits of a result depend
+// neither on the number of threads nor on which rows are asked for, and a row that holds most of the tensor is still
+// everyone's work.
+#include "kernels/cpu/mttkrp.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/parallel.hpp"
+#include "kernels/cpu/batch.hpp"
+
+namespace td::kernels::cpu {
+
+namespace {
+
+constexpr i64 chunk_size = 256; // bounds the rounding of an f32 sum; a batch holds two
+constexpr i64 block_size = 16 * chunk_size;
+constexpr i64 grain = 2048; // nonzeros that are worth a thread
+
+/// A place where a thread's share begins: nonzero `at`, of row `slot`.
+struct Cut {
+  i64 at = 0;
+  i64 slot = 0;
+};
+
+/// A row that more than one thread works on; its blocks' sums stand at `first` in the side buffer.
+struct SplitRow {
+  i64 slot = 0;
+  i64 first = 0;
+};
+
+/// A chunk of a row that has more than one.
+struct Piece {
+  i64 slot = 0;
+  i64 begin = 0; // counted from the row's first nonzero
+  i64 end = 0;
+};
+
+i64 nonzeros_of(const SortedView &x, i64 slot) { return x.row_begin[slot + 1] - x.row_begin[slot]; }
+
+i64 blocks_of(const SortedView &x, i64 slot) { return (nonzeros_of(x, slot) + block_size - 1) / block_size; }
+
+/// The last row or block boundary up to nonzero `target`.
+Cut cut_at(const SortedView &x, Range slots, i64 target) {
+  const i64 slot = slots.begin + part_holding(x.row_begin + slots.begin, slots.size(), target);
+  const i64 into = slot == slots.end ? 0 : (target - x.row_begin[slot]) / block_size * block_size;
+  return {x.row_begin[slot] + into, slot};
+}
+
+void add_to(double *sum, const double *term, i64 rank, bool first) {
+  for (i64 r = 0; r < rank; ++r)
+    sum[r] = first ? term[r] : sum[r] + term[r];
+}
+
+/// What all threads of one call share.
+struct Job {
+  const SortedView &x;
+  const MttkrpArgs &args;
+  Range slots; // rows of the copy that are asked for
+  std::vector<Cut> cuts;
+  std::vector<SplitRow> split;
+  Buffer<double> side;
+
+  i64 rank() const { return args.out.cols; }
+
+  Job(const SortedView &view, const MttkrpArgs &arguments, int threads) : x(view), args(arguments) {
+    const auto slot_of = [&](i64 row) {
+      return std::lower_bound(x.row_index, x.row_index + x.rows, row) - x.row_index;
+    };
+    slots = {slot_of(args.rows.begin), slot_of(args.rows.end)};
+    const Range nonzeros{x.row_begin[slots.begin], x.row_begin[slots.end]};
+    const i64 shares = std::clamp<i64>(nonzeros.size() / grain, 1, threads);
+    i64 side_blocks = 0;
+    for (i64 t = 0; t < shares; ++t) {
+      const Cut cut = t == 0 ? Cut{nonzeros.begin, slots.begin} : cut_at(x, slots, part_of(nonzeros, t, shares).begin);
+      if (cut.at > x.row_begin[cut.slot] && (split.empty() || split.back().slot != cut.slot)) {
+        split.push_back({cut.slot, side_blocks});
+        side_blocks += blocks_of(x, cut.slot);
+      }
+      cuts.push_back(cut);
+    }
+    cuts.push_back({nonzeros.end, slots.end});
+    side = Buffer<double>(side_blocks * rank(), "the sums of rows that threads share");
+  }
+
+  /// Where block `block` of a row that is split keeps its sum; null for a row that is not.
+  double *side_of(i64 slot, i64 block) {
+    for (const SplitRow &row : split)
+      if (row.slot == slot)
+        return side.data() + (row.first + block) * rank();
+    return nullptr;
+  }
+
+  /// Zeroes the rows asked for that stand empty before the row of `slot`.
+  void zero_gap_before(i64 slot) const {
+    const i64 begin = slot == slots.begin ? args.rows.begin : x.row_index[slot - 1] + 1;
+    zero_rows(args.out, {begin, slot == slots.end ? args.rows.end : x.row_index[slot]});
+  }
+
+  template <class T> void write_row(i64 slot, const double *sum) const {
+    T *out = args.out.row<T>(x.row_index[slot]);
+    for (i64 r = 0; r < rank(); ++r)
+      out[r] = static_cast<T>(sum[r]);
+  }
+};
+
+/// One thread's share.
+template <class T> class Worker {
+public:
+  explicit Worker(Job &job)
+      : job_(job), batch_(job.args.factors, job.args.mode, job.rank()),
+        partials_(job.rank() * most_partials, "the sums of chunks"), wide_(3 * job.rank(), "the sums of a row") {
+    runs_.reserve(batch_size);
+    pieces_.reserve(most_partials);
+  }
+
+  void work(Cut from, Cut to) {
+    const SortedView &x = job_.x;
+    i64 slot = from.slot;
+    for (i64 k = from.at; k < to.at;) {
+      const i64 first = k;
+      runs_.clear();
+      pieces_.clear();
+      while (k < to.at) {
+        const i64 end = std::min(x.row_begin[slot + 1], k + chunk_size);
+        if (end - first > batch_size)
+          break;
+        if (k == x.row_begin[slot])
+          job_.zero_gap_before(slot);
+        runs_.push_back({static_cast<std::int32_t>(k - first), static_cast<std::int32_t>(end - first),
+                         destination(slot, k - x.row_begin[slot], end - x.row_begin[slot])});
+        k = end;
+        if (k == x.row_begin[slot + 1])
+          ++slot;
+      }
+      batch_.load(x, {first, k});
+      simd::set_runs(batch_.products(), runs_);
+      fold_pieces();
+    }
+  }
+
+private:
+  // Only a row of more than chunk_size nonzeros has pieces, and at most its last one is short: two rows can meet in a
+  // batch with a short piece each, and further pieces are full.
+  static constexpr i64 most_partials = 2 + batch_size / chunk_size * 2;
+
+  T *destination(i64 slot, i64 begin, i64 end) {
+    if (nonzeros_of(job_.x, slot) <= chunk_size)
+      return job_.args.out.row<T>(job_.x.row_index[slot]);
+    pieces_.push_back({slot, begin, end});
+    return partials_.data() + (static_cast<i64>(pieces_.size()) - 1) * job_.rank();
+  }
+
+  void fold_pieces() {
+    const i64 rank = job_.rank();
+    double *chunk = wide_.data();
+    double *block = chunk + rank;
+    double *row = block + rank;
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      const Piece &piece = pieces_[p];
+      const T *partial = partials_.data() + static_cast<i64>(p) * rank;
+      std::copy_n(partial, rank, chunk);
+      add_to(block, chunk, rank, piece.begin % block_size == 0);
+      const bool row_ends = piece.end == nonzeros_of(job_.x, piece.slot);
+      if (!row_ends && piece.end % block_size != 0)
+        continue;
+      const i64 number = piece.begin / block_size;
+      if (double *side = job_.side_of(piece.slot, number)) {
+        std::copy_n(block, rank, side);
+        continue;
+      }
+      add_to(row, block, rank, number == 0);
+      if (row_ends)
+        job_.template write_row<T>(piece.slot, row);
+    }
+  }
+
+  Job &job_;
+  Batch<T> batch_;
+  std::vector<simd::Run<T>> runs_;
+  std::vector<Piece> pieces_;
+  Buffer<T> partials_;  // [most_partials][rank]
+  Buffer<double> wide_; // a chunk's, a block's and a row's sum
+};
+
+template <class T> void join_split_rows(Job &job) {
+  Buffer<double> sum(job.rank(), "the sum of a row that threads share");
+  for (const SplitRow &row : job.split) {
+    for (i64 block = 0; block < blocks_of(job.x, row.slot); ++block)
+      add_to(sum.data(), job.side_of(row.slot, block), job.rank(), block == 0);
+    job.write_row<T>(row.slot, sum.data());
+  }
+}
+
+} // namespace
+
+void zero_rows(Matrix out, Range rows) {
+  dispatch(out.type, [&](auto zero) {
+    for (i64 i = rows.begin; i < rows.end; ++i)
+      std::fill_n(out.row<decltype(zero)>(i), out.cols, zero);
+  });
+}
+
+void mttkrp(const SortedView &x, const MttkrpArgs &args, int threads) {
+  if (args.mode != x.mode)
+    throw_error(Status::internal, "a copy sorted by mode {} was given for MTTKRP in mode {}", x.mode, args.mode);
+  Job job(x, args, threads);
+  const auto shares = static_cast<i64>(job.cuts.size()) - 1;
+  dispatch(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    parallel(static_cast<int>(shares), [&](int thread, int count) {
+      Worker<T> worker(job);
+      const Range mine = part_of({0, shares}, thread, count);
+      worker.work(job.cuts[static_cast<std::size_t>(mine.begin)], job.cuts[static_cast<std::size_t>(mine.end)]);
+    });
+    join_split_rows<T>(job);
+  });
+  job.zero_gap_before(job.slots.end);
+}
+
+} // namespace td::kernels::cpu

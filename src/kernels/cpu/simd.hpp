@@ -1,0 +1,88 @@
+// The inner loops that are compiled once for each instruction set and picked when first called. They know nothing of
+// formats: those who call them cut the work into batches.
+#pragma once
+
+#include "core/views.hpp"
+
+namespace td::kernels::cpu::simd {
+
+/// The instruction set in use, such as "AVX-512".
+const char *target_name();
+
+/// Numbers of a type in one register.
+i64 lanes(ValueType type);
+
+/// Columns rounded up to whole registers.
+inline i64 padded(i64 columns, ValueType type) {
+  const i64 width = lanes(type);
+  return (columns + width - 1) / width * width;
+}
+
+// ---- reading keys; `to` gets index * scale ----
+
+struct Field {
+  int shift = 0;
+  int bits = 0;
+  i64 base = 0;  // added to the index
+  i64 scale = 1; // a leading dimension, so that the result is where a row begins
+};
+
+void decode(const u64 *keys, i64 count, Field field, i64 *to);
+void decode(const u128 *keys, i64 count, Field field, i64 *to);
+void decode(const i64 *indices, i64 count, Field field, i64 *to); // shift and bits play no part
+
+// ---- sums of products of factor rows ----
+
+/// Consecutive nonzeros of a batch whose sum goes to one row.
+template <class Out> struct Run {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  Out *out = nullptr; // [rank]
+};
+
+/// Nonzeros with, for each of `factors` factor matrices, the row that belongs to each nonzero.
+template <class T> struct RowProducts {
+  const T *values = nullptr;
+  int factors = 0;
+  const T *const *factor = nullptr;   // [factors]
+  const i64 *const *offset = nullptr; // [factors][nonzeros]: the row begins at factor[f] + offset[f][k]
+  i64 rank = 0;
+};
+
+/// out := sum over each run of value * product of rows, accumulated in T.
+void set_runs(const RowProducts<float> &x, std::span<const Run<float>> runs);
+void set_runs(const RowProducts<double> &x, std::span<const Run<double>> runs);
+
+/// out += the same.
+void add_runs(const RowProducts<float> &x, std::span<const Run<double>> runs);
+void add_runs(const RowProducts<double> &x, std::span<const Run<double>> runs);
+
+/// model[k] := sum over r of weights[r] * product of the rows of nonzero k, in f64.
+void model_values(const RowProducts<float> &x, const double *weights, i64 count, double *model);
+void model_values(const RowProducts<double> &x, const double *weights, i64 count, double *model);
+
+// ---- small matrix products ----
+
+/// c += (a b) diag(scale), accumulated in T over the whole of depth, then added to c in f64.
+template <class T> struct Product {
+  const T *a = nullptr; // rows x depth: element (i, k) at a[i * a_row + k * a_depth]
+  i64 a_row = 0;
+  i64 a_depth = 0;
+  const T *b = nullptr; // depth x columns, row-major
+  i64 b_ld = 0;
+  double *c = nullptr; // rows x columns, row-major
+  i64 c_ld = 0;
+  i64 rows = 0;
+  i64 depth = 0;
+  i64 columns = 0;          // a multiple of lanes
+  const T *scale = nullptr; // [columns]; null: ones
+};
+
+void add_product(const Product<float> &p);
+void add_product(const Product<double> &p);
+
+/// to[k * to_ld + r] := rows[k * ld + r] * factor[r] for k < count, r < columns; factor null: ones.
+void scale_rows(const float *rows, i64 ld, i64 count, const float *factor, i64 columns, float *to, i64 to_ld);
+void scale_rows(const double *rows, i64 ld, i64 count, const double *factor, i64 columns, double *to, i64 to_ld);
+
+} // namespace td::kernels::cpu::simd

@@ -1,0 +1,79 @@
+// Device strings, and what they open.
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "kernels/loader.hpp"
+
+namespace td::test {
+namespace {
+
+using kernels::DeviceSpec;
+using kernels::open_backends;
+using kernels::parse_devices;
+
+TEST(KernelsLoader, ReadsDeviceStrings) {
+  EXPECT_EQ(parse_devices("cpu").kind, DeviceSpec::Kind::cpu);
+  EXPECT_EQ(parse_devices("cpu").workers, 1);
+  EXPECT_EQ(parse_devices("cpu:4").workers, 4);
+  EXPECT_EQ(parse_devices("reference").kind, DeviceSpec::Kind::reference);
+  EXPECT_EQ(parse_devices("cuda").devices, std::vector<int>{0});
+  EXPECT_EQ(parse_devices("cuda:2,0").devices, (std::vector<int>{2, 0}));
+  EXPECT_EQ(parse_devices("cuda:2,0").workers, 2);
+  EXPECT_TRUE(parse_devices("cuda:all").devices.empty());
+}
+
+TEST(KernelsLoader, RefusesOtherStringsAndSaysWhatCame) {
+  for (const std::string text :
+       {"", "cpu:0", "cpu:-1", "cpu:abc", "cpu:", "cpu:2x", "cpu: 2", "cpu:99999999999", "gpu", "CPU", "cpux", "auto:1",
+        "reference:2", "cuda:", "cuda:0,0", "cuda:-1", "cuda:0,", "cuda:0;1", "cuda:everything"})
+    try {
+      parse_devices(text);
+      ADD_FAILURE() << "\"" << text << "\" was taken";
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status(), Status::argument);
+      EXPECT_NE(std::string(error.what()).find("\"" + text + "\""), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("expected"), std::string::npos) << error.what();
+    }
+}
+
+TEST(KernelsLoader, DividesThreadsAmongWorkers) {
+  const auto backends = open_backends(parse_devices("cpu:3"), 7);
+  ASSERT_EQ(backends.size(), 3U);
+  EXPECT_EQ(backends[0]->threads(), 3);
+  EXPECT_EQ(backends[1]->threads(), 2);
+  EXPECT_EQ(backends[2]->threads(), 2);
+  EXPECT_EQ(backends[2]->describe().rfind("cpu, 2 threads, ", 0), 0U) << backends[2]->describe();
+  for (const auto &backend : open_backends(parse_devices("cpu:4"), 2))
+    EXPECT_EQ(backend->threads(), 1);
+  EXPECT_GE(open_backends(parse_devices("cpu"), 0).at(0)->threads(), 1);
+  EXPECT_EQ(open_backends(parse_devices("reference"), 8).at(0)->threads(), 1);
+}
+
+TEST(KernelsLoader, MissingCudaSaysWhy) {
+  std::string why;
+  if (kernels::cuda_library_loads(&why))
+    GTEST_SKIP() << "libtd_cuda is here; this test is about its absence";
+  EXPECT_NE(why.find("libtd_cuda.so"), std::string::npos) << why;
+  EXPECT_EQ(parse_devices("auto").kind, DeviceSpec::Kind::cpu);
+  try {
+    open_backends(parse_devices("cuda"), 0);
+    FAIL() << "a GPU was opened without libtd_cuda";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status(), Status::backend_unavailable);
+    EXPECT_NE(std::string(error.what()).find("libtd_cuda.so"), std::string::npos) << error.what();
+  }
+}
+
+TEST(KernelsLoader, MemoryErrorsSayHowMuchForWhat) {
+  const auto backend = open_backends(parse_devices("cpu"), 1).at(0);
+  try {
+    backend->release(backend->allocate(i64{1} << 60, "a test"));
+    FAIL() << "2^60 bytes were allocated";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status(), Status::host_memory);
+    EXPECT_STREQ(error.what(), "out of host memory: 1152921504606846976 bytes for a test");
+  }
+}
+
+} // namespace
+} // namespace td::test

@@ -1,0 +1,131 @@
+// MTTKRP of the CPU backend against the reference: every format, mode, type, rank, thread count; and its bits.
+#include "unit/kernels_support.hpp"
+
+namespace td::test {
+namespace {
+
+using kernels::MttkrpArgs;
+
+template <class T>
+TestMatrix<T> mttkrp(kernels::Backend &backend, const kernels::TensorView &x, int mode,
+                     const std::vector<TestMatrix<T>> &factors, i64 pad, Range rows) {
+  const auto f = views(factors);
+  const auto &own = factors[static_cast<std::size_t>(mode)];
+  TestMatrix<T> out(own.rows(), own.cols(), pad);
+  backend.mttkrp(x, {mode, f, out.view(), rows, {0, kernels::entries_of(x)}});
+  return out;
+}
+
+/// A term of a sum has order roundings. Sums of at most 256 terms are in T; they are added up in f64, at most 272 at
+/// one level and few after that. So |error| <= (order + 256 + 272 + 16) u sum|terms| with u = eps / 2; the reference
+/// has the same with a smaller constant.
+template <class T> double allowed(double sum_of_magnitudes, std::size_t order) {
+  return (static_cast<double>(order) + 600) * epsilon_of(value_type_of<T>) / 2 * sum_of_magnitudes;
+}
+
+template <class T>
+void expect_near(const TestMatrix<T> &got, const TestMatrix<T> &expected, const TestMatrix<T> &magnitude, Range rows,
+                 std::size_t order) {
+  for (i64 i = 0; i < got.rows(); ++i)
+    for (i64 r = 0; r < got.cols(); ++r) {
+      if (i < rows.begin || i >= rows.end) {
+        ASSERT_TRUE(std::isnan(got.at(i, r))) << "row " << i << " is not one of those asked for";
+        continue;
+      }
+      ASSERT_NEAR(got.at(i, r), expected.at(i, r), allowed<T>(static_cast<double>(magnitude.at(i, r)), order))
+          << "row " << i << ", column " << r;
+    }
+  EXPECT_TRUE(got.padding_untouched());
+}
+
+/// Every format of x, every mode: the CPU backend gives what the reference gives for coordinates, and sorted copies and
+/// dense tensors the same bits for every number of threads.
+template <class T> void check(const Stored<T> &x, i64 rank, i64 pad, unsigned seed) {
+  const auto factors = random_factors<T>(x.dims, rank, pad, seed);
+  const auto positive = magnitudes(factors);
+  const auto reference = kernels::reference::make_backend();
+  for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode) {
+    const i64 n = x.dims[static_cast<std::size_t>(mode)];
+    const auto expected = mttkrp(*reference, x.coo.view(), mode, factors, 0, {0, n});
+    const auto magnitude = mttkrp(*reference, x.coo.view(), mode, positive, 0, {0, n});
+    for (const auto &[name, view] : x.views(mode)) {
+      SCOPED_TRACE(testing::Message() << name << ", " << name_of(value_type_of<T>) << ", mode " << mode << ", rank "
+                                      << rank << ", seed " << seed);
+      const bool bitwise = std::string(name) == "sorted" || std::string(name) == "dense";
+      expect_near(mttkrp(*reference, view, mode, factors, pad, {n / 3, n}), expected, magnitude, {n / 3, n},
+                  x.dims.size());
+      std::optional<TestMatrix<T>> first;
+      for (const int threads : {1, 2, 3}) {
+        SCOPED_TRACE(testing::Message() << threads << " threads");
+        const auto backend = kernels::cpu::make_backend(threads);
+        const auto all = mttkrp(*backend, view, mode, factors, pad, {0, n});
+        expect_near(all, expected, magnitude, {0, n}, x.dims.size());
+        auto joined = mttkrp(*backend, view, mode, factors, pad, {0, n / 3});
+        expect_near(joined, expected, magnitude, {0, n / 3}, x.dims.size());
+        const auto rest = mttkrp(*backend, view, mode, factors, pad, {n / 3, n});
+        expect_near(rest, expected, magnitude, {n / 3, n}, x.dims.size());
+        if (!bitwise)
+          continue;
+        for (i64 i = n / 3; i < n; ++i)
+          for (i64 r = 0; r < rank; ++r)
+            joined.at(i, r) = rest.at(i, r);
+        EXPECT_TRUE(joined.same_bits(all)) << "the rows asked for change the bits";
+        if (!first)
+          first = all;
+        EXPECT_TRUE(all.same_bits(*first)) << "the number of threads changes the bits";
+      }
+    }
+  }
+}
+
+template <class T> class KernelsMttkrp : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(KernelsMttkrp, Types);
+
+TYPED_TEST(KernelsMttkrp, EveryRank) {
+  const Stored<TypeParam> x(random_entries<i64, TypeParam>({23, 9, 14}, 1500, 0, 7), true);
+  for (const i64 rank : test_ranks)
+    check(x, rank, rank % 2 == 0 ? 3 : 0, 11);
+}
+
+TYPED_TEST(KernelsMttkrp, EveryOrder) {
+  for (const auto &dims : std::vector<std::vector<i64>>{
+           {70, 65}, {1, 1}, {130, 3, 2}, {2, 3, 130}, {70, 4, 5, 3}, {5, 1, 6, 3, 4}, {3, 2, 3, 2, 3, 2}})
+    check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 900, 0, 5), true), 10, 1, 3);
+}
+
+TYPED_TEST(KernelsMttkrp, LongDenseTiles) { // more than one tile on both sides of the mode, and n of one and of many
+  for (const auto &dims :
+       std::vector<std::vector<i64>>{{300, 7, 5}, {40, 20, 9, 6}, {6, 700, 2}, {100, 1, 30}, {4500, 2, 3}})
+    check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 8000, 0, 6), true), 17, 0, 4);
+}
+
+TYPED_TEST(KernelsMttkrp, RowThatHoldsMostOfTheTensor) {
+  auto entries = random_entries<i64, TypeParam>({40, 300, 200}, 9000, 0, 8);
+  auto heavy = random_entries<i64, TypeParam>({40, 300, 200}, 30000, 0, 9);
+  for (std::size_t k = 0; k < heavy.values.size(); ++k)
+    entries.add({17, heavy.columns[1][k], heavy.columns[2][k]}, heavy.values[k]);
+  const Stored<TypeParam> x(std::move(entries), false);
+  check(x, 16, 0, 12);
+  check(x, 3, 2, 13);
+}
+
+TYPED_TEST(KernelsMttkrp, KeysOf128Bits) { // 6 modes of 14 bits; 5 other modes make 70
+  const std::vector<i64> dims(6, 16384);
+  check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 3000, 0, 21), false), 3, 0, 22);
+}
+
+TYPED_TEST(KernelsMttkrp, EmptyTensorGivesZeros) {
+  const Stored<TypeParam> x(random_entries<i64, TypeParam>({4, 5, 6}, 0, 0, 1), true);
+  check(x, 3, 1, 2);
+}
+
+// Rows of 5000 entries force the atomic policy's bound to be compared with; here it is private for few rows and the
+// spans of threads are found for many.
+TYPED_TEST(KernelsMttkrp, ManyRowsAreFoundPerThread) {
+  const Stored<TypeParam> x(random_entries<i64, TypeParam>({20000, 6, 5}, 9000, 0, 31), false);
+  check(x, 4, 0, 32);
+}
+
+} // namespace
+} // namespace td::test
