@@ -7,8 +7,6 @@ namespace td {
 
 namespace {
 
-// Squares of numbers between 2^-200 and 2^200 keep their digits, with room for 2^63 rows.
-constexpr int plain_exponent = 200;
 // 2^1000 is the largest scale; a column of subnormals is then at least 2^-74.
 constexpr int smallest_exponent = -1000;
 
@@ -33,7 +31,7 @@ std::vector<double> make_tile(ConstMatrix a) {
 
 } // namespace
 
-ColumnScales column_scales(ConstMatrix a) {
+ColumnScales column_scales(ConstMatrix a, int plain) {
   const auto cols = static_cast<std::size_t>(a.cols);
   std::vector<double> largest(cols, 0.0);
   dispatch(a.type, [&](auto zero) {
@@ -47,7 +45,7 @@ ColumnScales column_scales(ConstMatrix a) {
   ColumnScales scales{std::vector<i64>(cols, 0), std::vector<double>(cols, 1.0)};
   for (std::size_t r = 0; r < cols; ++r) {
     const int e = largest[r] == 0 ? 0 : std::ilogb(largest[r]);
-    if (std::abs(e) > plain_exponent) {
+    if (std::abs(e) > plain) {
       scales.exponent[r] = std::max(e, smallest_exponent);
       scales.factor[r] = std::ldexp(1.0, -static_cast<int>(scales.exponent[r]));
     }

@@ -9,13 +9,17 @@
 
 namespace td {
 
-/// A power of two for each column: column r is read as a[:, r] * 2^-exponent[r]. The scaling is exact, and it is
-/// none at all for columns of usual magnitude.
+/// A power of two for each column: column r is read as a[:, r] * 2^-exponent[r], which is exact.
 struct ColumnScales {
   std::vector<i64> exponent;
   std::vector<double> factor; // 2^-exponent
 };
-ColumnScales column_scales(ConstMatrix a);
+
+// Squares of numbers between 2^-200 and 2^200 keep their digits, with room for 2^63 rows.
+inline constexpr int plain_exponent = 200;
+
+/// Scales that bring the largest magnitude of each column into [1, 2); none where its exponent is within +-plain.
+ColumnScales column_scales(ConstMatrix a, int plain = plain_exponent);
 
 /// Euclidean lengths of the scaled columns.
 std::vector<double> scaled_norms(ConstMatrix a, const ColumnScales &scales);

@@ -23,6 +23,7 @@ public:
   i64 exponent() const noexcept { return exponent_; }
 
   friend Scaled operator*(Scaled a, Scaled b) { return Scaled(a.mantissa_ * b.mantissa_, a.exponent_ + b.exponent_); }
+  friend Scaled operator/(Scaled a, Scaled b) { return Scaled(a.mantissa_ / b.mantissa_, a.exponent_ - b.exponent_); }
   Scaled root() const { // of a number that is not negative
     const i64 odd = exponent_ & 1;
     return Scaled(std::sqrt(std::ldexp(mantissa_, static_cast<int>(odd))), (exponent_ - odd) / 2);
@@ -57,12 +58,10 @@ inline Scaled sum(std::span<const Scaled> terms) {
 
 /// |smaller| / |larger| of two numbers; 1 for two zeros.
 inline double ratio_of_magnitudes(Scaled a, Scaled b) {
-  const i64 e = std::max(a.exponent(), b.exponent());
   if (a.is_zero() || b.is_zero())
     return a.is_zero() && b.is_zero() ? 1.0 : 0.0;
-  const double x = std::abs(a.over_power(e));
-  const double y = std::abs(b.over_power(e));
-  return std::min(x, y) / std::max(x, y);
+  const double x = std::abs((a / b).value());
+  return std::min(x, 1 / x);
 }
 
 } // namespace td

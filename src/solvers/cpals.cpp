@@ -1,0 +1,246 @@
+#include "solvers/cpals.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/scaled.hpp"
+#include "solvers/fit.hpp"
+#include "solvers/magnitude.hpp"
+#include "solvers/start.hpp"
+#include "solvers/sweep.hpp"
+#include "solvers/workers.hpp"
+
+namespace td::solvers {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+void check_shape(const char *name, const Ktensor &k, const plan::Tensor &x, i64 rank) {
+  if (!std::equal(k.dims().begin(), k.dims().end(), x.dims().begin(), x.dims().end())) {
+    for (int m = 0; m < std::min(k.order(), x.order()); ++m) {
+      const auto mode = static_cast<std::size_t>(m);
+      if (k.dims()[mode] != x.dims()[mode])
+        throw_error(Status::shape, "{}: dims[{}] = {}; expected the tensor's {}", name, m, k.dims()[mode],
+                    x.dims()[mode]);
+    }
+    throw_error(Status::shape, "{}: order {}; expected the tensor's {}", name, k.order(), x.order());
+  }
+  if (k.rank() != rank)
+    throw_error(Status::shape, "{}: rank {}; expected {}", name, k.rank(), rank);
+}
+
+/// One run, as the calling thread sees it.
+class Run {
+public:
+  explicit Run(const CpalsRequest &request)
+      : request_(request), given_(*request.tensor), settings_(request.options, given_.order()),
+        threads_(total_threads(request.backends)), x_(given_, unusual_exponent(given_), threads_), cells_(*x_) {}
+
+  CpalsResult run() {
+    prepare_report();
+    model_ = request_.resume ? resumed() : start();
+    report_.seconds_init = seconds_since(begin_);
+    last_saved_ = Clock::now();
+    if (!settled())
+      run_workers(request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); });
+    report_.seconds = seconds_since(begin_);
+    if (settings_.arrange)
+      model_.arrange();
+    if (settings_.fixsigns)
+      model_.fixsigns();
+    return {std::move(model_), std::move(report_), stopped_};
+  }
+
+private:
+  void prepare_report() {
+    report_.order = given_.order();
+    report_.rank = request_.rank;
+    report_.workers = static_cast<i64>(request_.backends.size());
+    report_.threads = threads_;
+    report_.norm = given_.facts().norm;
+    report_.format = given_.format();
+    report_.devices = request_.devices;
+    report_.init = request_.resume ? "resume" : request_.init != nullptr ? "given" : settings_.init;
+  }
+
+  Ktensor start() {
+    kernels::Backend &backend = *request_.backends.front();
+    if (request_.init != nullptr)
+      return given_start(*request_.init);
+    if (!settings_.fixed_modes.empty())
+      throw_error(Status::argument, "option 'fixed_modes' = \"{}\" without a start: expected init or resume",
+                  request_.options.text("fixed_modes"));
+    if (settings_.init == "nvecs")
+      return nvecs_start(backend, given_, request_.rank, settings_.seed);
+    return random_start(backend, given_.dims(), request_.rank, given_.type(), settings_.seed);
+  }
+
+  Ktensor given_start(const Ktensor &init) {
+    check_shape("init", init, given_, request_.rank);
+    Ktensor start = init.copy();
+    for (i64 i = 0; i < start.factor(0).rows; ++i) {
+      dispatch(start.type(), [&](auto zero) {
+        using T = decltype(zero);
+        T *row = start.factor(0).row<T>(i);
+        for (std::size_t r = 0; r < start.weights().size(); ++r) {
+          row[r] = static_cast<T>(static_cast<double>(row[r]) * start.weights()[r]);
+          if (!std::isfinite(row[r]))
+            throw_error(Status::argument, "init: weight {} of component {} times row {} of the first factor overflows",
+                        start.weights()[r], r, i);
+        }
+      });
+    }
+    std::fill(start.weights().begin(), start.weights().end(), 1.0);
+    for (int m = 0; m < start.order(); ++m) {
+      if (m != settings_.updated_modes.front() && !any_nonzero(start.factor(m)))
+        throw_error(Status::argument,
+                    "init: factor {} is zero in every entry and is used before it is computed; expected at least one "
+                    "nonzero",
+                    m);
+    }
+    return start.convert(given_.type());
+  }
+
+  static bool any_nonzero(ConstMatrix a) {
+    return dispatch(a.type, [&](auto zero) {
+      const auto *begin = a.row<decltype(zero)>(0);
+      return std::any_of(begin, begin + a.rows * a.cols, [](auto v) { return v != 0; });
+    });
+  }
+
+  Ktensor resumed() {
+    const State &state = *request_.resume;
+    check_shape("resume", state.factors, given_, request_.rank);
+    if (state.factors.type() != given_.type())
+      throw_error(Status::type, "resume: the checkpoint is {}, the tensor {}; expected the same type",
+                  name_of(state.factors.type()), name_of(given_.type()));
+    if (state.tensor_norm != given_.facts().norm)
+      throw_error(Status::shape, "resume: the checkpoint is of a tensor of norm {}, this one has {}", state.tensor_norm,
+                  given_.facts().norm);
+    check_same_path(state.settings, settings_.path());
+    report_.iterations = report_.resumed_from = state.iterations;
+    report_.exact_residuals = state.exact_residuals;
+    report_.fit = state.fit;
+    report_.fit_change = state.fit_change;
+    report_.residual = state.residual;
+    report_.elapsed = state.elapsed;
+    report_.effective_rank = state.effective_rank;
+    if (!state.elapsed.empty())
+      elapsed_before_ = state.elapsed.back();
+    if (!state.residual.empty())
+      tell_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
+    return state.factors.copy();
+  }
+
+  void tell_quality(const Fit &fit) {
+    report_.explained = fit.explained;
+    report_.relative = fit.relative;
+  }
+
+  /// What one worker does.
+  void work(kernels::Backend &backend, Communicator &others) {
+    Sweep sweep({*x_, settings_, model_, cells_}, backend, others);
+    others.barrier(); // all have their copies of model_, which worker 0 writes
+    i64 iteration = report_.iterations;
+    char stop = 0;
+    while (stop == 0) {
+      sweep.update(iteration++);
+      const Sweep::Outcome outcome = sweep.measure();
+      if (others.rank() == 0)
+        stop = record(sweep, outcome) ? 1 : 0;
+      others.broadcast(&stop, 1);
+    }
+    if (others.rank() == 0)
+      take_model(sweep);
+  }
+
+  /// Keeps what an iteration came to, tells the caller, and decides whether it was the last.
+  bool record(const Sweep &sweep, const Sweep::Outcome &outcome) {
+    const Scaled residual = Scaled(outcome.residual_squared, 2 * i64{x_.exponent()}).root();
+    const Fit fit = fit_from(x_->facts().norm, outcome.residual_squared);
+    const double before = report_.fit.empty() ? 0.0 : report_.fit.back();
+    report_.fit.push_back(fit.fit);
+    report_.fit_change.push_back(std::abs(fit.fit - before));
+    report_.residual.push_back(residual.value());
+    report_.effective_rank.insert(report_.effective_rank.end(), outcome.effective_rank.begin(),
+                                  outcome.effective_rank.end());
+    tell_quality(fit);
+    ++report_.iterations;
+    report_.exact_residuals += outcome.exact ? 1 : 0;
+    report_.seconds = seconds_since(begin_);
+    report_.elapsed.push_back(elapsed_before_ + report_.seconds);
+    report_.seconds_mttkrp = sweep.times().mttkrp;
+    report_.seconds_solve = sweep.times().solve;
+    report_.seconds_fit = sweep.times().fit;
+
+    bool last = settled();
+    if (!last && settings_.max_seconds > 0 && report_.seconds >= settings_.max_seconds) {
+      report_.stop_reason = "max_seconds";
+      last = true;
+    }
+    if (request_.progress && !request_.progress(report_)) {
+      report_.stop_reason = "callback";
+      stopped_ = last = true;
+    }
+    if (request_.save && (last || save_is_due()))
+      save(sweep);
+    return last;
+  }
+
+  /// Whether the iterations so far are enough, and why.
+  bool settled() {
+    report_.converged = report_.iterations > 1 && report_.fit_change.back() < settings_.tol;
+    if (report_.converged)
+      report_.stop_reason = "tol";
+    else if (report_.iterations >= settings_.max_iters)
+      report_.stop_reason = "max_iters";
+    return !report_.stop_reason.empty();
+  }
+
+  bool save_is_due() const {
+    return (settings_.checkpoint_iters > 0 && report_.iterations % settings_.checkpoint_iters == 0) ||
+           (settings_.checkpoint_seconds > 0 && seconds_since(last_saved_) >= settings_.checkpoint_seconds);
+  }
+
+  void save(const Sweep &sweep) {
+    take_model(sweep);
+    State state{model_.copy(),          report_.iterations,      report_.fit,
+                report_.fit_change,     report_.residual,        report_.elapsed,
+                report_.effective_rank, report_.exact_residuals, given_.facts().norm,
+                settings_.path()};
+    request_.save(state);
+    last_saved_ = Clock::now();
+  }
+
+  void take_model(const Sweep &sweep) {
+    sweep.download(model_);
+    for (double &w : model_.weights()) {
+      w = Scaled(w, x_.exponent()).value();
+      if (!std::isfinite(w))
+        throw_error(Status::numerical, "a weight of the model is above the largest number in f64");
+    }
+  }
+
+  const CpalsRequest &request_;
+  const plan::Tensor &given_;
+  Settings settings_;
+  Clock::time_point begin_ = Clock::now();
+  int threads_;
+  ScaledTensor x_; // given_, or a copy in a safe range
+  Cells cells_;
+  Ktensor model_; // the start, later the result
+  Report report_;
+  double elapsed_before_ = 0;
+  Clock::time_point last_saved_;
+  bool stopped_ = false;
+};
+
+} // namespace
+
+CpalsResult cpals(const CpalsRequest &request) { return Run(request).run(); }
+
+} // namespace td::solvers

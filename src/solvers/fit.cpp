@@ -1,0 +1,112 @@
+#include "solvers/fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/communicator.hpp"
+#include "core/error.hpp"
+#include "core/scaled.hpp"
+#include "solvers/magnitude.hpp"
+#include "solvers/replica.hpp"
+#include "solvers/residual.hpp"
+
+namespace td::solvers {
+
+namespace {
+
+Fit fit_of(Scaled tensor_norm, Scaled residual) {
+  if (tensor_norm.is_zero())
+    return residual.is_zero() ? Fit{1, 1, 0, 0} : Fit{0, 0, 1, residual.value()};
+  const double relative = (residual / tensor_norm).value();
+  return {1 - relative, 1 - relative * relative, relative, residual.value()};
+}
+
+/// A model's copy on one backend.
+class Placed {
+public:
+  Placed(kernels::Backend &backend, const Ktensor &model)
+      : backend_(backend), factors_(backend, model), weights_(backend, model.rank(), "a copy of the weights") {
+    weights_.upload(model.weights());
+  }
+  Comparison compare(const kernels::TensorView &x) const {
+    return compare_entries(backend_, *make_self_communicator(), x, weights_.data(), factors_.views());
+  }
+
+private:
+  kernels::Backend &backend_;
+  Replica factors_;
+  DeviceNumbers weights_;
+};
+
+void check_same_dims(const plan::Tensor &x, const Ktensor &model) {
+  if (!std::equal(x.dims().begin(), x.dims().end(), model.dims().begin(), model.dims().end()))
+    throw_error(Status::shape, "a model of order {} for a tensor of order {}: expected the same dims", model.order(),
+                x.order());
+}
+
+// A model that is 2^150 times the tensor decides what the common scale is; its squares are then near 1.
+constexpr i64 much_larger = 150;
+
+/// A tensor and a model in the tensor's type, both divided by the same power of two if their magnitudes ask for it.
+struct Pair {
+  ScaledTensor tensor;
+  Ktensor model;
+
+  Pair(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &given)
+      : Pair(backend, x, BalancedModel(given, x.type())) {
+    check_same_dims(x, given);
+  }
+  Scaled residual(double squared) const { return Scaled(squared, 2 * i64{tensor.exponent()}).root(); }
+
+private:
+  Pair(kernels::Backend &backend, const plan::Tensor &x, const BalancedModel &balanced)
+      : tensor(x, common_exponent(x, balanced), backend.threads()), model(balanced.over_power(tensor.exponent())) {}
+
+  static int common_exponent(const plan::Tensor &x, const BalancedModel &balanced) {
+    const int e = unusual_exponent(x);
+    return balanced.exponent() - e > much_larger ? static_cast<int>(std::min<i64>(balanced.exponent(), 2000)) : e;
+  }
+};
+
+} // namespace
+
+Fit fit_from(double tensor_norm, double residual_squared) {
+  return fit_of(Scaled(tensor_norm), Scaled(std::max(0.0, residual_squared)).root());
+}
+
+// The terms are off by a few roundings of the type that MTTKRP adds up in; a thousand of them leave three digits.
+bool residual_is_trustworthy(double tensor_norm, double model_norm, double residual_squared, ValueType type) {
+  const double terms = tensor_norm * tensor_norm + model_norm * model_norm;
+  return residual_squared > 1000 * epsilon_of(type) * terms;
+}
+
+double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
+  const Pair pair(backend, x, model);
+  Cells cells(*pair.tensor);
+  const double norm = pair.model.norm();
+  const double squared = cells.residual_squared(Placed(backend, pair.model).compare(cells.view()), norm * norm);
+  return Scaled(squared, 2 * i64{pair.tensor.exponent()}).value();
+}
+
+double dot(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
+  const Pair pair(backend, x, model);
+  const Comparison stored = Placed(backend, pair.model).compare(pair.tensor->view(0));
+  return Scaled(stored.inner, 2 * i64{pair.tensor.exponent()}).value();
+}
+
+Fit fit(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
+  const Pair pair(backend, x, model);
+  const Placed placed(backend, pair.model);
+  const double tensor_norm = pair.tensor->facts().norm;
+  const double model_norm = pair.model.norm();
+  const Comparison stored = placed.compare(pair.tensor->view(0));
+  double squared = tensor_norm * tensor_norm + model_norm * model_norm - 2 * stored.inner;
+  if (!residual_is_trustworthy(tensor_norm, model_norm, squared, x.type())) {
+    Cells cells(*pair.tensor);
+    const bool seen = !x.sparse() || !cells.complete(); // the stored entries are what it visits
+    squared = cells.residual_squared(seen ? stored : placed.compare(cells.view()), model_norm * model_norm);
+  }
+  return fit_of(Scaled(tensor_norm, pair.tensor.exponent()), pair.residual(squared));
+}
+
+} // namespace td::solvers

@@ -1,0 +1,90 @@
+#include "solvers/magnitude.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/columns.hpp"
+
+namespace td::solvers {
+
+namespace {
+
+/// f64: squares up to 2^300 and down to 2^-300, times those of a model alike, and summed. f32: MTTKRP accumulates
+/// values times a few factor entries, which leaves as much room again on either side of the range of 2^+-126.
+constexpr int usual_exponent(ValueType type) { return type == ValueType::f64 ? 150 : 60; }
+
+ValueBuffer scaled_values(const void *values, ValueType type, i64 count, int exponent) {
+  ValueBuffer scaled(type, count, "a copy of the tensor in a safe range");
+  dispatch(type, [&](auto zero) {
+    using T = decltype(zero);
+    const T *from = static_cast<const T *>(values);
+    std::transform(from, from + count, scaled.as<T>(), [&](T x) { return std::ldexp(x, -exponent); });
+  });
+  return scaled;
+}
+
+std::shared_ptr<const plan::Tensor> scaled_copy(const plan::Tensor &x, int exponent, int threads) {
+  if (const formats::Dense *dense = x.dense()) {
+    const ValueBuffer values = scaled_values(dense->values.data(), x.type(), x.facts().nnz, exponent);
+    return plan::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, threads, x.source());
+  }
+  std::optional<formats::Coo> holder;
+  const kernels::CooView coo = x.coordinates(holder, threads);
+  const ValueBuffer values = scaled_values(coo.values, x.type(), coo.nnz, exponent);
+  std::vector<const void *> indices(coo.indices, coo.indices + x.order());
+  Options options;
+  options.set_text("format", x.format());
+  return plan::Tensor::make_sparse({x.dims(), coo.nnz, IndexType::i64, indices.data(), 0, x.type(), values.data()},
+                                   options, threads, x.source());
+}
+
+} // namespace
+
+int unusual_exponent(const plan::Tensor &x) {
+  const double largest = std::max(std::abs(x.facts().min), std::abs(x.facts().max));
+  const int exponent = largest == 0 ? 0 : std::ilogb(largest);
+  return std::abs(exponent) > usual_exponent(x.type()) ? exponent : 0;
+}
+
+ScaledTensor::ScaledTensor(const plan::Tensor &x, int exponent, int threads)
+    : x_(x), exponent_(exponent), copy_(exponent == 0 ? nullptr : scaled_copy(x, exponent, threads)) {}
+
+BalancedModel::BalancedModel(const Ktensor &model, ValueType type)
+    : weights_(model.weights().begin(), model.weights().end()) {
+  Ktensor balanced = model.copy();
+  for (int m = 0; m < balanced.order(); ++m) {
+    const Matrix a = balanced.factor(m);
+    const ColumnScales scales = column_scales(a, 0);
+    for (std::size_t r = 0; r < weights_.size(); ++r)
+      weights_[r] = weights_[r] * Scaled(1.0, scales.exponent[r]);
+    dispatch(a.type, [&](auto zero) {
+      using T = decltype(zero);
+      for (i64 i = 0; i < a.rows; ++i) {
+        for (std::size_t r = 0; r < weights_.size(); ++r)
+          a.row<T>(i)[r] = static_cast<T>(static_cast<double>(a.row<T>(i)[r]) * scales.factor[r]);
+      }
+    });
+  }
+  factors_ = balanced.convert(type);
+}
+
+i64 BalancedModel::exponent() const noexcept {
+  i64 largest = 0;
+  bool any = false;
+  for (const Scaled &w : weights_) {
+    if (!w.is_zero()) {
+      largest = any ? std::max(largest, w.exponent()) : w.exponent();
+      any = true;
+    }
+  }
+  return largest;
+}
+
+Ktensor BalancedModel::over_power(i64 exponent) const {
+  Ktensor model = factors_.copy();
+  std::transform(weights_.begin(), weights_.end(), model.weights().begin(),
+                 [&](const Scaled &w) { return w.over_power(exponent); });
+  return model;
+}
+
+} // namespace td::solvers

@@ -1,0 +1,64 @@
+// Matrices in a backend's memory.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/ktensor.hpp"
+#include "kernels/kernels.hpp"
+
+namespace td::solvers {
+
+/// rows x cols without gaps, uninitialised.
+class DeviceMatrix {
+public:
+  DeviceMatrix() = default;
+  DeviceMatrix(kernels::Backend &backend, i64 rows, i64 cols, ValueType type, const char *what);
+
+  Matrix view() const noexcept { return {memory_.data(), type_, rows_, cols_, cols_}; }
+  /// The first `rows` rows.
+  Matrix view(i64 rows) const noexcept { return view().slice(0, rows); }
+  i64 bytes() const noexcept { return memory_.bytes(); }
+
+private:
+  kernels::BackendBuffer memory_;
+  ValueType type_ = ValueType::f64;
+  i64 rows_ = 0;
+  i64 cols_ = 0;
+};
+
+/// A worker's copy of all factors.
+class Replica {
+public:
+  Replica(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type);
+  Replica(kernels::Backend &backend, const Ktensor &factors);
+
+  /// Rank-contiguous host matrix without gaps.
+  void upload(int mode, ConstMatrix from);
+  void download(Ktensor &to) const;
+
+  Matrix operator[](int mode) const noexcept { return factors_[static_cast<std::size_t>(mode)].view(); }
+  std::span<const ConstMatrix> views() const noexcept { return views_; }
+
+private:
+  kernels::Backend &backend_;
+  std::vector<DeviceMatrix> factors_;
+  std::vector<ConstMatrix> views_;
+};
+
+/// f64 numbers in a backend's memory.
+class DeviceNumbers {
+public:
+  DeviceNumbers(kernels::Backend &backend, i64 count, const char *what);
+  double *data() const noexcept { return memory_.f64(); }
+  std::span<double> span() const noexcept { return {memory_.f64(), static_cast<std::size_t>(count_)}; }
+  void upload(std::span<const double> from);
+  std::vector<double> download() const;
+
+private:
+  kernels::Backend &backend_;
+  i64 count_;
+  kernels::BackendBuffer memory_;
+};
+
+} // namespace td::solvers

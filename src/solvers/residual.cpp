@@ -1,0 +1,71 @@
+#include "solvers/residual.hpp"
+
+#include <algorithm>
+
+#include "core/checked.hpp"
+#include "plan/export.hpp"
+#include "solvers/replica.hpp"
+
+namespace td::solvers {
+
+namespace {
+
+// A sparse tensor is copied into a dense one if that takes no more than 8 times its entries, or at most half a
+// megabyte.
+constexpr i64 cells_per_entry = 8;
+constexpr i64 cells_at_least = i64{1} << 16;
+
+// Entries are compared in this many blocks however many workers there are, and the blocks' sums added in order.
+constexpr i64 blocks = 64;
+
+bool few_enough_cells(const plan::Tensor &x) {
+  const auto cells = checked_product(x.dims());
+  const auto most = checked_multiply(x.facts().nnz, cells_per_entry);
+  return cells && most && *cells <= std::max(*most, cells_at_least);
+}
+
+} // namespace
+
+Comparison compare_entries(kernels::Backend &backend, Communicator &others, const kernels::TensorView &x,
+                           const double *weights, std::span<const ConstMatrix> factors) {
+  DeviceNumbers sums(backend, 3 * blocks, "sums of a residual");
+  sums.upload(std::vector<double>(static_cast<std::size_t>(3 * blocks), 0.0));
+  const Range mine = part_of({0, blocks}, others.rank(), others.size());
+  for (i64 b = mine.begin; b < mine.end; ++b) {
+    const Range entries = part_of({0, kernels::entries_of(x)}, b, blocks);
+    if (entries.size() > 0)
+      backend.compare(x, weights, factors, entries, sums.data() + 3 * b);
+  }
+  others.allreduce_sum(sums.span()); // each block's sums plus zeros
+  const std::vector<double> of_blocks = sums.download();
+  Comparison total;
+  for (std::size_t b = 0; b < of_blocks.size(); b += 3) {
+    total.difference += of_blocks[b];
+    total.model_square += of_blocks[b + 1];
+    total.inner += of_blocks[b + 2];
+  }
+  return total;
+}
+
+Cells::Cells(const plan::Tensor &x) : x_(x), complete_(!x.sparse() || few_enough_cells(x)) {}
+
+kernels::TensorView Cells::view() {
+  if (!x_.sparse() || !complete_)
+    return x_.view(0);
+  std::call_once(once_, [&] {
+    formats::Dense all;
+    all.dims.assign(x_.dims().begin(), x_.dims().end());
+    all.values = ValueBuffer(x_.type(), checked_product(x_.dims()).value(), "all cells of a small sparse tensor");
+    plan::export_dense(x_, {}, x_.type(), all.values.data());
+    all_ = std::move(all);
+  });
+  return all_->view();
+}
+
+double Cells::residual_squared(const Comparison &over_view, double model_norm_squared) const {
+  if (complete_)
+    return over_view.difference;
+  return over_view.difference + std::max(0.0, model_norm_squared - over_view.model_square);
+}
+
+} // namespace td::solvers

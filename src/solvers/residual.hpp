@@ -1,0 +1,42 @@
+// The residual computed entry by entry.
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include "core/communicator.hpp"
+#include "plan/tensor.hpp"
+
+namespace td::solvers {
+
+/// Sums over entries of (x - m)^2, m^2 and x m.
+struct Comparison {
+  double difference = 0;
+  double model_square = 0;
+  double inner = 0;
+};
+
+/// Of all entries of x, divided between the workers; weights and factors are in the backend's memory. The sums do not
+/// depend on how many workers there are.
+Comparison compare_entries(kernels::Backend &backend, Communicator &others, const kernels::TensorView &x,
+                           const double *weights, std::span<const ConstMatrix> factors);
+
+/// What is visited for an exact residual: all cells of the tensor if it is dense or has few enough of them, else its
+/// stored entries. Shared by all workers; a copy with all cells is made when it is first needed.
+class Cells {
+public:
+  explicit Cells(const plan::Tensor &x);
+  bool complete() const noexcept { return complete_; }
+  kernels::TensorView view();
+
+  /// |X - M|^2 from a comparison over view(), and |M|^2 for the cells outside it.
+  double residual_squared(const Comparison &over_view, double model_norm_squared) const;
+
+private:
+  const plan::Tensor &x_;
+  bool complete_;
+  std::once_flag once_;
+  std::optional<formats::Dense> all_;
+};
+
+} // namespace td::solvers

@@ -1,0 +1,40 @@
+// The options of scope "cpals", read and checked.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/options.hpp"
+#include "core/types.hpp"
+
+namespace td::solvers {
+
+enum class ExactResidual { automatic, never, always };
+
+struct Settings {
+  i64 max_iters = 0;
+  double tol = 0;
+  double max_seconds = 0;
+  std::string init;
+  u64 seed = 0;
+  std::vector<int> mode_order;
+  std::vector<int> fixed_modes;   // ascending
+  std::vector<int> updated_modes; // mode_order without the fixed ones
+  double ridge = 0;
+  bool arrange = true;
+  bool fixsigns = true;
+  bool deterministic = false;
+  ExactResidual exact_residual = ExactResidual::automatic;
+  i64 checkpoint_iters = 0;
+  double checkpoint_seconds = 0;
+
+  Settings(const Options &options, int order);
+
+  /// Those that decide what the next iteration computes from a state, as lines of name=value.
+  std::string path() const;
+};
+
+/// Throws Status::argument if a checkpoint's path() is not this run's, naming what differs.
+void check_same_path(const std::string &checkpoint, const std::string &run);
+
+} // namespace td::solvers

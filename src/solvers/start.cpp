@@ -1,0 +1,59 @@
+#include "solvers/start.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "solvers/eigenvectors.hpp"
+#include "solvers/magnitude.hpp"
+#include "solvers/replica.hpp"
+
+namespace td::solvers {
+
+namespace {
+
+/// Column r of a factor := a vector, turned so that its entry of largest magnitude is positive.
+void set_column(Matrix a, i64 r, std::span<const double> vector) {
+  const auto largest =
+      std::max_element(vector.begin(), vector.end(), [](double x, double y) { return std::abs(x) < std::abs(y); });
+  const double sign = *largest < 0 ? -1 : 1;
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    for (i64 i = 0; i < a.rows; ++i)
+      a.row<T>(i)[r] = static_cast<T>(sign * vector[static_cast<std::size_t>(i)]);
+  });
+}
+
+} // namespace
+
+Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed) {
+  Ktensor start(dims, rank, type);
+  const Replica replica(backend, dims, rank, type);
+  for (int m = 0; m < start.order(); ++m)
+    backend.random_uniform(replica[m], seed, m, 0);
+  replica.download(start);
+  return start;
+}
+
+Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 rank, u64 seed) {
+  Ktensor start = random_start(backend, given.dims(), rank, given.type(), seed);
+  const ScaledTensor x(given, unusual_exponent(given), backend.threads());
+  std::optional<formats::Coo> holder;
+  std::optional<formats::Coo> fibers;
+  std::optional<kernels::CooView> coordinates;
+  if (x->sparse())
+    coordinates = x->coordinates(holder, backend.threads());
+  for (int m = 0; m < start.order(); ++m) {
+    const Matrix a = start.factor(m);
+    if (coordinates)
+      fibers = formats::build_fibers(*coordinates, m, backend.threads());
+    const kernels::TensorView view = fibers ? kernels::TensorView(fibers->view()) : x->view(m);
+    const Eigenvectors eigen = leading_eigenvectors(backend, view, m, std::min(rank, a.rows), seed);
+    for (i64 r = 0; r < eigen.count; ++r)
+      set_column(
+          a, r,
+          std::span(eigen.vectors).subspan(static_cast<std::size_t>(r * a.rows), static_cast<std::size_t>(a.rows)));
+  }
+  return start;
+}
+
+} // namespace td::solvers

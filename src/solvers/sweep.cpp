@@ -1,0 +1,200 @@
+#include "solvers/sweep.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "solvers/fit.hpp"
+
+namespace td::solvers {
+
+using kernels::NormKind;
+using kernels::SolveRecord;
+
+Sweep::Sweep(const Problem &problem, kernels::Backend &backend, Communicator &others)
+    : problem_(problem), backend_(backend), others_(others),
+      share_(problem.x, others.rank(), others.size(), problem.settings.deterministic), rank_(problem.start.rank()),
+      factors_(backend, problem.start),
+      scratch_(backend, *std::max_element(problem.x.dims().begin(), problem.x.dims().end()), rank_, problem.x.type(),
+               "the result of MTTKRP"),
+      normal_(backend, rank_ * rank_, "the normal equations"), inverse_(backend, rank_ * rank_, "their inverse"),
+      columns_(backend, rank_, "column norms"),
+      records_(backend, static_cast<i64>(problem.settings.updated_modes.size() * sizeof(SolveRecord)),
+               "records of solves"),
+      weights_(problem.start.weights().begin(), problem.start.weights().end()) {
+  for (int m = 0; m < problem.x.order(); ++m)
+    grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
+  for (int m = 0; m < problem.x.order(); ++m)
+    compute_gram(m);
+}
+
+void Sweep::update(i64 iteration) {
+  iteration_ = iteration;
+  std::size_t solve_index = 0;
+  for (const int mode : problem_.settings.updated_modes) {
+    auto since = Clock::now();
+    const Matrix product = scratch_.view(factors_[mode].rows);
+    share_.mttkrp(backend_, others_, mode, factors_.views(), product);
+    add_time(times_.mttkrp, since);
+    solve(mode, solve_index++);
+    normalize(mode);
+    compute_gram(mode);
+    add_time(times_.solve, since);
+  }
+}
+
+// A_n := M V^+ with V the elementwise product of the other modes' Gram matrices.
+void Sweep::solve(int mode, std::size_t solve_index) {
+  std::vector<const double *> others;
+  for (int m = 0; m < problem_.x.order(); ++m) {
+    if (m != mode)
+      others.push_back(grams_[static_cast<std::size_t>(m)].data());
+  }
+  backend_.hadamard(others, rank_, problem_.settings.ridge, normal_.data());
+  // Eigenvalues below this are rounding of the values that the factors were computed from.
+  const double cutoff = static_cast<double>(rank_) * epsilon_of(problem_.x.type());
+  try {
+    backend_.pseudo_inverse(normal_.data(), rank_, cutoff, inverse_.data(),
+                            static_cast<SolveRecord *>(records_.data()) + solve_index);
+  } catch (const Error &e) {
+    if (e.status() == Status::numerical)
+      overflow(mode, e.what());
+    throw;
+  }
+  const Range own = share_.own(mode);
+  const Matrix product = scratch_.view(factors_[mode].rows);
+  backend_.multiply(product.slice(own.begin, own.end), inverse_.data(), factors_[mode].slice(own.begin, own.end));
+}
+
+// Lengths in the first iteration, afterwards largest magnitudes but not below 1, as in cp_als of Tensor Toolbox.
+void Sweep::normalize(int mode) {
+  const bool deterministic = problem_.settings.deterministic;
+  const Matrix factor = factors_[mode];
+  if (deterministic)
+    others_.allgather_rows(factor, share_.owned(mode));
+  const Range rows = part(mode);
+  const Matrix mine = factor.slice(rows.begin, rows.end);
+  const NormKind kind = iteration_ == 0 ? NormKind::two : NormKind::max;
+  backend_.column_norms(mine, kind, columns_.data());
+  if (!deterministic) {
+    if (kind == NormKind::two)
+      others_.allreduce_sum(columns_.span());
+    else
+      others_.allreduce_max(columns_.span());
+  }
+  weights_ = columns_.download();
+  for (double &w : weights_) {
+    if (!std::isfinite(w))
+      overflow(mode, "a column's norm is not finite");
+    if (w != 0) // a zero column stays, with weight 0
+      w = kind == NormKind::two ? std::sqrt(w) : std::max(w, 1.0);
+  }
+  columns_.upload(weights_);
+  backend_.divide_columns(mine, columns_.data());
+  if (!deterministic)
+    others_.allgather_rows(factor, share_.owned(mode));
+}
+
+void Sweep::compute_gram(int mode) {
+  const Range rows = part(mode);
+  const DeviceNumbers &gram = grams_[static_cast<std::size_t>(mode)];
+  backend_.gram(factors_[mode].slice(rows.begin, rows.end), gram.data());
+  sum_over_workers(gram);
+}
+
+Sweep::Outcome Sweep::measure() {
+  auto since = Clock::now();
+  const double norm = problem_.x.facts().norm;
+  const double model_squared = model_norm_squared();
+  double squared = norm * norm + model_squared - 2 * inner_with_tensor();
+  if (!std::isfinite(squared))
+    overflow(problem_.settings.updated_modes.back(), "the model's norm is not finite");
+  Outcome outcome;
+  outcome.exact = want_exact(model_squared, squared);
+  if (outcome.exact)
+    squared = exact_residual_squared(model_squared);
+  outcome.residual_squared = std::max(0.0, squared);
+
+  std::vector<SolveRecord> records(problem_.settings.updated_modes.size());
+  backend_.download(records.data(), records_.data(), records_.bytes());
+  for (const SolveRecord &record : records)
+    outcome.effective_rank.push_back(record.effective_rank);
+  add_time(times_.fit, since);
+  return outcome;
+}
+
+// <X, M> = sum over r of weights[r] <MTTKRP[:, r], A[:, r]> for the mode that was updated last.
+double Sweep::inner_with_tensor() {
+  const int mode = problem_.settings.updated_modes.back();
+  const Matrix product = scratch_.view(factors_[mode].rows);
+  if (problem_.settings.deterministic)
+    others_.allgather_rows(product, share_.owned(mode));
+  const Range rows = part(mode);
+  backend_.column_dots(product.slice(rows.begin, rows.end), factors_[mode].slice(rows.begin, rows.end),
+                       columns_.data());
+  sum_over_workers(columns_);
+  const std::vector<double> dots = columns_.download();
+  double inner = 0;
+  for (std::size_t r = 0; r < dots.size(); ++r)
+    inner += weights_[r] * dots[r];
+  return inner;
+}
+
+double Sweep::model_norm_squared() {
+  std::vector<const double *> all;
+  for (const DeviceNumbers &gram : grams_)
+    all.push_back(gram.data());
+  backend_.hadamard(all, rank_, 0, normal_.data());
+  const std::vector<double> v = normal_.download();
+  double squared = 0;
+  for (std::size_t r = 0; r < weights_.size(); ++r) {
+    for (std::size_t s = 0; s < weights_.size(); ++s)
+      squared += weights_[r] * weights_[s] * v[r * weights_.size() + s];
+  }
+  return std::max(0.0, squared);
+}
+
+bool Sweep::want_exact(double model_squared, double residual_squared) {
+  const auto wanted = problem_.settings.exact_residual;
+  char exact =
+      wanted == ExactResidual::always ||
+      (wanted == ExactResidual::automatic && !residual_is_trustworthy(problem_.x.facts().norm, std::sqrt(model_squared),
+                                                                      residual_squared, problem_.x.type()));
+  others_.broadcast(&exact, 1); // all workers take part or none
+  return exact != 0;
+}
+
+double Sweep::exact_residual_squared(double model_squared) {
+  columns_.upload(weights_);
+  const Comparison c = compare_entries(backend_, others_, problem_.cells.view(), columns_.data(), factors_.views());
+  const double squared = problem_.cells.residual_squared(c, model_squared);
+  if (!std::isfinite(squared))
+    overflow(problem_.settings.updated_modes.back(), "the residual is not finite");
+  return squared;
+}
+
+void Sweep::download(Ktensor &to) const {
+  factors_.download(to);
+  std::copy(weights_.begin(), weights_.end(), to.weights().begin());
+}
+
+Range Sweep::part(int mode) const {
+  return problem_.settings.deterministic ? Range{0, factors_[mode].rows} : share_.own(mode);
+}
+
+void Sweep::sum_over_workers(const DeviceNumbers &numbers) {
+  if (!problem_.settings.deterministic)
+    others_.allreduce_sum(numbers.span());
+}
+
+void Sweep::overflow(int mode, const char *what) const {
+  throw_error(Status::numerical, "iteration {}, mode {}: the factors overflowed: {}", iteration_ + 1, mode, what);
+}
+
+void Sweep::add_time(double &total, Clock::time_point &since) {
+  const auto now = Clock::now();
+  total += std::chrono::duration<double>(now - since).count();
+  since = now;
+}
+
+} // namespace td::solvers

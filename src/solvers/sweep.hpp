@@ -1,0 +1,79 @@
+// One worker's part of the iterations of CP-ALS.
+#pragma once
+
+#include <chrono>
+
+#include "core/communicator.hpp"
+#include "solvers/replica.hpp"
+#include "solvers/residual.hpp"
+#include "solvers/settings.hpp"
+#include "solvers/share.hpp"
+
+namespace td::solvers {
+
+class Sweep {
+public:
+  /// Everything that workers share, and that outlives them.
+  struct Problem {
+    const plan::Tensor &x;
+    const Settings &settings;
+    const Ktensor &start; // its weights are not used
+    Cells &cells;
+  };
+
+  struct Outcome {
+    double residual_squared = 0; // not below 0
+    bool exact = false;
+    std::vector<double> effective_rank; // one a solve
+  };
+
+  struct Times {
+    double mttkrp = 0, solve = 0, fit = 0;
+  };
+
+  Sweep(const Problem &problem, kernels::Backend &backend, Communicator &others);
+
+  /// Updates every factor that is not fixed. `iteration` counts from 0 at the start.
+  void update(i64 iteration);
+
+  /// How well the factors fit now; the same on every worker.
+  Outcome measure();
+
+  /// Factors and weights as they are.
+  void download(Ktensor &to) const;
+
+  const Times &times() const noexcept { return times_; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  void solve(int mode, std::size_t solve_index);
+  void normalize(int mode);
+  void compute_gram(int mode);
+  double inner_with_tensor();
+  double model_norm_squared();
+  double exact_residual_squared(double model_squared);
+  bool want_exact(double model_squared, double residual_squared);
+  Range part(int mode) const; // the rows that Grams and norms are taken over
+  void sum_over_workers(const DeviceNumbers &numbers);
+  [[noreturn]] void overflow(int mode, const char *what) const;
+  static void add_time(double &total, Clock::time_point &since);
+
+  Problem problem_;
+  kernels::Backend &backend_;
+  Communicator &others_;
+  Share share_;
+  i64 rank_;
+  i64 iteration_ = 0;
+  Replica factors_;
+  DeviceMatrix scratch_; // MTTKRP of any mode
+  std::vector<DeviceNumbers> grams_;
+  DeviceNumbers normal_;  // V, the matrix of the normal equations
+  DeviceNumbers inverse_; // V^+
+  DeviceNumbers columns_; // a number for each column
+  kernels::BackendBuffer records_;
+  std::vector<double> weights_;
+  Times times_;
+};
+
+} // namespace td::solvers

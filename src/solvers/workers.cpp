@@ -1,0 +1,77 @@
+#include "solvers/workers.hpp"
+
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "core/error.hpp"
+
+namespace td::solvers {
+
+namespace {
+
+class FirstError {
+public:
+  void keep(std::exception_ptr error) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!error_)
+      error_ = std::move(error);
+  }
+  void rethrow() const {
+    if (error_)
+      std::rethrow_exception(error_);
+  }
+
+private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+} // namespace
+
+void run_workers(const Backends &backends, const std::function<void(kernels::Backend &, Communicator &)> &body) {
+  if (backends.size() == 1) {
+    body(*backends.front(), *make_self_communicator());
+    return;
+  }
+  const auto communicators = make_thread_communicators(static_cast<int>(backends.size()));
+  FirstError first;
+  const auto work = [&](std::size_t worker) noexcept {
+    try {
+      body(*backends[worker], *communicators[worker]);
+    } catch (const WorkerAborted &) {
+      // the error is another worker's
+    } catch (...) {
+      first.keep(std::current_exception());
+      communicators[worker]->abort();
+    }
+  };
+  {
+    std::vector<std::jthread> threads; // joined on leaving this block
+    try {
+      threads.reserve(backends.size());
+      for (std::size_t worker = 1; worker < backends.size(); ++worker)
+        threads.emplace_back(work, worker);
+    } catch (const std::system_error &e) {
+      first.keep(std::make_exception_ptr(
+          Error(Status::host_memory,
+                fmt::format("{} workers: a thread could not be started: {}", backends.size(), e.what()))));
+      communicators.front()->abort();
+    } catch (...) {
+      first.keep(std::current_exception());
+      communicators.front()->abort();
+    }
+    work(0);
+  }
+  first.rethrow();
+}
+
+int total_threads(const Backends &backends) noexcept {
+  int threads = 0;
+  for (const auto &backend : backends)
+    threads += backend->threads();
+  return threads;
+}
+
+} // namespace td::solvers

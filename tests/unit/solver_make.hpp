@@ -1,0 +1,101 @@
+// Tensors, backends and runs for tests of the solvers.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "kernels/loader.hpp"
+#include "kernels/reference/reference.hpp"
+#include "plan/export.hpp"
+#include "plan/tensor.hpp"
+#include "solvers/cpals.hpp"
+#include "unit/ktensor_make.hpp"
+
+namespace td::test {
+
+using TensorPointer = std::shared_ptr<const plan::Tensor>;
+using Backends = std::vector<std::shared_ptr<kernels::Backend>>;
+
+inline Backends reference_backends(int workers) {
+  Backends backends;
+  for (int k = 0; k < workers; ++k)
+    backends.push_back(kernels::reference::make_backend());
+  return backends;
+}
+
+/// First index fastest.
+template <class T> TensorPointer dense_tensor(const std::vector<i64> &dims, const std::vector<T> &values) {
+  return plan::Tensor::make_dense({dims, {}, value_type_of<T>, values.data()}, 1, "");
+}
+
+inline TensorPointer dense_tensor(const Ktensor &k) {
+  return dense_tensor(std::vector<i64>(k.dims().begin(), k.dims().end()), full_array(k));
+}
+
+/// The nonzeros of a dense array.
+template <class T>
+TensorPointer sparse_tensor(const std::vector<i64> &dims, const std::vector<T> &values, const char *format = "auto") {
+  std::vector<std::vector<i64>> indices(dims.size());
+  std::vector<T> kept;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (values[k] == 0)
+      continue;
+    kept.push_back(values[k]);
+    auto rest = static_cast<i64>(k);
+    for (std::size_t m = 0; m < dims.size(); ++m) {
+      indices[m].push_back(rest % dims[m]);
+      rest /= dims[m];
+    }
+  }
+  std::vector<const void *> columns;
+  for (const auto &column : indices)
+    columns.push_back(column.data());
+  Options options;
+  options.set_text("format", format);
+  return plan::Tensor::make_sparse(
+      {dims, static_cast<i64>(kept.size()), IndexType::i64, columns.data(), 0, value_type_of<T>, kept.data()}, options,
+      1, "");
+}
+
+/// A request to be completed by the test; x must live as long.
+inline solvers::CpalsRequest request_for(const plan::Tensor &x, i64 rank, int workers = 1) {
+  solvers::CpalsRequest request;
+  request.tensor = &x;
+  request.rank = rank;
+  request.backends = reference_backends(workers);
+  request.devices = "reference";
+  return request;
+}
+
+inline void set(solvers::CpalsRequest &request, std::initializer_list<std::pair<const char *, const char *>> options) {
+  for (const auto &[name, value] : options)
+    request.options.set_text(name, value);
+}
+
+/// Status and text of the error that f throws.
+template <class F> std::string refusal(Status expected, F &&f) {
+  try {
+    f();
+  } catch (const Error &e) {
+    EXPECT_EQ(e.status(), expected) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+inline void expect_sound(const solvers::CpalsResult &result) {
+  for (double f : result.report.fit) {
+    EXPECT_FALSE(std::isnan(f));
+    EXPECT_LE(f, 1);
+  }
+  for (double w : result.model.weights())
+    EXPECT_TRUE(std::isfinite(w)) << w;
+  for (int m = 0; m < result.model.order(); ++m) {
+    for (i64 r = 0; r < result.model.rank(); ++r) {
+      for (double v : column(result.model, m, r))
+        EXPECT_TRUE(std::isfinite(v)) << "mode " << m << ", column " << r;
+    }
+  }
+}
+
+} // namespace td::test
