@@ -25,6 +25,8 @@ std::string folder_of(const std::string &path) {
 
 /// Where a file of this name really lives; refuses what must not be replaced by a file.
 std::string resolve(const std::string &path) {
+  if (path.empty())
+    throw_error(Status::io, "the name of the file to write is empty");
   struct stat facts = {};
   if (::stat(path.c_str(), &facts) != 0) {
     if (errno != ENOENT)
