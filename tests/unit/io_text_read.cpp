@@ -1,4 +1,6 @@
 // Text dialects: what is read, and what is said about it.
+#include <cmath>
+
 #include "io_files.hpp"
 
 #include "io/readers.hpp"
