@@ -3,10 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-
-extern "C" void dsyevd_(const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w,
-                        double *work, const int *lwork, int *iwork, const int *liwork, int *info,
-                        std::size_t jobz_length, std::size_t uplo_length);
+#include "core/lapack.hpp"
 
 namespace td {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/buffer.hpp"
-#include "kernels/lapack.hpp"
+#include "core/lapack.hpp"
 
 namespace td::kernels::host {
 

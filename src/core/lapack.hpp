@@ -1,4 +1,4 @@
-// The LAPACK routines that kernels call: Fortran, 32-bit integers, lengths of character arguments at the end.
+// The LAPACK routines that td calls: Fortran, 32-bit integers, lengths of character arguments at the end.
 #pragma once
 
 #include <cstddef>
@@ -12,4 +12,7 @@ double dlansy_(const char *norm, const char *uplo, const int *n, const double *a
                std::size_t norm_length, std::size_t uplo_length);
 void dsyev_(const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w, double *work,
             const int *lwork, int *info, std::size_t jobz_length, std::size_t uplo_length);
+void dsyevd_(const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w, double *work,
+             const int *lwork, int *iwork, const int *liwork, int *info, std::size_t jobz_length,
+             std::size_t uplo_length);
 }
