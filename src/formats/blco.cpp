@@ -47,7 +47,7 @@ void split(Blco &x, const Packed &p, int threads) {
       x.block_base[b * order + m] = field(p.layout, m, wide[x.block_begin[b]] & upper);
 
   x.keys = Buffer<u64>(p.nnz(), "keys");
-  parallel_ranges(threads, p.nnz(), sort_grain, [&](Range r) {
+  parallel_ranges(threads, p.nnz(), grain, [&](Range r) {
     for (i64 k = r.begin; k < r.end; ++k) {
       u64 key = 0;
       for (std::size_t m = 0; m < x.dims.size(); ++m)
@@ -84,7 +84,7 @@ Coo decode(const Blco &x, int threads) {
   Coo coo = empty_coo(x.dims, x.values.type(), nnz);
   if (nnz > 0)
     std::memcpy(coo.values.data(), x.values.data(), static_cast<std::size_t>(x.values.bytes()));
-  parallel_ranges(threads, nnz, sort_grain, [&](Range r) {
+  parallel_ranges(threads, nnz, grain, [&](Range r) {
     const i64 *begin = std::upper_bound(x.block_begin.begin(), x.block_begin.end(), r.begin) - 1;
     i64 block = begin - x.block_begin.begin();
     for (i64 k = r.begin; k < r.end; ++k) {

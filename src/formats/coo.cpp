@@ -4,28 +4,11 @@
 
 #include "formats/key.hpp"
 #include "formats/merge.hpp"
+#include "formats/radix_sort.hpp"
 
 namespace td::formats {
 
 namespace {
-
-/// Sorts a permutation stably by what key_of gives for an entry. `order` and `keys` are replaced.
-template <class Key, class KeyOf>
-void order_by(Buffer<i64> &order, Buffer<Key> &keys, Buffer<i64> &other_order, Buffer<Key> &other_keys, int threads,
-              KeyOf &&key_of) {
-  const i64 n = order.size();
-  parallel_ranges(threads, n, sort_grain, [&](Range r) {
-    for (i64 k = r.begin; k < r.end; ++k)
-      keys[k] = key_of(order[k]);
-  });
-  const auto digits = varying_digits(keys.data(), n, ~Key{0}, threads);
-  const Pairs<Key, i64> here{keys.data(), order.data()};
-  radix_sort<Key, i64>(digits, {here.keys, here.payload}, {other_keys.data(), other_order.data()}, here, n, threads);
-  if (digits.size() % 2 == 1) {
-    std::swap(order, other_order);
-    std::swap(keys, other_keys);
-  }
-}
 
 /// A permutation that orders entries by all modes but `skip` (-1: by all), stably: by one key where the bits allow,
 /// else lexicographically, sorting by one mode after the other from the last to the first. index_of(m, k): 0-based.
@@ -35,30 +18,36 @@ Buffer<i64> ordering(std::span<const i64> dims, i64 nnz, int skip, int threads, 
   if (skip >= 0)
     bits[static_cast<std::size_t>(skip)] = 0;
   const int total = std::accumulate(bits.begin(), bits.end(), 0);
+  const bool one_key = total <= max_linear_bits;
+  const auto layout = one_key ? packed_layout(bits) : kernels::KeyLayout{};
+  const int count = static_cast<int>(dims.size());
+
   Buffer<i64> order(nnz, "sorting entries");
   std::iota(order.begin(), order.end(), i64{0});
   Buffer<i64> other_order(nnz, "sorting entries");
-  const int count = static_cast<int>(dims.size());
-  const auto key_type = total <= max_linear_bits ? key_bytes_for(total) : 8;
-  dispatch_key(key_type, [&](auto zero) {
+  dispatch_key(one_key ? key_bytes_for(total) : 8, [&](auto zero) {
     using Key = decltype(zero);
     Buffer<Key> keys(nnz, "sorting entries");
     Buffer<Key> other_keys(nnz, "sorting entries");
-    if (total <= max_linear_bits) {
-      const auto layout = packed_layout(bits);
-      order_by(order, keys, other_order, other_keys, threads, [&](i64 k) {
+    const auto sort_by = [&](auto &&key_of) {
+      parallel_ranges(threads, nnz, grain, [&](Range r) {
+        for (i64 k = r.begin; k < r.end; ++k)
+          keys[k] = key_of(order[k]);
+      });
+      RadixSort<Key, i64>({keys.data(), order.data()}, {other_keys.data(), other_order.data()}, ~Key{0}, threads)
+          .run(nnz);
+    };
+    if (one_key)
+      sort_by([&](i64 k) {
         Key key = 0;
         for (int m = 0; m < count; ++m)
           if (m != skip)
             key |= static_cast<Key>(index_of(m, k)) << layout.shift[static_cast<std::size_t>(m)];
         return key;
       });
-      return;
-    }
-    for (int m = count - 1; m >= 0; --m)
+    for (int m = count - 1; m >= 0 && !one_key; --m)
       if (m != skip)
-        order_by(order, keys, other_order, other_keys, threads,
-                 [&](i64 k) { return static_cast<Key>(index_of(m, k)); });
+        sort_by([&](i64 k) { return static_cast<Key>(index_of(m, k)); });
   });
   return order;
 }
@@ -66,7 +55,7 @@ Buffer<i64> ordering(std::span<const i64> dims, i64 nnz, int skip, int threads, 
 /// Entry `order[pick(k)]` of a source for every k of n.
 template <class IndexOf, class Pick>
 void gather_indices(Coo &coo, const Buffer<i64> &order, int threads, IndexOf &&index_of, Pick &&pick) {
-  parallel_ranges(threads, coo.values.size(), sort_grain, [&](Range r) {
+  parallel_ranges(threads, coo.values.size(), grain, [&](Range r) {
     for (std::size_t m = 0; m < coo.indices.size(); ++m)
       for (i64 k = r.begin; k < r.end; ++k)
         coo.indices[m][k] = index_of(static_cast<int>(m), order[pick(k)]);
@@ -75,7 +64,7 @@ void gather_indices(Coo &coo, const Buffer<i64> &order, int threads, IndexOf &&i
 
 template <class T> void gather_values(Coo &coo, const Buffer<i64> &order, int threads, const void *from) {
   T *to = coo.values.as<T>();
-  parallel_ranges(threads, coo.values.size(), sort_grain, [&](Range r) {
+  parallel_ranges(threads, coo.values.size(), grain, [&](Range r) {
     for (i64 k = r.begin; k < r.end; ++k)
       to[k] = static_cast<const T *>(from)[order[k]];
   });

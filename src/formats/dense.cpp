@@ -43,7 +43,7 @@ template <class T> void copy(const DenseArrayView &array, std::span<const i64> s
   const auto *from = static_cast<const T *>(array.values);
   const i64 length = array.dims[0];
   const i64 stride = strides[0];
-  parallel_ranges(threads, rows, sort_grain / length + 1, [&](Range r) {
+  parallel_ranges(threads, rows, grain / length + 1, [&](Range r) {
     RowWalk walk(array, strides, r.begin);
     for (i64 row = r.begin; row < r.end; ++row, walk.next()) {
       const T *in = from + walk.offset();

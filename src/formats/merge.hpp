@@ -23,7 +23,7 @@ ValueBuffer sum_runs(const Buffer<i64> &begins, const EntriesView &entries, int 
   const i64 runs = begins.size() - 1;
   ValueBuffer sums(value_type_of<T>, runs, "values");
   T *out = sums.as<T>();
-  parallel_ranges(threads, runs, sort_grain, [&](Range r) {
+  parallel_ranges(threads, runs, grain, [&](Range r) {
     for (i64 run = r.begin; run < r.end; ++run) {
       double sum = 0;
       for (i64 k = begins[run]; k < begins[run + 1]; ++k)

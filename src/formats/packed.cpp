@@ -1,6 +1,7 @@
 #include "formats/coo.hpp"
 #include "formats/key.hpp"
 #include "formats/merge.hpp"
+#include "formats/radix_sort.hpp"
 
 namespace td::formats {
 
@@ -34,7 +35,7 @@ void encode(const EntriesView &e, const Interleaving<Key> &map, Pairs<Key, T> ou
   const auto *values = static_cast<const T *>(e.values);
   dispatch(e.index_type, [&](auto zero) {
     using Index = decltype(zero);
-    parallel_ranges(threads, e.nnz, sort_grain, [&](Range r) {
+    parallel_ranges(threads, e.nnz, grain, [&](Range r) {
       for (i64 begin = r.begin; begin < r.end; begin += block) {
         const i64 end = std::min(begin + block, r.end);
         std::fill(out.keys + begin, out.keys + end, Key{0});
@@ -50,21 +51,12 @@ void encode(const EntriesView &e, const Interleaving<Key> &map, Pairs<Key, T> ou
   });
 }
 
-/// Sorts interleaved keys and their values; what is given is replaced by what is sorted.
-template <class Key, class T> void sort_pairs(Packed &p, int threads) {
-  const i64 n = p.nnz();
-  const auto digits = varying_digits(p.keys_as<Key>(), n, ~Key{0}, threads);
-  if (digits.empty())
-    return;
-  auto other_keys = key_buffer(n, p.key_bytes, "sorting keys");
-  ValueBuffer other_values(p.values.type(), n, "sorting values");
-  const Pairs<Key, T> here{p.keys_as<Key>(), p.values.as<T>()};
+/// Sorts interleaved keys and their values.
+template <class Key, class T> void sort(Packed &p, int threads) {
+  auto other_keys = key_buffer(p.nnz(), p.key_bytes, "sorting keys");
+  ValueBuffer other_values(p.values.type(), p.nnz(), "sorting values");
   const Pairs<Key, T> other{reinterpret_cast<Key *>(other_keys.data()), other_values.as<T>()};
-  radix_sort<Key, T>(digits, {here.keys, here.payload}, other, here, n, threads);
-  if (digits.size() % 2 == 1) {
-    std::swap(p.keys, other_keys);
-    std::swap(p.values, other_values);
-  }
+  RadixSort<Key, T>({p.keys_as<Key>(), p.values.as<T>()}, other, ~Key{0}, threads).run(p.nnz());
 }
 
 /// Merges neighbours with the same key.
@@ -88,7 +80,7 @@ void merge(Packed &p, const EntriesView &e, const Interleaving<Key> &map, bool r
   p.values = std::move(sums);
   auto kept = key_buffer(runs, p.key_bytes, "keys");
   auto *out = reinterpret_cast<Key *>(kept.data());
-  parallel_ranges(threads, runs, sort_grain, [&](Range r) {
+  parallel_ranges(threads, runs, grain, [&](Range r) {
     for (i64 run = r.begin; run < r.end; ++run)
       out[run] = keys[begins[run]];
   });
@@ -99,10 +91,10 @@ void merge(Packed &p, const EntriesView &e, const Interleaving<Key> &map, bool r
 template <class Key, class T> void build(Packed &p, const EntriesView &e, bool refuse, int threads) {
   const Interleaving<Key> map(p.dims, p.layout);
   encode<Key, T>(e, map, {p.keys_as<Key>(), p.values.as<T>()}, threads);
-  sort_pairs<Key, T>(p, threads);
+  sort<Key, T>(p, threads);
   merge<Key, T>(p, e, map, refuse, threads);
   Key *keys = p.keys_as<Key>();
-  parallel_ranges(threads, p.nnz(), sort_grain, [&](Range r) {
+  parallel_ranges(threads, p.nnz(), grain, [&](Range r) {
     for (i64 k = r.begin; k < r.end; ++k)
       keys[k] = map.pack(keys[k]);
   });
@@ -129,7 +121,7 @@ Packed pack(const kernels::CooView &x, int threads) {
   dispatch_key(p.key_bytes, [&](auto zero) {
     using Key = decltype(zero);
     Key *keys = p.keys_as<Key>();
-    parallel_ranges(threads, x.nnz, sort_grain, [&](Range r) {
+    parallel_ranges(threads, x.nnz, grain, [&](Range r) {
       for (i64 k = r.begin; k < r.end; ++k) {
         Key key = 0;
         for (std::size_t m = 0; m < p.dims.size(); ++m)
@@ -148,7 +140,7 @@ Coo unpack(const Packed &p, int threads) {
   dispatch_key(p.key_bytes, [&](auto zero) {
     using Key = decltype(zero);
     const Key *keys = p.keys_as<Key>();
-    parallel_ranges(threads, p.nnz(), sort_grain, [&](Range r) {
+    parallel_ranges(threads, p.nnz(), grain, [&](Range r) {
       for (int m = 0; m < p.layout.order; ++m) {
         i64 *column = coo.indices[static_cast<std::size_t>(m)].data();
         for (i64 k = r.begin; k < r.end; ++k)

@@ -1,130 +1,200 @@
-// Stable least-significant-digit radix sort of (key, payload) pairs held in two arrays.
+// Stable radix sort of (key, payload) pairs held in two arrays, linear in their number.
+//
+// Large pieces are split by their highest varying bits, all threads together; pieces that fit in a core's cache are
+// finished by one thread each, digit after digit from the lowest. So memory is passed over about once instead of once a
+// digit. Bits in which all keys of a piece agree cost nothing.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <vector>
 
 #include "core/buffer.hpp"
-#include "core/parallel.hpp"
+#include "formats/parts.hpp"
 
 namespace td::formats {
-
-/// Pairs that one thread should have before another is worth starting: below this a pass costs less than a fork.
-inline constexpr i64 sort_grain = i64{1} << 14;
-
-/// Widest digit: 2^11 counters and write positions (16 KiB) leave half of a 32 KiB first-level cache to the data.
-inline constexpr int max_digit_bits = 11;
-
-struct Digit {
-  int shift = 0;
-  int bits = 0;
-};
 
 template <class Key, class Payload> struct Pairs {
   Key *keys = nullptr;
   Payload *payload = nullptr;
+
+  void copy(i64 from, Pairs to, i64 at) const noexcept {
+    to.keys[at] = keys[from];
+    to.payload[at] = payload[from];
+  }
 };
 
-/// Number of parts that n items are worth dividing into.
-inline int parts_for(i64 n, int threads) noexcept {
-  const i64 useful = n / sort_grain + 1;
-  return useful < threads ? static_cast<int>(useful) : (threads < 1 ? 1 : threads);
+/// Position of the highest set bit, -1 for 0.
+template <class Key> int highest_bit(Key key) noexcept {
+  int bit = -1;
+  for (; key != 0; key >>= 1)
+    ++bit;
+  return bit;
 }
 
-/// Calls body(part, range) for `parts` fixed parts of [0, n), however many threads there are.
-template <class Body> void for_parts(i64 n, int parts, Body &&body) {
-  parallel(parts, [&](int thread, int count) {
-    for (int part = thread; part < parts; part += count)
-      body(part, part_of({0, n}, part, parts));
-  });
-}
+template <class Key, class Payload> class RadixSort {
+public:
+  /// Sorts `a` by the bits of its keys that are in `mask`; `b` is room for as much. All arrays have n elements.
+  RadixSort(Pairs<Key, Payload> a, Pairs<Key, Payload> b, Key mask, int threads)
+      : a_(a), b_(b), mask_(mask), threads_(threads) {}
 
-namespace detail {
-
-template <class Key> std::vector<Digit> cut_digits(Key varying, int width) {
-  std::vector<Digit> digits;
-  const int key_bits = static_cast<int>(8 * sizeof(Key));
-  for (int bit = 0; bit < key_bits; ++bit) {
-    if (((varying >> bit) & 1) == 0)
-      continue;
-    const int bits = width < key_bits - bit ? width : key_bits - bit;
-    digits.push_back({bit, bits});
-    bit += bits - 1;
+  void run(i64 n) {
+    add({0, n, false});
+    while (!large_.empty()) {
+      const Piece piece = large_.back();
+      large_.pop_back();
+      split(piece);
+    }
+    std::atomic<std::size_t> next = 0;
+    parallel(parts_for(n, threads_), [&](int, int) {
+      for (std::size_t k = next++; k < small_.size(); k = next++)
+        finish(small_[k]);
+    });
   }
-  return digits;
-}
 
-} // namespace detail
+private:
+  // Measured on 3.3 and 10 million random and skewed keys of 30 to 60 bits (AMD EPYC, 1 MiB of second-level cache, 16
+  // of third): small_size 2^14 to 2^16, splits of 8 to 11 bits and digits of 8 to 11 bits are within 30 % of each
+  // other; these were the best on average.
+  static constexpr i64 small_size = i64{1} << 16;
+  static constexpr i64 bin_size = small_size / 4; // aim of a split, so that uneven bins are mostly small too
+  static constexpr int max_split_bits = 8;        // few enough write positions for the TLBs
+  static constexpr int digit_bits = 9;            // within a piece: counters take 4 KiB of the first-level cache
+  static constexpr i64 insertion_size = 24;
 
-/// The digits by which keys must be sorted when only the bits in `mask` count: those where all keys agree are left out.
-template <class Key> std::vector<Digit> varying_digits(const Key *keys, i64 n, Key mask, int threads) {
-  if (n == 0)
-    return {};
-  const int parts = parts_for(n, threads);
-  std::vector<Key> differing(static_cast<std::size_t>(parts), Key{0});
-  for_parts(n, parts, [&](int part, Range r) {
-    const Key first = keys[0];
+  struct Piece {
+    i64 begin = 0;
+    i64 end = 0;
+    bool in_b = false;
+    i64 size() const noexcept { return end - begin; }
+  };
+
+  void add(Piece piece) {
+    if (piece.size() > small_size)
+      large_.push_back(piece);
+    else if (piece.size() > 1 || piece.in_b)
+      small_.push_back(piece);
+  }
+
+  Key varying_in(const Key *keys, Range r, Key first) const noexcept {
     Key d = 0;
     for (i64 k = r.begin; k < r.end; ++k)
       d |= keys[k] ^ first;
-    differing[static_cast<std::size_t>(part)] = d;
-  });
-  Key varying = 0;
-  for (const Key d : differing)
-    varying |= d & mask;
-  auto digits = detail::cut_digits(varying, max_digit_bits);
-  // Narrower digits that need no more passes have fewer write positions at once.
-  for (int width = max_digit_bits - 1; width > 0; --width) {
-    auto narrower = detail::cut_digits(varying, width);
-    if (narrower.size() > digits.size())
-      break;
-    digits = std::move(narrower);
+    return d & mask_;
   }
-  for (Digit &d : digits) // bits that do not count must not enter a digit
-    while (d.bits > 1 && ((mask >> (d.shift + d.bits - 1)) & 1) == 0)
-      --d.bits;
-  return digits;
-}
 
-/// One stable pass: to := from ordered by one digit.
-template <class Key, class Payload>
-void radix_pass(Digit digit, Pairs<const Key, const Payload> from, Pairs<Key, Payload> to, i64 n, int threads) {
-  const int parts = parts_for(n, threads);
-  const i64 bins = i64{1} << digit.bits;
-  const auto bin_mask = static_cast<u64>(bins - 1);
-  auto place = Buffer<i64>::zeros(parts * bins, "radix sort counters");
-  const auto bin_of = [&](Key key) { return static_cast<i64>(static_cast<u64>(key >> digit.shift) & bin_mask); };
+  static i64 bin_of(Key key, int shift, int bits) noexcept {
+    return static_cast<i64>(static_cast<u64>(key >> shift) & ((u64{1} << bits) - 1));
+  }
 
-  for_parts(n, parts, [&](int part, Range r) {
-    i64 *count = place.data() + part * bins;
-    for (i64 k = r.begin; k < r.end; ++k)
-      ++count[bin_of(from.keys[k])];
-  });
-  i64 next = 0;
-  for (i64 bin = 0; bin < bins; ++bin)
-    for (int part = 0; part < parts; ++part)
-      next += std::exchange(place[part * bins + bin], next);
-  for_parts(n, parts, [&](int part, Range r) {
-    i64 *at = place.data() + part * bins;
-    for (i64 k = r.begin; k < r.end; ++k) {
-      const Key key = from.keys[k];
-      const i64 to_k = at[bin_of(key)]++;
-      to.keys[to_k] = key;
-      to.payload[to_k] = from.payload[k];
+  void split(const Piece &piece) {
+    const auto from = piece.in_b ? b_ : a_;
+    const auto to = piece.in_b ? a_ : b_;
+    const i64 n = piece.size();
+    const int parts = parts_for(n, threads_);
+    const auto part_range = [&](Range r) { return Range{piece.begin + r.begin, piece.begin + r.end}; };
+
+    std::vector<Key> differing(static_cast<std::size_t>(parts), Key{0});
+    for_parts(n, parts, [&](int part, Range r) {
+      differing[static_cast<std::size_t>(part)] = varying_in(from.keys, part_range(r), from.keys[piece.begin]);
+    });
+    Key varying = 0;
+    for (const Key d : differing)
+      varying |= d;
+    if (varying == 0) {
+      if (piece.in_b)
+        for_parts(n, parts, [&](int, Range r) { copy_back(part_range(r)); });
+      return;
     }
-  });
-}
 
-/// Sorts `in` by digits from low to high through a, b, a, b, ...: the result is in `a` after an odd number of digits
-/// and in `b` after an even one; with no digits `in` is sorted as it is and nothing is written. b may be in's memory.
-template <class Key, class Payload>
-void radix_sort(const std::vector<Digit> &digits, Pairs<const Key, const Payload> in, Pairs<Key, Payload> a,
-                Pairs<Key, Payload> b, i64 n, int threads) {
-  Pairs<const Key, const Payload> from = in;
-  for (std::size_t pass = 0; pass < digits.size(); ++pass) {
-    const auto to = pass % 2 == 0 ? a : b;
-    radix_pass<Key, Payload>(digits[pass], from, to, n, threads);
-    from = {to.keys, to.payload};
+    const int top = highest_bit(varying) + 1;
+    int bits = 1;
+    while (bits < max_split_bits && bits < top && (n >> bits) > bin_size)
+      ++bits;
+    const int shift = top - bits;
+    const i64 bins = i64{1} << bits;
+    auto place = Buffer<i64>::zeros(parts * bins, "radix sort counters");
+    for_parts(n, parts, [&](int part, Range r) {
+      i64 *count = place.data() + part * bins;
+      const Range here = part_range(r);
+      for (i64 k = here.begin; k < here.end; ++k)
+        ++count[bin_of(from.keys[k] & mask_, shift, bits)];
+    });
+    i64 next = piece.begin;
+    for (i64 bin = 0; bin < bins; ++bin) {
+      const i64 begin = next;
+      for (int part = 0; part < parts; ++part)
+        next += std::exchange(place[part * bins + bin], next);
+      add({begin, next, !piece.in_b});
+    }
+    for_parts(n, parts, [&](int part, Range r) {
+      i64 *at = place.data() + part * bins;
+      const Range here = part_range(r);
+      for (i64 k = here.begin; k < here.end; ++k)
+        from.copy(k, to, at[bin_of(from.keys[k] & mask_, shift, bits)]++);
+    });
   }
-}
+
+  void finish(const Piece &piece) const noexcept {
+    auto from = piece.in_b ? b_ : a_;
+    auto to = piece.in_b ? a_ : b_;
+    const Range all{piece.begin, piece.end};
+    bool in_b = piece.in_b;
+    if (piece.size() <= insertion_size) {
+      insert(from, all);
+    } else {
+      Key varying = varying_in(from.keys, all, from.keys[piece.begin]);
+      for (int shift = 0; varying != 0; ++shift, varying >>= 1) {
+        if ((varying & 1) == 0)
+          continue;
+        pass(from, to, all, shift);
+        std::swap(from, to);
+        in_b = !in_b;
+        varying >>= digit_bits - 1;
+        shift += digit_bits - 1;
+      }
+    }
+    if (in_b)
+      copy_back(all);
+  }
+
+  void pass(const Pairs<Key, Payload> &from, const Pairs<Key, Payload> &to, Range r, int shift) const noexcept {
+    std::array<i64, std::size_t{1} << digit_bits> place{};
+    const auto at = [&](i64 k) -> i64 & {
+      return place[static_cast<std::size_t>(bin_of(from.keys[k] & mask_, shift, digit_bits))];
+    };
+    for (i64 k = r.begin; k < r.end; ++k)
+      ++at(k);
+    i64 next = r.begin;
+    for (i64 &p : place)
+      next += std::exchange(p, next);
+    for (i64 k = r.begin; k < r.end; ++k)
+      from.copy(k, to, at(k)++);
+  }
+
+  void insert(const Pairs<Key, Payload> &x, Range r) const noexcept {
+    for (i64 k = r.begin + 1; k < r.end; ++k) {
+      const Key key = x.keys[k];
+      const Payload payload = x.payload[k];
+      i64 at = k;
+      for (; at > r.begin && (x.keys[at - 1] & mask_) > (key & mask_); --at)
+        x.copy(at - 1, x, at);
+      x.keys[at] = key;
+      x.payload[at] = payload;
+    }
+  }
+
+  void copy_back(Range r) const noexcept {
+    std::copy(b_.keys + r.begin, b_.keys + r.end, a_.keys + r.begin);
+    std::copy(b_.payload + r.begin, b_.payload + r.end, a_.payload + r.begin);
+  }
+
+  Pairs<Key, Payload> a_;
+  Pairs<Key, Payload> b_;
+  Key mask_;
+  int threads_;
+  std::vector<Piece> large_;
+  std::vector<Piece> small_;
+};
 
 } // namespace td::formats

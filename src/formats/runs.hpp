@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
-#include "formats/radix_sort.hpp"
+#include "core/buffer.hpp"
+#include "formats/parts.hpp"
 
 namespace td::formats {
 
