@@ -13,6 +13,11 @@ namespace td {
 
 inline constexpr std::size_t buffer_alignment = 64; // one cache line, one AVX-512 register
 
+namespace detail {
+/// Asks the system to back memory that is about to be filled with huge pages, where it has them.
+void advise_huge_pages(void *memory, i64 bytes) noexcept;
+} // namespace detail
+
 template <class T> class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
@@ -30,6 +35,7 @@ public:
         ::operator new (static_cast<std::size_t>(*bytes), std::align_val_t{buffer_alignment}, std::nothrow));
     if (data_ == nullptr)
       throw_error(Status::host_memory, "out of host memory: {} bytes for {}", *bytes, what);
+    detail::advise_huge_pages(data_, *bytes);
   }
 
   static Buffer zeros(i64 count, const char *what) {

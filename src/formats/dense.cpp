@@ -1,7 +1,6 @@
 #include <cmath>
 
-#include <fmt/ranges.h>
-
+#include "core/strides.hpp"
 #include "formats/merge.hpp"
 
 namespace td::formats {
@@ -73,21 +72,19 @@ std::vector<i64> strides_of(const DenseArrayView &array) {
 
 Dense build_dense(const DenseArrayView &array, int threads) {
   check_dims(array.dims);
-  const auto elements = checked_product(array.dims);
-  if (!elements)
-    throw_error(Status::shape, "dims {}: more than 2^63 - 1 elements", fmt::join(array.dims, " x "));
+  const i64 elements = element_count(array.dims);
   if (!array.strides.empty() && array.strides.size() != array.dims.size())
     throw_error(Status::shape, "{} strides for order {}", array.strides.size(), array.dims.size());
 
   Dense x;
   x.dims.assign(array.dims.begin(), array.dims.end());
-  x.values = ValueBuffer(array.value_type, *elements, "a dense tensor");
+  x.values = ValueBuffer(array.value_type, elements, "a dense tensor");
   const auto strides = strides_of(array);
   dispatch(array.value_type, [&](auto zero) {
     using T = decltype(zero);
     T *values = x.values.as<T>();
-    copy<T>(array, strides, values, *elements / x.dims[0], threads);
-    const i64 k = first_found(*elements, threads,
+    copy<T>(array, strides, values, elements / x.dims[0], threads);
+    const i64 k = first_found(elements, threads,
                               [&](Range r) { return first_bad(r, [&](i64 i) { return !std::isfinite(values[i]); }); });
     if (k < 0)
       return;
