@@ -61,15 +61,15 @@ std::vector<Shape> shapes() {
       {{i64{1} << 32, (i64{1} << 32) + 1}, 300},                             // 65 bits
       {{(i64{1} << 62) + 5, 9}, 200},                                        // one mode almost fills a key
       {{(i64{1} << 62) + 5, (i64{1} << 62) + 5}, 9},                         // 126 bits
-      {{i64{1} << 32, i64{1} << 32, i64{1} << 32, i64{1} << 32}, 30000},     // 128 bits exactly
+      {{i64{1} << 32, i64{1} << 32, i64{1} << 32, i64{1} << 32}, 300},       // 128 bits exactly
       {{i64{1} << 32, i64{1} << 32, i64{1} << 32, (i64{1} << 32) + 1}, 300}, // 129 bits
-      {std::vector<i64>(16, huge), 20000},                                   // 496 bits
+      {std::vector<i64>(16, huge), 300},                                     // 496 bits
       {{3, 4, 2}, 0},
       {std::vector<i64>(16, huge), 0},
   };
   for (std::size_t order = 2; order <= 16; ++order)
-    all.push_back({std::vector<i64>(order, 3), 500});
-  all.push_back({std::vector<i64>(64, 2), 500}); // one bit a mode, at the highest order
+    all.push_back({std::vector<i64>(order, 3), 200});
+  all.push_back({std::vector<i64>(64, 2), 50}); // one bit a mode, at the highest order
   return all;
 }
 
