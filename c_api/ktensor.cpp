@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "arguments.hpp"
 #include "guard.hpp"
 #include "handles.hpp"

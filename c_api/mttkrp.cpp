@@ -1,5 +1,7 @@
 #include "solvers/mttkrp.hpp"
 
+#include <fmt/format.h>
+
 #include "core/relayout.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
