@@ -1,6 +1,10 @@
 // A caller's arrays as views, with the checks that need no look at their contents.
 #pragma once
 
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
 #include "core/views.hpp"
 #include "guard.hpp"
 
@@ -33,6 +37,12 @@ inline EntriesView coordinates_view(std::span<const i64> dims, std::int64_t n, t
   }
   view.indices = indices;
   return view;
+}
+
+inline void require_same_dims(std::span<const i64> a, const char *a_name, std::span<const i64> b, const char *b_name) {
+  if (!std::equal(a.begin(), a.end(), b.begin(), b.end()))
+    throw_error(Status::shape, "{} is {}, {} is {}: expected the same dims", a_name, fmt::join(a, " x "), b_name,
+                fmt::join(b, " x "));
 }
 
 /// Empty for null: first index fastest.

@@ -14,12 +14,6 @@ namespace {
 
 std::shared_ptr<Ktensor> ktensor_of(const td_ktensor *ktensor) { return object_of(ktensor, "ktensor"); }
 
-void require_same_dims(std::span<const i64> a, const char *a_name, std::span<const i64> b, const char *b_name) {
-  if (!std::equal(a.begin(), a.end(), b.begin(), b.end()))
-    throw_error(Status::shape, "{} is {}, {} is {}: expected the same dims", a_name, fmt::join(a, " x "), b_name,
-                fmt::join(b, " x "));
-}
-
 } // namespace
 
 extern "C" {

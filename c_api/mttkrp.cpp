@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "arguments.hpp"
 #include "core/relayout.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
@@ -73,9 +74,7 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
     require(out, "out");
     require_host(space);
     const auto dims = x->dims();
-    if (!std::equal(dims.begin(), dims.end(), k->dims().begin(), k->dims().end()))
-      throw_error(Status::shape, "ktensor is {}, tensor is {}: expected the same dims", fmt::join(k->dims(), " x "),
-                  fmt::join(dims, " x "));
+    require_same_dims(k->dims(), "ktensor", dims, "tensor");
     if (k->type() != x->type())
       throw_error(Status::type, "ktensor is {}, tensor is {}: expected the same type", name_of(k->type()),
                   name_of(x->type()));
