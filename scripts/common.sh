@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build_packages=(cmake ninja-build g++ pkg-config libopenblas-dev zlib1g-dev libfmt-dev libfast-float-dev libhwy-dev
   libcli11-dev nlohmann-json3-dev)
 test_packages=("${build_packages[@]}" libgtest-dev clang libclang-rt-14-dev libomp-14-dev clang-format-14
-  abigail-tools binutils)
+  abigail-tools binutils gfortran python3-numpy)
 
 die() {
   echo "$(basename "$0"): $*" >&2
@@ -50,6 +50,24 @@ need_packages() {
 source_files() {
   find include src c_api cli examples tests -type f \( -name '*.[ch]' -o -name '*.[ch]pp' -o -name '*.cu' \
     -o -name '*.cuh' \) 2>/dev/null | sort
+}
+
+# need_julia: installs julia where it is missing. Debian 12 has none, so it comes from Debian 11, from the mirror that
+# this machine uses already, pinned so low that nothing else is ever taken from there.
+need_julia() {
+  local site suite=bullseye keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  if command -v julia >/dev/null; then
+    return 0
+  fi
+  command -v apt-get >/dev/null || die "this is not Debian; install julia, 1.5 or newer"
+  site=$(apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(SITE)' 'Created-By: Packages' |
+    awk -v own="$(. /etc/os-release && echo "$VERSION_CODENAME")" '$1 == own && $2 == "main" { print $3; exit }')
+  [ -n "$site" ] || die "apt has no mirror of this Debian to take julia from"
+  as_root tee /etc/apt/sources.list.d/td-julia.list >/dev/null <<<"deb [signed-by=$keyring] $site $suite main"
+  as_root tee /etc/apt/preferences.d/td-julia >/dev/null <<<"Package: *
+Pin: release n=$suite
+Pin-Priority: 100"
+  need_packages julia
 }
 
 # build_preset NAME [TARGET...]: configures and builds a preset of CMakePresets.json on all cores.

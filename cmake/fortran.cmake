@@ -1,0 +1,16 @@
+# Fortran where there is a compiler for it: the module is installed as source either way.
+option(TD_BUILD_FORTRAN "Compile the Fortran module with the tests and examples, if there is a Fortran compiler" ON)
+set(TD_FORTRAN OFF)
+if(TD_BUILD_FORTRAN AND (TD_BUILD_TESTS OR TD_BUILD_EXAMPLES))
+  # One program cannot hold the sanitizers of two compilers.
+  if(TD_SANITIZE AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    message(STATUS "Fortran is left out: sanitizers of ${CMAKE_CXX_COMPILER_ID}")
+  else()
+    include(CheckLanguage)
+    check_language(Fortran)
+    if(CMAKE_Fortran_COMPILER)
+      enable_language(Fortran)
+      set(TD_FORTRAN ON)
+    endif()
+  endif()
+endif()
