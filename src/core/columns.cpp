@@ -44,7 +44,11 @@ ColumnScales column_scales(ConstMatrix a, int plain) {
   });
   ColumnScales scales{std::vector<i64>(cols, 0), std::vector<double>(cols, 1.0)};
   for (std::size_t r = 0; r < cols; ++r) {
-    const int e = largest[r] == 0 ? 0 : std::ilogb(largest[r]);
+    if (largest[r] == 0) {
+      scales.factor[r] = 0;
+      continue;
+    }
+    const int e = std::ilogb(largest[r]);
     if (std::abs(e) > plain) {
       scales.exponent[r] = std::max(e, smallest_exponent);
       scales.factor[r] = std::ldexp(1.0, -static_cast<int>(scales.exponent[r]));

@@ -12,7 +12,7 @@ namespace td {
 /// A power of two for each column: column r is read as a[:, r] * 2^-exponent[r], which is exact.
 struct ColumnScales {
   std::vector<i64> exponent;
-  std::vector<double> factor; // 2^-exponent
+  std::vector<double> factor; // 2^-exponent; 0 for a column of zeros
 };
 
 // Squares of numbers between 2^-200 and 2^200 keep their digits, with room for 2^63 rows.

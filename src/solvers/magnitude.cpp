@@ -56,7 +56,7 @@ BalancedModel::BalancedModel(const Ktensor &model, ValueType type)
     const Matrix a = balanced.factor(m);
     const ColumnScales scales = column_scales(a, 0);
     for (std::size_t r = 0; r < weights_.size(); ++r)
-      weights_[r] = weights_[r] * Scaled(1.0, scales.exponent[r]);
+      weights_[r] = weights_[r] * Scaled(scales.factor[r] == 0 ? 0.0 : 1.0, scales.exponent[r]);
     dispatch(a.type, [&](auto zero) {
       using T = decltype(zero);
       for (i64 i = 0; i < a.rows; ++i) {

@@ -1,0 +1,122 @@
+// Numbers at the ends of the range, through CP-ALS and the fit.
+#include "unit/solver_make.hpp"
+
+#include <limits>
+
+#include "solvers/fit.hpp"
+
+namespace {
+
+using namespace td;
+using namespace td::test;
+using solvers::CpalsResult;
+using solvers::Fit;
+
+template <class T> std::vector<T> times(const std::vector<double> &values, int exponent) {
+  std::vector<T> out;
+  for (double v : values)
+    out.push_back(static_cast<T>(std::ldexp(v, exponent)));
+  return out;
+}
+
+template <class T> void expect_same_run(const std::vector<int> &exponents) {
+  const std::vector<i64> dims{5, 4, 3};
+  const auto values = full_array(random_ktensor(dims, 6, 71));
+  for (const char *init : {"random", "nvecs"}) {
+    const TensorPointer plain = dense_tensor(dims, times<T>(values, 0));
+    auto request = request_for(*plain, 2, 2);
+    set(request, {{"tol", "0"}, {"max_iters", "10"}, {"init", init}});
+    const CpalsResult expected = solvers::cpals(request);
+    for (const int e : exponents) {
+      for (const TensorPointer &x :
+           {dense_tensor(dims, times<T>(values, e)), sparse_tensor(dims, times<T>(values, e))}) {
+        SCOPED_TRACE(fmt::format("{}, 2^{}", init, e));
+        request.tensor = x.get();
+        const CpalsResult result = solvers::cpals(request);
+        expect_sound(result);
+        for (std::size_t k = 0; k < 10; ++k)
+          EXPECT_NEAR(result.report.fit[k], expected.report.fit[k], 1e4 * epsilon_of(value_type_of<T>));
+        EXPECT_NEAR(std::ldexp(result.model.weights()[0], -e) / expected.model.weights()[0], 1,
+                    1e5 * epsilon_of(value_type_of<T>));
+        EXPECT_NEAR(std::ldexp(result.report.residual.back(), -e) / expected.report.residual.back(), 1,
+                    1e5 * epsilon_of(value_type_of<T>));
+      }
+    }
+  }
+}
+
+// A power of two changes no digits, so the runs are those of the plain tensor with another scale.
+TEST(Magnitude, CpalsDoesNotMindTheScale) { expect_same_run<double>({1000, 600, 140, -140, -600, -950}); }
+
+TEST(Magnitude, CpalsDoesNotMindTheScaleInSinglePrecision) { expect_same_run<float>({120, 58, -58, -90}); }
+
+TEST(Magnitude, FitOfHugeAndTinyThings) {
+  const auto backend = kernels::reference::make_backend();
+  const Ktensor model = random_ktensor({5, 4, 3}, 2, 72);
+  const TensorPointer x = dense_tensor<double>({5, 4, 3}, full_array(random_ktensor({5, 4, 3}, 3, 73)));
+  const Fit plain = solvers::fit(*backend, *x, model);
+  const auto values = full_array(random_ktensor({5, 4, 3}, 3, 73));
+  for (const int e : {990, 300, -300, -900}) {
+    Ktensor scaled = model.copy();
+    for (double &w : scaled.weights())
+      w = std::ldexp(w, e);
+    const TensorPointer y = dense_tensor({5, 4, 3}, times<double>(values, e));
+    const Fit fit = solvers::fit(*backend, *y, scaled);
+    EXPECT_NEAR(fit.fit, plain.fit, 1e-12) << "2^" << e;
+    EXPECT_NEAR(std::ldexp(fit.residual, -e), plain.residual, 1e-12) << "2^" << e;
+    // Against the unscaled tensor: the larger one decides.
+    const Fit mixed = solvers::fit(*backend, *x, scaled);
+    EXPECT_FALSE(std::isnan(mixed.fit) || std::isnan(mixed.explained) || std::isnan(mixed.relative));
+    if (e < 0)
+      EXPECT_NEAR(mixed.relative, 1, 1e-12);
+    else
+      EXPECT_NEAR(mixed.residual / scaled.norm(), 1, 1e-12);
+  }
+}
+
+TEST(Magnitude, ModelsWithExtremeFactorsAreComparedAsTheyAre) {
+  const auto backend = kernels::reference::make_backend();
+  // 1e300 * 1e-300 * ... = 6 and 8, and a product that overflows on the way to 0.
+  const Ktensor model =
+      make_ktensor({2, 1, 2}, {1, 1e300}, {{6e300, 8e300, 1e300, 1e300}, {1e-300, 1e300}, {1, 0, 0, 0}});
+  const TensorPointer x = dense_tensor<double>({2, 1, 2}, {6, 8, 0, 0});
+  const Fit fit = solvers::fit(*backend, *x, model);
+  EXPECT_NEAR(fit.fit, 1, 1e-14);
+  EXPECT_NEAR(solvers::dot(*backend, *x, model), 100, 1e-12);
+}
+
+TEST(Magnitude, LargestNumbersAreRefusedNotNaN) {
+  const double most = std::numeric_limits<double>::max();
+  const TensorPointer x = dense_tensor<double>({2, 2}, {most, most, most, most}); // its norm is above the largest
+  auto request = request_for(*x, 1);
+  try {
+    expect_sound(solvers::cpals(request));
+    ADD_FAILURE();
+  } catch (const Error &e) {
+    EXPECT_EQ(e.status(), Status::numerical) << e.what();
+  }
+}
+
+TEST(Magnitude, OverflowOfAStartNamesIterationAndMode) {
+  const TensorPointer x = dense_tensor<double>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Ktensor huge = make_ktensor({2, 2, 2}, {1}, {{1e300, 1}, {1e300, 1}, {1e300, 1}});
+  auto request = request_for(*x, 1);
+  request.init = &huge;
+  const std::string text = refusal(Status::numerical, [&] { solvers::cpals(request); });
+  EXPECT_EQ(text.find("iteration 1, mode 0: "), 0U) << text;
+}
+
+TEST(FitFrom, ByHand) {
+  const Fit f = solvers::fit_from(5, 16);
+  EXPECT_DOUBLE_EQ(f.fit, 0.2);
+  EXPECT_DOUBLE_EQ(f.explained, 1 - 16.0 / 25);
+  EXPECT_DOUBLE_EQ(f.relative, 0.8);
+  EXPECT_EQ(f.residual, 4);
+  EXPECT_EQ(solvers::fit_from(5, -1e-9).fit, 1);
+  EXPECT_EQ(solvers::fit_from(0, 0).fit, 1);
+  EXPECT_EQ(solvers::fit_from(0, 4).relative, 1);
+  EXPECT_EQ(solvers::fit_from(0, 4).explained, 0);
+  EXPECT_EQ(solvers::fit_from(0, 4).residual, 2);
+}
+
+} // namespace

@@ -1,0 +1,149 @@
+// Stopping, checkpoints, and going on from them.
+#include "unit/solver_make.hpp"
+
+#include <thread>
+
+namespace {
+
+using namespace td;
+using namespace td::test;
+using solvers::CpalsRequest;
+using solvers::CpalsResult;
+using solvers::State;
+
+TensorPointer noisy() { return dense_tensor(random_ktensor({6, 7, 5}, 9, 41)); }
+
+State copy_of(const State &s) {
+  return {s.factors.copy(), s.iterations,      s.fit,         s.fit_change, s.residual, s.elapsed,
+          s.effective_rank, s.exact_residuals, s.tensor_norm, s.settings};
+}
+
+/// The state at the end of a run.
+State state_after(const plan::Tensor &x, const char *iterations, int workers,
+                  std::initializer_list<std::pair<const char *, const char *>> options = {}) {
+  auto request = request_for(x, 4, workers);
+  State last;
+  request.save = [&](const State &s) { last = copy_of(s); };
+  set(request, {{"tol", "0"}, {"max_iters", iterations}, {"checkpoint_iters", "0"}});
+  set(request, options);
+  solvers::cpals(request);
+  return last;
+}
+
+TEST(CpalsResume, TwentyAndThirtyAreFifty) {
+  const TensorPointer x = noisy();
+  for (const int workers : {1, 3}) {
+    for (const char *deterministic : {"0", "1"}) {
+      SCOPED_TRACE(fmt::format("{} workers, deterministic {}", workers, deterministic));
+      auto whole = request_for(*x, 4, workers);
+      set(whole, {{"tol", "0"}, {"max_iters", "50"}, {"deterministic", deterministic}});
+      const CpalsResult expected = solvers::cpals(whole);
+
+      auto rest = request_for(*x, 4, workers);
+      rest.options = whole.options;
+      rest.resume = state_after(*x, "20", workers, {{"deterministic", deterministic}});
+      EXPECT_EQ(rest.resume->iterations, 20);
+      const CpalsResult result = solvers::cpals(rest);
+      EXPECT_EQ(result.report.resumed_from, 20);
+      EXPECT_EQ(result.report.iterations, 50);
+      EXPECT_EQ(result.report.init, "resume");
+      EXPECT_EQ(result.report.fit, expected.report.fit);
+      EXPECT_EQ(result.report.fit_change, expected.report.fit_change);
+      EXPECT_EQ(result.report.residual, expected.report.residual);
+      EXPECT_EQ(result.report.effective_rank, expected.report.effective_rank);
+      EXPECT_TRUE(
+          std::equal(result.model.weights().begin(), result.model.weights().end(), expected.model.weights().begin()));
+      for (int m = 0; m < 3; ++m) {
+        for (i64 r = 0; r < 4; ++r)
+          EXPECT_EQ(column(result.model, m, r), column(expected.model, m, r));
+      }
+    }
+  }
+}
+
+TEST(CpalsResume, NothingLeftToDoGivesTheModel) {
+  const TensorPointer x = noisy();
+  auto request = request_for(*x, 4);
+  set(request, {{"tol", "0"}, {"max_iters", "20"}});
+  const CpalsResult expected = solvers::cpals(request);
+  request.resume = state_after(*x, "20", 1);
+  const CpalsResult result = solvers::cpals(request);
+  EXPECT_EQ(result.report.stop_reason, "max_iters");
+  EXPECT_EQ(result.report.iterations, 20);
+  EXPECT_EQ(column(result.model, 1, 2), column(expected.model, 1, 2));
+  EXPECT_NEAR(result.report.relative, expected.report.relative, 1e-15);
+
+  request.resume = state_after(*x, "20", 1);
+  set(request, {{"tol", "1"}, {"max_iters", "50"}});
+  EXPECT_EQ(solvers::cpals(request).report.stop_reason, "tol");
+}
+
+TEST(CpalsResume, OtherRunsCheckpointsAreRefused) {
+  const TensorPointer x = noisy();
+  auto request = request_for(*x, 4);
+  set(request, {{"ridge", "0.5"}});
+  request.resume = state_after(*x, "2", 1);
+  EXPECT_EQ(refusal(Status::argument, [&] { solvers::cpals(request); }),
+            "resume: the checkpoint was made with ridge=0, this run has ridge=0.5; expected the same");
+  set(request, {{"ridge", "0"}});
+  request.rank = 5;
+  EXPECT_EQ(refusal(Status::shape, [&] { solvers::cpals(request); }), "resume: rank 4; expected 5");
+  const TensorPointer other = dense_tensor(random_ktensor({6, 7, 5}, 9, 42));
+  request.rank = 4;
+  request.tensor = other.get();
+  refusal(Status::shape, [&] { solvers::cpals(request); });
+  const TensorPointer longer = dense_tensor(random_ktensor({6, 8, 5}, 9, 42));
+  request.tensor = longer.get();
+  EXPECT_EQ(refusal(Status::shape, [&] { solvers::cpals(request); }), "resume: dims[1] = 7; expected the tensor's 8");
+}
+
+TEST(CpalsStops, WhenTheCallbackSaysSo) {
+  const TensorPointer x = noisy();
+  for (const int workers : {1, 2}) {
+    auto request = request_for(*x, 4, workers);
+    set(request, {{"tol", "0"}});
+    std::vector<double> heard;
+    const auto caller = std::this_thread::get_id();
+    request.progress = [&](const solvers::Report &so_far) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      EXPECT_EQ(static_cast<std::size_t>(so_far.iterations), so_far.fit.size());
+      heard.push_back(so_far.fit.back());
+      return heard.size() < 3;
+    };
+    const CpalsResult result = solvers::cpals(request);
+    EXPECT_TRUE(result.stopped);
+    EXPECT_EQ(result.report.stop_reason, "callback");
+    EXPECT_EQ(result.report.fit, heard);
+    expect_sound(result);
+  }
+}
+
+TEST(CpalsStops, WhenTimeIsUp) {
+  const TensorPointer x = noisy();
+  auto request = request_for(*x, 4, 2);
+  set(request, {{"tol", "0"}, {"max_seconds", "1e-9"}, {"max_iters", "1000"}});
+  const CpalsResult result = solvers::cpals(request);
+  EXPECT_EQ(result.report.stop_reason, "max_seconds");
+  EXPECT_EQ(result.report.iterations, 1);
+  EXPECT_FALSE(result.stopped);
+}
+
+TEST(CpalsStops, CheckpointsComeWhenAskedFor) {
+  const TensorPointer x = noisy();
+  auto request = request_for(*x, 4, 2);
+  std::vector<i64> saved;
+  request.save = [&](const State &s) { saved.push_back(s.iterations); };
+  set(request, {{"tol", "0"}, {"max_iters", "7"}, {"checkpoint_iters", "3"}});
+  solvers::cpals(request);
+  EXPECT_EQ(saved, (std::vector<i64>{3, 6, 7})); // and at the end
+  saved.clear();
+  set(request, {{"max_iters", "6"}});
+  solvers::cpals(request);
+  EXPECT_EQ(saved, (std::vector<i64>{3, 6}));
+  saved.clear();
+  set(request, {{"checkpoint_iters", "0"}, {"checkpoint_seconds", "1e-9"}, {"max_iters", "2"}});
+  solvers::cpals(request);
+  EXPECT_EQ(saved, (std::vector<i64>{1, 2}));
+}
+
+} // namespace
