@@ -23,10 +23,11 @@ public:
 
   void next() noexcept {
     for (std::size_t m = 1; m < index_.size(); ++m) {
-      offset_ += strides_[m];
-      if (++index_[m] < array_.dims[m])
+      if (++index_[m] < array_.dims[m]) {
+        offset_ += strides_[m];
         return;
-      offset_ -= array_.dims[m] * strides_[m];
+      }
+      offset_ -= (array_.dims[m] - 1) * strides_[m]; // the stride of a dim of 1 may be anything
       index_[m] = 0;
     }
   }

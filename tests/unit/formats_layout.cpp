@@ -1,4 +1,5 @@
 // Where numbers lie in each format, on cases small enough to check by hand.
+#include <limits>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -149,6 +150,15 @@ TEST(formats_layout, dense_has_the_first_index_fastest_whatever_the_strides) {
   EXPECT_EQ(built({3, 1}, a.data()), (std::vector<float>{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(built({1, -2}, a.data() + 4), (std::vector<float>{4, 5, 2, 3, 0, 1}));
   EXPECT_EQ(built({0, 1}, a.data()), (std::vector<float>{0, 0, 1, 1, 2, 2}));
+}
+
+TEST(formats_layout, the_stride_of_a_dim_of_one_does_not_matter) {
+  const std::vector<double> a = {1, 2, 3, 4};
+  const i64 any = std::numeric_limits<i64>::max();
+  const std::vector<i64> dims = {2, 1, 2, 1};
+  const std::vector<i64> strides = {1, any, 2, -any};
+  const auto x = formats::build_dense({dims, strides, ValueType::f64, a.data()}, 1);
+  EXPECT_EQ(values_of(x.values), a);
 }
 
 TEST(formats_layout, dense_copies_the_same_on_any_number_of_threads) {
