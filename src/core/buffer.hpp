@@ -79,7 +79,7 @@ class ValueBuffer {
 public:
   ValueBuffer() = default;
   ValueBuffer(ValueType type, i64 count, const char *what)
-      : type_(type), count_(count), bytes_(checked_multiply(count, size_of(type)).value_or(-1), what) {}
+      : type_(type), count_(count), bytes_(bytes_of(type, count, what), what) {}
 
   ValueType type() const noexcept { return type_; }
   i64 size() const noexcept { return count_; }
@@ -90,6 +90,14 @@ public:
   template <class T> const T *as() const noexcept { return reinterpret_cast<const T *>(bytes_.data()); }
 
 private:
+  static i64 bytes_of(ValueType type, i64 count, const char *what) {
+    const auto bytes = checked_multiply(count, size_of(type));
+    if (!bytes)
+      throw_error(Status::host_memory, "out of host memory: {} elements of {} bytes for {}", count, size_of(type),
+                  what);
+    return *bytes;
+  }
+
   ValueType type_ = ValueType::f64;
   i64 count_ = 0;
   Buffer<std::byte> bytes_;
