@@ -1,0 +1,52 @@
+# Command lines that are wrong, help, and what every call may rely on.
+source "$(dirname "$0")/support.sh"
+small
+
+expect 0 "$td" --version
+grep -Eq '^td [0-9]+\.[0-9]+\.[0-9]+ \(ABI [0-9]+\)$' out || fail "version: $(cat out)"
+expect 0 "$td" --help
+for code in 0 1 2 3 4 5 70 130; do
+  grep -Eq "^ +$code " out || fail "exit code $code is not in --help"
+done
+for verb in cpd check convert stats generate info selftest options; do
+  expect 0 "$td" $verb --help
+  "$td" --help | grep -Eq "^ +$verb " || fail "$verb is not in --help"
+done
+
+expect 2 "$td"
+expect 2 "$td" decompose
+expect 2 "$td" cpd small.tns
+says err "--rank"
+expect 2 "$td" cpd small.tns --rank 0
+expect 2 "$td" cpd small.tns --rank two
+expect 2 "$td" cpd small.tns --rank 2 --tols 1
+expect 2 "$td" cpd small.tns --rank 2 --max-iters 0
+says err "max_iters"
+expect 2 "$td" cpd small.tns --rank 2 --init nvec
+says err "random|nvecs"
+expect 2 "$td" cpd small.tns --rank 2 --devices gpu9
+expect 5 "$td" cpd small.tns --rank 2 --devices cuda:4000
+[ "$(wc -l <err)" -eq 1 ] || fail "more than a sentence: $(cat err)"
+grep -q '^td: ' err || fail "an error without its 'td: '"
+expect 3 "$td" cpd missing.tns --rank 2
+expect 3 "$td" cpd . --rank 2
+expect 3 "$td" cpd small.tns --rank 2 --output no/such/folder/model.txt
+says err "no/such/folder"
+expect 2 "$td" generate x.tns --nnz 10
+expect 2 "$td" generate x.tns --dims 3x0 --nnz 10
+expect 2 "$td" generate x.tns --like moon
+[ -e /dev/full ] && { "$td" options >/dev/full 2>err; [ $? -eq 3 ] || fail "a full disk went unnoticed"; }
+
+# A flag for every row of the table, with '-' and with '_'.
+expect 0 "$td" options --json
+is_json out 'any(r["name"] == "max_iters" for r in d)'
+expect 0 "$td" options
+grep -Eo '^  [a-z_]+' out | tr -d ' ' >names
+[ "$(wc -l <names)" -ge 20 ] || fail "few options: $(cat names)"
+"$td" cpd --help >help
+while read -r name; do
+  grep -qF -- "--${name//_/-} " help || fail "option $name is no flag of cpd"
+done <names
+expect 0 "$td" cpd small.tns --rank 1 --max_iters 3 --quiet
+expect 0 "$td" cpd small.tns --rank 1 --max-iters=3 --quiet
+finish
