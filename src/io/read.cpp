@@ -1,4 +1,5 @@
 // Which reader a file goes to, found from its first bytes.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <system_error>
@@ -17,7 +18,7 @@ ReadChoices ReadChoices::from(const Options &options, int threads) {
   const std::string type = options.text("value_type");
   if (type != "auto")
     choices.value_type = type == "f32" ? ValueType::f32 : ValueType::f64;
-  choices.threads = threads;
+  choices.threads = std::max(threads, 1);
   return choices;
 }
 

@@ -206,7 +206,7 @@ private:
       if (largest == std::numeric_limits<i64>::max() && x_.index_base == 0)
         throw_error(Status::shape, "{}: index {} of mode {}, counted from 0, makes a dim above 2^63 - 1", input_.name,
                     largest, m);
-      x_.dims.push_back(std::max<i64>(1, largest + 1 - x_.index_base)); // 0 only where index 0 will be refused
+      x_.dims.push_back(std::max<i64>(1, largest - x_.index_base + 1)); // 0 only where index 0 will be refused
     }
   }
 

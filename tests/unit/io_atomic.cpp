@@ -48,7 +48,7 @@ TEST(io_atomic, a_full_disk_leaves_the_old_file) {
   const EntriesView sparse{dims, 10000, IndexType::i64, columns, 0, ValueType::f64, values.data()};
   const DenseArrayView dense{dims, {}, ValueType::f64, values.data()};
   const Ktensor k(dims, 10, ValueType::f64);
-  const auto fails = [&](std::string_view name, auto &&write) {
+  const auto fails = [&](const std::string &name, auto &&write) {
     SCOPED_TRACE(name);
     folder.put(name, "old");
     {
@@ -59,11 +59,11 @@ TEST(io_atomic, a_full_disk_leaves_the_old_file) {
     EXPECT_EQ(folder.count(), 1u);
     std::filesystem::remove(folder.file(name));
   };
-  for (const std::string_view name : {"x.tns", "x.tns.gz", "x.txt", "x.tdb"})
+  for (const std::string name : {"x.tns", "x.tns.gz", "x.txt", "x.tdb"})
     fails(name, [&](const std::string &path) { write_tensor(sparse, path, {}); });
-  for (const std::string_view name : {"x.txt", "x.tdb", "x.npy"})
+  for (const std::string name : {"x.txt", "x.tdb", "x.npy"})
     fails(name, [&](const std::string &path) { write_tensor(dense, path, {}); });
-  for (const std::string_view name : {"k.txt", "k.tdb"})
+  for (const std::string name : {"k.txt", "k.tdb"})
     fails(name, [&](const std::string &path) { write_ktensor(k, path, {}); });
   fails("r", [&](const std::string &path) {
     Record record;
@@ -72,7 +72,7 @@ TEST(io_atomic, a_full_disk_leaves_the_old_file) {
   });
 
   const FileSizeLimit limit(1000); // lambda.mat fits, mode1.mat does not
-  for (const std::string_view format : {"splatt", "npy"})
+  for (const std::string format : {"splatt", "npy"})
     expect_error(Status::io, {"File too large"}, [&] {
       write_ktensor(k, folder.file("model"), options({{"file_format", format}}));
     });
@@ -83,7 +83,7 @@ TEST(io_atomic, targets_that_are_not_files) {
   const TempFolder folder;
   const Ktensor k(std::vector<i64>{2, 2}, 1, ValueType::f64);
   const auto write = [&](const std::string &path) { return [&k, path] { write_ktensor(k, path, {}); }; };
-  expect_error(Status::io, {folder.path(), "is a directory"}, write(folder.path()));
+  expect_error(Status::io, {folder.path().string(), "is a directory"}, write(folder.path().string()));
   expect_error(Status::io, {"/dev/null", "not a regular file"}, write("/dev/null"));
   expect_error(Status::io, {"missing/k", "No such file or directory"}, write(folder.file("missing/k")));
   folder.put("file", "");
@@ -138,7 +138,7 @@ TEST(io_file, what_cannot_be_read) {
   const TempFolder folder;
   const auto read = [](const std::string &path) { return [path] { read_tensor(path, {}, 1); }; };
   expect_error(Status::io, {"missing", "No such file or directory"}, read(folder.file("missing")));
-  expect_error(Status::io, {folder.path(), "is a directory"}, read(folder.path()));
+  expect_error(Status::io, {folder.path().string(), "is a directory"}, read(folder.path().string()));
   expect_error(Status::io, {"/dev/null", "not a regular file"}, read("/dev/null"));
   expect_error(Status::io, {"empty", "the file is empty"}, read(folder.put("empty", "")));
   expect_error(Status::io, {"missing"}, [&] { read_ktensor(folder.file("missing")); });

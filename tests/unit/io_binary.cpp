@@ -7,53 +7,16 @@
 #include "io/binary.hpp"
 #include "io/checksum.hpp"
 #include "io/container.hpp"
+#include "support/container_seal.hpp"
 
 namespace td::io {
 
 namespace {
 
-// Where things stand, from docs/file_formats.md.
-constexpr std::size_t header_size = 64;
-constexpr std::size_t table_entry_size = 64;
-constexpr std::size_t kind_at = 16;
-constexpr std::size_t sections_at = 20;
-constexpr std::size_t table_offset_at = 24;
-constexpr std::size_t table_checksum_at = 40;
-constexpr std::size_t header_checksum_at = 60;
-
-template <class T> T number_at(const std::string &bytes, std::size_t at) {
-  T v;
-  std::memcpy(&v, bytes.data() + at, sizeof v);
-  return v;
-}
-template <class T> void put_at(std::string &bytes, std::size_t at, T v) {
-  std::memcpy(bytes.data() + at, &v, sizeof v);
-}
-
-std::uint32_t sum(const std::string &bytes, std::size_t begin, std::size_t size) {
-  return checksum({bytes.data() + begin, size}, 1);
-}
-
-/// Makes all checksums right again, as somebody would who makes up a file.
-void seal(std::string &bytes) {
-  const auto table = number_at<std::uint64_t>(bytes, table_offset_at);
-  const auto sections = number_at<std::uint32_t>(bytes, sections_at);
-  if (table <= bytes.size() && sections * table_entry_size <= bytes.size() - table) {
-    for (std::size_t e = table; e < table + sections * table_entry_size; e += table_entry_size) {
-      const auto offset = number_at<std::uint64_t>(bytes, e + 48);
-      const auto count = number_at<std::uint64_t>(bytes, e + 56);
-      const auto type = number_at<std::uint32_t>(bytes, e + 40);
-      const std::uint64_t step = type == 20 ? 1 : type == 1 || type == 11 ? 4 : 8;
-      if (offset <= bytes.size() && count <= (bytes.size() - offset) / step)
-        put_at(bytes, e + 44, sum(bytes, offset, count * step));
-    }
-    put_at(bytes, table_checksum_at, sum(bytes, table, sections * table_entry_size));
-  }
-  put_at(bytes, header_checksum_at, sum(bytes, 0, header_checksum_at));
-}
+using namespace tdtest;
 
 std::size_t table_entry(const std::string &bytes, std::string_view name) {
-  for (auto e = number_at<std::uint64_t>(bytes, table_offset_at); e < bytes.size(); e += table_entry_size)
+  for (auto e = number_at<std::uint64_t>(bytes, container_table_at); e < bytes.size(); e += table_entry_size)
     if (std::string_view(bytes.data() + e) == name)
       return e;
   ADD_FAILURE() << "no section " << name;
@@ -123,48 +86,50 @@ TEST(io_binary, made_up_with_right_checksums) {
   const auto refused = [&](std::initializer_list<std::string_view> parts, auto &&change) {
     std::string bytes = whole;
     change(bytes);
-    seal(bytes);
+    seal_container(bytes);
     expect_error(Status::io, parts, [&] { read(bytes); });
   };
   constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
-  refused({"version 2"}, [](std::string &b) { put_at(b, 12, std::uint32_t{2}); });
+  refused({"version 2"}, [](std::string &b) { put_at(b, container_version_at, std::uint32_t{2}); });
   refused({"byte order"}, [](std::string &b) { put_at(b, 8, std::uint32_t{0x04030201}); });
-  refused({"kind of content 9"}, [](std::string &b) { put_at(b, kind_at, std::uint32_t{9}); });
-  refused({"kind of content 0"}, [](std::string &b) { put_at(b, kind_at, std::uint32_t{0}); });
-  refused({"holds a ktensor"}, [](std::string &b) { put_at(b, kind_at, std::uint32_t{3}); });
+  refused({"kind of content 9"}, [](std::string &b) { put_at(b, container_kind_at, std::uint32_t{9}); });
+  refused({"kind of content 0"}, [](std::string &b) { put_at(b, container_kind_at, std::uint32_t{0}); });
+  refused({"holds a ktensor"}, [](std::string &b) { put_at(b, container_kind_at, std::uint32_t{3}); });
   refused({"dense tensor"}, [](std::string &b) {
-    put_at(b, kind_at, std::uint32_t{2});
+    put_at(b, container_kind_at, std::uint32_t{2});
     put_at(b, table_entry(b, "dims"), '?');
   });
-  refused({"section values: 3 elements, expected 12"}, [](std::string &b) { put_at(b, kind_at, std::uint32_t{2}); });
-  refused({"4294967295 sections"}, [](std::string &b) { put_at(b, sections_at, ~std::uint32_t{0}); });
-  refused({"sections at byte 18446744073709551615"}, [&](std::string &b) { put_at(b, table_offset_at, huge); });
+  refused({"section values: 3 elements, expected 12"},
+          [](std::string &b) { put_at(b, container_kind_at, std::uint32_t{2}); });
+  refused({"4294967295 sections"}, [](std::string &b) { put_at(b, container_sections_at, ~std::uint32_t{0}); });
+  refused({"sections at byte 18446744073709551615"}, [&](std::string &b) { put_at(b, container_table_at, huge); });
   refused({"unknown element type 3"},
-          [](std::string &b) { put_at(b, table_entry(b, "values") + 40, std::uint32_t{3}); });
+          [](std::string &b) { put_at(b, table_entry(b, "values") + entry_type_at, std::uint32_t{3}); });
   refused({"name does not end"}, [](std::string &b) { std::memset(b.data() + table_entry(b, "values"), 'x', 40); });
-  refused({"section values", "go beyond"}, [&](std::string &b) { put_at(b, table_entry(b, "values") + 56, huge); });
   refused({"section values", "go beyond"},
-          [&](std::string &b) { put_at(b, table_entry(b, "values") + 56, huge / 8 + 1); });
+          [&](std::string &b) { put_at(b, table_entry(b, "values") + entry_count_at, huge); });
+  refused({"section values", "go beyond"},
+          [&](std::string &b) { put_at(b, table_entry(b, "values") + entry_count_at, huge / 8 + 1); });
   refused({"section values", "aligned"},
-          [](std::string &b) { put_at(b, table_entry(b, "values") + 48, std::uint64_t{65}); });
+          [](std::string &b) { put_at(b, table_entry(b, "values") + entry_offset_at, std::uint64_t{65}); });
   refused({"section values", "go beyond"},
-          [&](std::string &b) { put_at(b, table_entry(b, "values") + 48, huge - 63); });
+          [&](std::string &b) { put_at(b, table_entry(b, "values") + entry_offset_at, huge - 63); });
   refused({"section index.0: 3 elements, expected 2"},
-          [](std::string &b) { put_at(b, table_entry(b, "values") + 56, std::uint64_t{2}); });
+          [](std::string &b) { put_at(b, table_entry(b, "values") + entry_count_at, std::uint64_t{2}); });
   refused({"section values", "expected f32 or f64"},
-          [](std::string &b) { put_at(b, table_entry(b, "values") + 40, std::uint32_t{12}); });
+          [](std::string &b) { put_at(b, table_entry(b, "values") + entry_type_at, std::uint32_t{12}); });
   refused({"section index.0", "expected i32 or i64"},
-          [](std::string &b) { put_at(b, table_entry(b, "index.0") + 40, std::uint32_t{1}); });
+          [](std::string &b) { put_at(b, table_entry(b, "index.0") + entry_type_at, std::uint32_t{1}); });
   refused({"without section index.1"}, [](std::string &b) { put_at(b, table_entry(b, "index.1"), 'I'); });
   refused({"1 dims, expected 2 to 64"},
-          [](std::string &b) { put_at(b, table_entry(b, "dims") + 56, std::uint64_t{1}); });
-  refused({"a dim is -1"}, [](std::string &b) { put_at(b, header_size, i64{-1}); });
-  refused({"a dim is 0"}, [](std::string &b) { put_at(b, header_size, i64{0}); });
-  refused({"index_base is 2"}, [](std::string &b) { put_at(b, header_size + 64, i64{2}); });
+          [](std::string &b) { put_at(b, table_entry(b, "dims") + entry_count_at, std::uint64_t{1}); });
+  refused({"a dim is -1"}, [](std::string &b) { put_at(b, container_header_size, i64{-1}); });
+  refused({"a dim is 0"}, [](std::string &b) { put_at(b, container_header_size, i64{0}); });
+  refused({"index_base is 2"}, [](std::string &b) { put_at(b, container_header_size + 64, i64{2}); });
   refused({"product above"}, [](std::string &b) {
-    put_at(b, kind_at, std::uint32_t{2});
-    put_at(b, header_size, i64{1} << 40);
-    put_at(b, header_size + 8, i64{1} << 40);
+    put_at(b, container_kind_at, std::uint32_t{2});
+    put_at(b, container_header_size, i64{1} << 40);
+    put_at(b, container_header_size + 8, i64{1} << 40);
   });
 }
 
@@ -176,22 +141,24 @@ TEST(io_binary, ktensor_made_up) {
   const auto refused = [&](std::initializer_list<std::string_view> parts, auto &&change) {
     std::string bytes = whole;
     change(bytes);
-    seal(bytes);
+    seal_container(bytes);
     expect_error(Status::io, parts, [&] { read_ktensor_bytes({"k", bytes}); });
   };
-  refused({"factor.0: 4 elements, expected 200"}, [](std::string &b) { put_at(b, header_size, i64{100}); });
-  refused({"above 2^63 - 1"}, [](std::string &b) { put_at(b, header_size, std::numeric_limits<i64>::max()); });
+  refused({"factor.0: 4 elements, expected 200"}, [](std::string &b) { put_at(b, container_header_size, i64{100}); });
+  refused({"above 2^63 - 1"},
+          [](std::string &b) { put_at(b, container_header_size, std::numeric_limits<i64>::max()); });
   refused({"expected both or none"}, [](std::string &b) {
-    for (const std::string_view name : {"weights", "factor.0", "factor.1"})
-      put_at(b, table_entry(b, name) + 56, std::uint64_t{0});
+    for (const std::string name : {"weights", "factor.0", "factor.1"})
+      put_at(b, table_entry(b, name) + entry_count_at, std::uint64_t{0});
   });
   refused({"not of the type of factor.0"},
-          [](std::string &b) { put_at(b, table_entry(b, "factor.1") + 40, std::uint32_t{1}); });
+          [](std::string &b) { put_at(b, table_entry(b, "factor.1") + entry_type_at, std::uint32_t{1}); });
   refused({"a weight is nan"}, [](std::string &b) {
-    put_at(b, number_at<std::uint64_t>(b, table_entry(b, "weights") + 48), std::numeric_limits<double>::quiet_NaN());
+    put_at(b, number_at<std::uint64_t>(b, table_entry(b, "weights") + entry_offset_at),
+           std::numeric_limits<double>::quiet_NaN());
   });
   refused({"factor 1", "row 0, column 1", "inf"}, [](std::string &b) {
-    put_at(b, number_at<std::uint64_t>(b, table_entry(b, "factor.1") + 48) + 8,
+    put_at(b, number_at<std::uint64_t>(b, table_entry(b, "factor.1") + entry_offset_at) + 8,
            std::numeric_limits<double>::infinity());
   });
 }

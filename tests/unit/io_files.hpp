@@ -1,4 +1,4 @@
-// Files in a folder of their own that goes away with the test, and checks of errors.
+// What the tests of files share.
 #pragma once
 
 #include <filesystem>
@@ -7,48 +7,29 @@
 #include <string>
 #include <string_view>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
 #include "core/options.hpp"
 #include "io/io.hpp"
+#include "support/temporary.hpp"
 
 namespace td::io {
 
-class TempFolder {
+class TempFolder : public tdtest::TemporaryFolder {
 public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "td_io_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  TempFolder(const TempFolder &) = delete;
-  TempFolder &operator=(const TempFolder &) = delete;
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  const std::string &path() const { return path_; }
-  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
-  std::string put(std::string_view name, std::string_view content) const {
+  std::string put(const std::string &name, std::string_view content) const {
     std::ofstream(file(name), std::ios::binary) << content;
     return file(name);
   }
-  std::string get(std::string_view name) const {
+  std::string get(const std::string &name) const {
     std::ifstream in(file(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
   std::size_t count() const {
     return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+        std::distance(std::filesystem::directory_iterator(path()), std::filesystem::directory_iterator()));
   }
-
-private:
-  std::string path_;
 };
 
 /// Runs f, which must throw an Error of that status whose text holds every one of `parts`.

@@ -96,8 +96,8 @@ TEST(io_roundtrip, sparse) {
   constexpr unsigned seed = 20240607;
   const TempFolder folder;
   std::mt19937_64 random(seed);
-  for (const std::string_view format : {"frostt", "parti", "toolbox", "genten", "binary"})
-    for (const std::string_view name : {"x", "x.gz"})
+  for (const std::string format : {"frostt", "parti", "toolbox", "genten", "binary"})
+    for (const std::string name : {"x", "x.gz"})
       for (const auto index_type : {IndexType::i32, IndexType::i64})
         for (const auto value_type : {ValueType::f32, ValueType::f64})
           for (const i64 nnz : {0, 100}) {
@@ -115,7 +115,7 @@ TEST(io_roundtrip, sparse_in_many_blocks) {
   const TempFolder folder;
   std::mt19937_64 random(7);
   const Sparse x({1000, i64{1} << 40}, 150000, 0, IndexType::i64, ValueType::f64, random);
-  for (const std::string_view name : {"x.tns", "x.tns.gz", "x.txt", "x.txt.gz", "x.tdb"}) {
+  for (const std::string name : {"x.tns", "x.tns.gz", "x.txt", "x.txt.gz", "x.tdb"}) {
     SCOPED_TRACE(name);
     write_tensor(x.view(), folder.file(name), {});
     expect_same(read_tensor(folder.file(name), {}, 3), x);
@@ -194,7 +194,7 @@ TEST(io_roundtrip, dense) {
                             {{2, 10, 50}, 3}, {{-1, 3, 12}, 2}, {{0, 1, 4}, 0}};
   for (const auto type : {ValueType::f32, ValueType::f64})
     for (const Layout &layout : layouts)
-      for (const std::string_view name : {"x.txt", "x.txt.gz", "x.tdb", "x.npy"}) {
+      for (const std::string name : {"x.txt", "x.txt.gz", "x.tdb", "x.npy"}) {
         SCOPED_TRACE(fmt::format("seed 11, {} {} first {}", name, name_of(type), layout.first));
         Dense x{{3, 4, 2}, layout.strides, ValueBuffer(type, 120, "a test"), layout.first};
         fill(x.memory, random);
@@ -231,7 +231,7 @@ TEST(io_roundtrip, value_type_converts) {
   const double values[] = {0.1, 1e300};
   write_tensor(DenseArrayView{dims, {}, ValueType::f64, values}, folder.file("x.tdb"), {});
   write_tensor(DenseArrayView{dims, {}, ValueType::f64, values}, folder.file("x.npy"), {});
-  for (const std::string_view name : {"x.tdb", "x.npy"})
+  for (const std::string name : {"x.tdb", "x.npy"})
     expect_error(Status::io, {"f32"}, [&] { read_tensor(folder.file(name), options({{"value_type", "f32"}}), 1); });
   const float narrow[] = {0.1f, 2};
   write_tensor(DenseArrayView{dims, {}, ValueType::f32, narrow}, folder.file("y.tdb"), {});

@@ -189,6 +189,14 @@ TEST(io_text, indices_out_of_range) {
   refused("sptensor indices-start-at-zero\n2\n2 2\n1\n1 2 5\n", {"line 5", "index 2 of mode 1", "expected 0 to 1"});
 }
 
+TEST(io_text, largest_index_there_is) {
+  constexpr std::string_view text = "9223372036854775807 1 5\n";
+  EXPECT_EQ(read_and_show(text), "9223372036854775807x1; base 1; 9223372036854775807 1 = 5");
+  expect_error(Status::shape, {"index 9223372036854775807 of mode 0", "2^63 - 1"}, [&] {
+    read(text, options({{"index_base", "0"}}));
+  });
+}
+
 TEST(io_text, threads_agree) {
   std::string text = "sptensor\n3\n1000 1000 1000\n40000\n";
   for (i64 k = 0; k < 40000; ++k)
