@@ -1,0 +1,341 @@
+// The k-th allocation fails, for k = 0, 1, 2, ..., until a whole scenario succeeds: each failure must come out as
+// TD_ERR_HOST_MEMORY (or be coped with), leak nothing and crash nothing. This program replaces operator new and delete,
+// which libtd then uses too.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include <gtest/gtest.h>
+
+#include "support/temporary.hpp"
+#include <td/td.h>
+
+namespace {
+
+// Allocations that are alive, and those still to succeed before one fails.
+std::atomic<long> live{0};
+std::atomic<long> left{0};
+std::atomic<bool> armed{false};
+std::atomic<bool> from_then_on{false};
+
+bool must_fail() noexcept {
+  if (!armed.load())
+    return false;
+  const long before = left.fetch_sub(1);
+  return before == 0 || (before < 0 && from_then_on.load());
+}
+
+void *allocate(std::size_t size, std::size_t alignment) noexcept {
+  if (must_fail())
+    return nullptr;
+  void *p = nullptr;
+  if (posix_memalign(&p, alignment < sizeof(void *) ? sizeof(void *) : alignment, size == 0 ? 1 : size) != 0)
+    return nullptr;
+  live.fetch_add(1);
+  return p;
+}
+
+void *allocate_or_throw(std::size_t size, std::size_t alignment) {
+  if (void *p = allocate(size, alignment))
+    return p;
+  throw std::bad_alloc();
+}
+
+void release(void *p) noexcept {
+  if (p != nullptr)
+    live.fetch_sub(1);
+  std::free(p);
+}
+
+constexpr std::size_t plain = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+std::size_t size(std::align_val_t a) noexcept { return static_cast<std::size_t>(a); }
+
+} // namespace
+
+void *operator new(std::size_t n) { return allocate_or_throw(n, plain); }
+void *operator new[](std::size_t n) { return allocate_or_throw(n, plain); }
+void *operator new(std::size_t n, std::align_val_t a) { return allocate_or_throw(n, size(a)); }
+void *operator new[](std::size_t n, std::align_val_t a) { return allocate_or_throw(n, size(a)); }
+void *operator new(std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, plain); }
+void *operator new[](std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, plain); }
+void *operator new(std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept { return allocate(n, size(a)); }
+void *operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept {
+  return allocate(n, size(a));
+}
+void operator delete(void *p) noexcept { release(p); }
+void operator delete[](void *p) noexcept { release(p); }
+void operator delete(void *p, std::size_t) noexcept { release(p); }
+void operator delete[](void *p, std::size_t) noexcept { release(p); }
+void operator delete(void *p, std::align_val_t) noexcept { release(p); }
+void operator delete[](void *p, std::align_val_t) noexcept { release(p); }
+void operator delete(void *p, std::size_t, std::align_val_t) noexcept { release(p); }
+void operator delete[](void *p, std::size_t, std::align_val_t) noexcept { release(p); }
+void operator delete(void *p, const std::nothrow_t &) noexcept { release(p); }
+void operator delete[](void *p, const std::nothrow_t &) noexcept { release(p); }
+
+namespace {
+
+/// What a scenario makes. It allocates nothing itself.
+struct Handles {
+  td_context *context = nullptr;
+  td_options *options = nullptr;
+  td_tensor *x = nullptr;
+  td_tensor *y = nullptr;
+  td_ktensor *k = nullptr;
+  td_ktensor *k2 = nullptr;
+  td_report *report = nullptr;
+
+  Handles() = default;
+  Handles(const Handles &) = delete;
+  Handles &operator=(const Handles &) = delete;
+  ~Handles() {
+    td_context_destroy(context);
+    td_options_destroy(options);
+    td_tensor_destroy(x);
+    td_tensor_destroy(y);
+    td_ktensor_destroy(k);
+    td_ktensor_destroy(k2);
+    td_report_destroy(report);
+  }
+};
+
+#define TRY(call)                                                                                                      \
+  if (const td_status status_of_call = (call); status_of_call < 0)                                                     \
+  return status_of_call
+
+constexpr int64_t dims[3] = {6, 5, 4};
+constexpr int64_t nnz = 40;
+
+td_status make_sparse(Handles &h) {
+  static int64_t i[nnz], j[nnz], l[nnz];
+  static double values[nnz];
+  for (int64_t n = 0; n < nnz; ++n) {
+    i[n] = n % 6;
+    j[n] = n / 6 % 5;
+    l[n] = (7 * n + 1) % 4;
+    values[n] = static_cast<double>(n % 7) - 2.5;
+  }
+  const void *indices[3] = {i, j, l};
+  return td_tensor_create(h.context, 3, dims, nnz, TD_I64, indices, 0, TD_F64, values, TD_HOST, h.options, &h.x);
+}
+
+td_status make_dense(Handles &h) {
+  static double cells[6 * 5 * 4];
+  for (int n = 0; n < 120; ++n)
+    cells[n] = n % 11 - 4.25;
+  return td_tensor_create_dense(h.context, 3, dims, nullptr, TD_F64, cells, TD_HOST, nullptr, &h.y);
+}
+
+td_status start(Handles &h, const char *format) {
+  TRY(td_context_create("cpu:2", nullptr, &h.context));
+  TRY(td_options_create(&h.options));
+  TRY(td_options_set_str(h.options, "format", format));
+  return TD_OK;
+}
+
+/// Products of every mode, into an array on the stack.
+td_status multiply(td_context *context, const td_tensor *x) {
+  double a[6 * 3], out[6 * 3];
+  std::fill_n(a, 18, 0.5);
+  const void *factors[3] = {a, a, a};
+  for (int32_t mode = 0; mode < 3; ++mode)
+    TRY(td_mttkrp(context, x, mode, 3, factors, dims, out, 6, TD_HOST));
+  return TD_OK;
+}
+
+template <const char *const &Format> td_status sparse_scenario() {
+  Handles h;
+  TRY(start(h, Format));
+  TRY(make_sparse(h));
+  TRY(multiply(h.context, h.x));
+  int64_t columns[3][nnz], counts[6];
+  double values[nnz], full[120];
+  void *out[3] = {columns[0], columns[1], columns[2]};
+  TRY(td_tensor_get_entries(h.x, TD_I64, out, 0, TD_F64, values));
+  TRY(td_tensor_get_dense(h.x, nullptr, TD_F64, full));
+  TRY(td_tensor_slice_counts(h.x, 0, counts));
+  char text[64];
+  TRY(td_tensor_describe(h.x, text, 64, nullptr));
+  return td_context_describe(h.context, text, 64, nullptr);
+}
+
+td_status dense_scenario() {
+  Handles h;
+  TRY(start(h, "auto"));
+  TRY(make_dense(h));
+  return multiply(h.context, h.y);
+}
+
+td_status ktensor_scenario() {
+  Handles h;
+  TRY(start(h, "auto"));
+  TRY(make_sparse(h));
+  TRY(td_ktensor_create(h.context, 3, dims, 3, TD_F64, &h.k));
+  double a[18], full[120], value = 0;
+  for (int n = 0; n < 18; ++n)
+    a[n] = n % 5 - 1.5;
+  for (int32_t m = 0; m < 3; ++m)
+    TRY(td_ktensor_set_factor(h.k, m, a, dims[m], TD_HOST));
+  TRY(td_ktensor_copy(h.k, &h.k2));
+  TRY(td_ktensor_arrange(h.k2));
+  TRY(td_ktensor_fixsigns(h.k2));
+  TRY(td_ktensor_norm(h.k2, &value));
+  TRY(td_ktensor_dot(h.k, h.k2, &value));
+  TRY(td_ktensor_score(h.k, h.k2, 1, &value, nullptr));
+  TRY(td_ktensor_full(h.k, nullptr, TD_F64, full));
+  TRY(td_ktensor_fit(h.context, h.k, h.x, &value, nullptr, nullptr, nullptr));
+  return td_ktensor_dot_tensor(h.context, h.k, h.x, &value);
+}
+
+td_status decompose(Handles &h, const td_tensor *x, const char *init) {
+  TRY(td_options_set_i64(h.options, "max_iters", 2));
+  TRY(td_options_set_str(h.options, "init", init));
+  const auto progress = [](const td_report *so_far, void *) -> int32_t {
+    double fit = 0;
+    td_report_get_f64(so_far, "fit", &fit);
+    return 0;
+  };
+  TRY(td_cpals(h.context, x, 2, nullptr, h.options, progress, nullptr, &h.k, &h.report));
+  double fits[2];
+  return td_report_get_series(h.report, "fit", fits, 2, nullptr);
+}
+
+td_status cpals_sparse_scenario() {
+  Handles h;
+  TRY(start(h, "blco"));
+  TRY(make_sparse(h));
+  return decompose(h, h.x, "random");
+}
+
+td_status cpals_nvecs_scenario() {
+  Handles h;
+  TRY(start(h, "sorted"));
+  TRY(make_sparse(h));
+  return decompose(h, h.x, "nvecs");
+}
+
+td_status cpals_dense_scenario() {
+  Handles h;
+  TRY(start(h, "auto"));
+  TRY(make_dense(h));
+  return decompose(h, h.y, "nvecs");
+}
+
+char paths[8][256]; // of the file scenarios, made before allocations fail
+
+template <int File> td_status tensor_file_scenario() {
+  Handles h;
+  TRY(start(h, "auto"));
+  TRY(make_sparse(h));
+  TRY(td_tensor_write(h.x, paths[File], nullptr));
+  return td_tensor_read(h.context, paths[File], nullptr, &h.y);
+}
+
+td_status dense_file_scenario() {
+  Handles h;
+  TRY(start(h, "auto"));
+  TRY(make_dense(h));
+  TRY(td_tensor_write(h.y, paths[4], nullptr));
+  return td_tensor_read(h.context, paths[4], nullptr, &h.x);
+}
+
+template <int File> td_status ktensor_file_scenario() {
+  Handles h;
+  TRY(start(h, "auto"));
+  TRY(td_ktensor_create(h.context, 3, dims, 2, TD_F64, &h.k));
+  TRY(td_ktensor_write(h.k, paths[File], nullptr));
+  return td_ktensor_read(h.context, paths[File], &h.k2);
+}
+
+td_status checkpoint_scenario() {
+  Handles h;
+  TRY(start(h, "coo"));
+  TRY(make_sparse(h));
+  TRY(td_options_set_str(h.options, "checkpoint", paths[7]));
+  TRY(td_options_set_i64(h.options, "checkpoint_iters", 1));
+  TRY(decompose(h, h.x, "random"));
+  TRY(td_options_set_str(h.options, "resume", paths[7]));
+  TRY(td_options_set_i64(h.options, "max_iters", 3));
+  return td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, &h.k2, nullptr);
+}
+
+constexpr const char *coo = "coo";
+constexpr const char *blco = "blco";
+constexpr const char *sorted = "sorted";
+
+struct Scenario {
+  const char *name;
+  td_status (*run)();
+};
+
+const Scenario scenarios[] = {
+    {"coo", sparse_scenario<coo>},
+    {"blco", sparse_scenario<blco>},
+    {"sorted", sparse_scenario<sorted>},
+    {"dense", dense_scenario},
+    {"ktensor", ktensor_scenario},
+    {"cpals_sparse", cpals_sparse_scenario},
+    {"cpals_nvecs", cpals_nvecs_scenario},
+    {"cpals_dense", cpals_dense_scenario},
+    {"file_frostt", tensor_file_scenario<0>},
+    {"file_toolbox", tensor_file_scenario<1>},
+    {"file_binary", tensor_file_scenario<2>},
+    {"file_gz", tensor_file_scenario<3>},
+    {"file_npy", dense_file_scenario},
+    {"ktensor_text", ktensor_file_scenario<5>},
+    {"ktensor_binary", ktensor_file_scenario<6>},
+    {"checkpoint", checkpoint_scenario},
+};
+
+class Allocations : public testing::TestWithParam<Scenario> {
+protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "sanitizers bring an operator new of their own";
+#endif
+    const char *names[] = {"x.tns", "x.txt", "x.tdb", "x.tns.gz", "x.npy", "k.txt", "k.tdb", "run.tdb"};
+    for (int n = 0; n < 8; ++n)
+      std::snprintf(paths[n], sizeof paths[n], "%s", folder_.file(names[n]).c_str());
+  }
+
+  void fail_each(bool all_later_ones) {
+    const Scenario &scenario = GetParam();
+    ASSERT_EQ(scenario.run(), TD_OK); // also fills what the library keeps for good
+    ASSERT_EQ(scenario.run(), TD_OK);
+    from_then_on = all_later_ones;
+    for (long k = 0; k < 100000; ++k) {
+      const long before = live;
+      left = k;
+      armed = true;
+      const td_status status = scenario.run();
+      armed = false;
+      const bool failed_one = left < 0;
+      ASSERT_EQ(live, before) << "allocations left after number " << k << " failed";
+      if (!failed_one) {
+        ASSERT_EQ(status, TD_OK);
+        ASSERT_GT(k, 5);
+        return;
+      }
+      if (status < 0) {
+        char why[512];
+        td_last_error(why, sizeof why);
+        ASSERT_EQ(status, TD_ERR_HOST_MEMORY) << "when number " << k << " failed: " << why;
+      }
+    }
+    FAIL() << "no end of allocations";
+  }
+
+private:
+  tdtest::TemporaryFolder folder_;
+};
+
+TEST_P(Allocations, OneFails) { fail_each(false); }
+
+TEST_P(Allocations, AllFailFromOneOn) { fail_each(true); }
+
+INSTANTIATE_TEST_SUITE_P(All, Allocations, testing::ValuesIn(scenarios),
+                         [](const auto &info) { return info.param.name; });
+
+} // namespace
