@@ -15,7 +15,7 @@ static int check_failures = 0;
 
 static inline void check_that(int holds, const char *what, const char *file, int line) {
   if (!holds) {
-    printf("%s:%d: does not hold: %s\n", file, line, what);
+    fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, what);
     ++check_failures;
   }
 }
@@ -26,7 +26,7 @@ static inline void check_done(td_status came, const char *call, const char *file
   if (came < 0) {
     char why[512];
     td_last_error(why, sizeof why);
-    printf("%s:%d: %s gave %s: %s\n", file, line, call, td_status_name(came), why);
+    fprintf(stderr, "%s:%d: %s gave %s: %s\n", file, line, call, td_status_name(came), why);
     exit(1);
   }
 }
@@ -58,15 +58,15 @@ static inline void check_refused(td_status came, td_status expected, const char 
   char why[1024];
   td_last_error(why, sizeof why);
   if (came != expected) {
-    printf("%s:%d: %s gave %s, expected %s (text: %s)\n", file, line, call, td_status_name(came),
-           td_status_name(expected), why);
+    fprintf(stderr, "%s:%d: %s gave %s, expected %s (text: %s)\n", file, line, call, td_status_name(came),
+            td_status_name(expected), why);
     ++check_failures;
   } else if (strstr(why, first) == NULL || strstr(why, second) == NULL || why[0] == '\0') {
-    printf("%s:%d: %s: the text \"%s\" lacks \"%s\" or \"%s\"\n", file, line, call, why, first, second);
+    fprintf(stderr, "%s:%d: %s: the text \"%s\" lacks \"%s\" or \"%s\"\n", file, line, call, why, first, second);
     ++check_failures;
   }
   if (!library_works()) {
-    printf("%s:%d: the library does not work after %s\n", file, line, call);
+    fprintf(stderr, "%s:%d: the library does not work after %s\n", file, line, call);
     ++check_failures;
   }
 }
@@ -75,7 +75,7 @@ static inline void check_refused(td_status came, td_status expected, const char 
 
 static inline int check_result(void) {
   if (check_failures != 0)
-    printf("%d failed\n", check_failures);
+    fprintf(stderr, "%d failed\n", check_failures);
   return check_failures == 0 ? 0 : 1;
 }
 

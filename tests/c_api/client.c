@@ -18,6 +18,7 @@ struct watcher {
   int64_t calls;
   int64_t stop_after;
   double fit;
+  td_report *kept; /* of the first call */
 };
 
 static int32_t watch(const td_report *so_far, void *user) {
@@ -30,6 +31,8 @@ static int32_t watch(const td_report *so_far, void *user) {
   DONE(td_report_get_f64(so_far, "fit", &w->fit));
   DONE(td_report_get_series(so_far, "fit", fits, 100, &n));
   CHECK(n == w->calls && fits[n - 1] == w->fit);
+  if (w->kept == NULL)
+    DONE(td_report_copy(so_far, &w->kept));
   return w->calls == w->stop_after;
 }
 
@@ -43,7 +46,7 @@ static void about_the_library(void) {
 }
 
 static void about_options(void) {
-  td_options *o = NULL;
+  td_options *o = NULL, *copy = NULL;
   int64_t i, needed = 0, tabs, n;
   double d;
   char text[512];
@@ -66,7 +69,12 @@ static void about_options(void) {
       tabs += text[n] == '\t';
     CHECK(tabs == 7 && needed == n + 1);
   }
+  DONE(td_options_copy(o, &copy));
+  DONE(td_options_set_i64(o, "max_iters", 8));
   td_options_destroy(o);
+  DONE(td_options_get_i64(copy, "max_iters", &i));
+  CHECK(i == 7);
+  td_options_destroy(copy);
 }
 
 static td_tensor *about_sparse_tensors(td_context *context) {
@@ -191,7 +199,7 @@ static void about_mttkrp(td_context *context, const td_tensor *x) {
 }
 
 static td_ktensor *about_cpals(td_context *context, const td_tensor *x) {
-  struct watcher w = {0, 3, 0};
+  struct watcher w = {0, 3, 0, NULL};
   td_options *o = NULL;
   td_ktensor *model = NULL, *rest = NULL;
   td_report *report = NULL;
@@ -203,6 +211,9 @@ static td_ktensor *about_cpals(td_context *context, const td_tensor *x) {
   DONE(td_options_set_i64(o, "max_iters", 20));
   CHECK(td_cpals(context, x, 2, NULL, o, watch, &w, &model, &report) == TD_STOPPED);
   CHECK(w.calls == 3);
+  DONE(td_report_get_i64(w.kept, "iterations", &i));
+  CHECK(i == 1);
+  td_report_destroy(w.kept);
   DONE(td_report_get_i64(report, "iterations", &i));
   CHECK(i == 3);
   DONE(td_report_get_i64(report, "converged", &i));
@@ -226,10 +237,12 @@ static td_ktensor *about_cpals(td_context *context, const td_tensor *x) {
   /* Go on from the model: the fit does not fall. */
   w.calls = 0;
   w.stop_after = -1;
+  w.kept = NULL;
   CHECK(td_cpals(context, x, 2, model, o, watch, &w, &rest, NULL) == TD_OK);
   CHECK(w.calls == 20 && w.fit >= fit - 1e-12);
   DONE(td_ktensor_fit(context, rest, x, &d, NULL, NULL, NULL));
   CHECK(fabs(d - w.fit) < 1e-7);
+  td_report_destroy(w.kept);
   td_options_destroy(o);
   td_ktensor_destroy(rest);
   return model;
@@ -269,8 +282,8 @@ static void about_files(td_context *context, const td_tensor *x, const td_ktenso
 }
 
 int main(void) {
-  td_context *context = NULL;
-  td_tensor *x = NULL, *dense = NULL;
+  td_context *first = NULL, *context = NULL;
+  td_tensor *made, *x = NULL, *dense = NULL;
   td_ktensor *model;
   const int64_t dims[2] = {2, 2};
   const float cells[4] = {3, 0, 0, 4};
@@ -278,10 +291,14 @@ int main(void) {
   char text[256];
   about_the_library();
   about_options();
-  DONE(td_context_create("cpu:2", NULL, &context));
+  DONE(td_context_create("cpu:2", NULL, &first));
+  DONE(td_context_share(first, &context));
+  td_context_destroy(first); /* the other handle goes on */
   DONE(td_context_describe(context, text, sizeof text, NULL));
   CHECK(strstr(text, "2") != NULL && strstr(text, "cpu") != NULL);
-  x = about_sparse_tensors(context);
+  made = about_sparse_tensors(context);
+  DONE(td_tensor_share(made, &x));
+  td_tensor_destroy(made);
   DONE(td_tensor_create_dense(context, 2, dims, NULL, TD_F32, cells, TD_HOST, NULL, &dense));
   DONE(td_tensor_norm(dense, &norm));
   CHECK(norm == 5);

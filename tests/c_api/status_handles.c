@@ -23,9 +23,11 @@ static void make(td_context **c, td_options **o, td_tensor **x, td_ktensor **k, 
 
 /* Each family's functions with a handle that is no good, for which the text must say `how`. */
 static void bad_context(td_context *c, const char *how) {
+  td_context *other = NULL;
   td_tensor *x = NULL;
   td_ktensor *k = NULL;
   double d, out[6];
+  REFUSED(TD_ERR_HANDLE, "context", how, td_context_share(c, &other));
   REFUSED(TD_ERR_HANDLE, "context", how, td_context_set_log(c, NULL, NULL));
   REFUSED(TD_ERR_HANDLE, "context", how, td_context_describe(c, NULL, 0, NULL));
   REFUSED(TD_ERR_HANDLE, "context", how,
@@ -39,16 +41,18 @@ static void bad_context(td_context *c, const char *how) {
   REFUSED(TD_ERR_HANDLE, "context", how, td_cpals(c, tensor, 2, NULL, NULL, NULL, NULL, &k, NULL));
   REFUSED(TD_ERR_HANDLE, "context", how, td_tensor_read(c, "x.tns", NULL, &x));
   REFUSED(TD_ERR_HANDLE, "context", how, td_ktensor_read(c, "k.txt", &k));
-  CHECK(x == NULL && k == NULL);
+  CHECK(other == NULL && x == NULL && k == NULL);
 }
 
 /* Reading functions take null options as the defaults; the others do not. */
 static void bad_options(td_options *o, const char *how) {
+  td_options *other = NULL;
   td_context *c = NULL;
   td_tensor *x = NULL;
   td_ktensor *k = NULL;
   int64_t i;
   double d;
+  REFUSED(TD_ERR_HANDLE, "options", how, td_options_copy(o, &other));
   REFUSED(TD_ERR_HANDLE, "options", how, td_options_set_i64(o, "max_iters", 3));
   REFUSED(TD_ERR_HANDLE, "options", how, td_options_set_f64(o, "tol", 0.5));
   REFUSED(TD_ERR_HANDLE, "options", how, td_options_set_str(o, "init", "nvecs"));
@@ -66,15 +70,17 @@ static void bad_options(td_options *o, const char *how) {
     REFUSED(TD_ERR_HANDLE, "options", how, td_tensor_write(tensor, "never.tns", o));
     REFUSED(TD_ERR_HANDLE, "options", how, td_ktensor_write(ktensor, "never.txt", o));
   }
-  CHECK(c == NULL && x == NULL && k == NULL);
+  CHECK(other == NULL && c == NULL && x == NULL && k == NULL);
 }
 
 static void bad_tensor(td_tensor *x, const char *how) {
+  td_tensor *other = NULL;
   td_ktensor *k = NULL;
   int32_t order;
   td_type type;
   int64_t i[3];
   double d, out[6];
+  REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_share(x, &other));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_order(x, &order));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_dims(x, i));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_nnz(x, i));
@@ -93,7 +99,7 @@ static void bad_tensor(td_tensor *x, const char *how) {
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_mttkrp(context, x, 0, 2, factors, ld, out, 2, TD_HOST));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_mttkrp_ktensor(context, x, 0, ktensor, out, 2, TD_HOST));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_cpals(context, x, 2, NULL, NULL, NULL, NULL, &k, NULL));
-  CHECK(k == NULL);
+  CHECK(other == NULL && k == NULL);
 }
 
 static void bad_ktensor(td_ktensor *k, const char *how) {
@@ -126,12 +132,15 @@ static void bad_ktensor(td_ktensor *k, const char *how) {
 }
 
 static void bad_report(td_report *r, const char *how) {
+  td_report *other = NULL;
   int64_t i;
   double d;
+  REFUSED(TD_ERR_HANDLE, "report", how, td_report_copy(r, &other));
   REFUSED(TD_ERR_HANDLE, "report", how, td_report_get_i64(r, "iterations", &i));
   REFUSED(TD_ERR_HANDLE, "report", how, td_report_get_f64(r, "fit", &d));
   REFUSED(TD_ERR_HANDLE, "report", how, td_report_get_str(r, "stop_reason", NULL, 0, NULL));
   REFUSED(TD_ERR_HANDLE, "report", how, td_report_get_series(r, "fit", &d, 1, &i));
+  CHECK(other == NULL);
 }
 
 static void null_pointers(void) {

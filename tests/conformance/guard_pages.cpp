@@ -13,13 +13,14 @@ protected:
   GuardPages() {
     for (double &w : weights_)
       w = random_.symmetric();
+    must(td_ktensor_set_weights(k_, weights_.data()));
   }
   td_type type_ = GetParam();
   Random random_{21};
   Context context_ = make_context("cpu:2");
   Factors factors_ = random_factors(random_, {6, 5, 7}, 3, type_);
   std::vector<double> weights_ = std::vector<double>(3);
-  Ktensor k_ = make_ktensor(context_, factors_, type_, weights_);
+  Ktensor k_ = make_ktensor(context_, factors_, type_);
 };
 
 TEST_P(GuardPages, FactorsWithPadding) {

@@ -36,9 +36,26 @@ TEST_P(SparseShapes, MoreThan64IndexBits) {
   expect_right_for(random_entries(random_, std::vector<int64_t>(6, 16384), 400, TD_F32), {1, 3});
 }
 
-// 9 modes of 15 bits: 135 bits, more than two words.
+// What does not fit two words of 64 bits is stored as coordinates, or refused where another format is forced.
 TEST_P(SparseShapes, MoreThan128IndexBits) {
-  expect_right_for(random_entries(random_, std::vector<int64_t>(9, 20000), 200, TD_F32), {2});
+  for (const auto &dims : {std::vector<int64_t>(9, 20000), std::vector<int64_t>(16, 600)}) { // 135 and 160 bits
+    const Entries e = random_entries(random_, dims, 200, TD_F32);
+    if (format() == "coo" || format() == "auto") {
+      expect_right_for(e, {2});
+      EXPECT_EQ(tensor_str(make_tensor(context(), format(), e), "format"), "coo");
+    } else {
+      try {
+        make_tensor(context(), format(), e);
+        FAIL() << "stored as " << format();
+      } catch (const Failure &f) {
+        EXPECT_EQ(f.status(), TD_ERR_UNSUPPORTED) << f.what();
+      }
+    }
+  }
+}
+
+TEST_P(SparseShapes, ExactlyTwoWords) {
+  expect_right_for(random_entries(random_, std::vector<int64_t>(8, 65536), 200, TD_F32), {1});
 }
 
 // The entries that differ only in the highest bit of one mode must not be taken for the same.
@@ -55,10 +72,6 @@ TEST_P(SparseShapes, CornersOfAWideTensor) {
 
 TEST_P(SparseShapes, Order16) {
   expect_right_for(random_entries(random_, {3, 2, 1, 4, 2, 5, 2, 3, 2, 2, 3, 1, 2, 2, 6, 2}, 250, TD_F32), {1, 8, 17});
-}
-
-TEST_P(SparseShapes, Order16WithMoreThan128Bits) {
-  expect_right_for(random_entries(random_, std::vector<int64_t>(16, 600), 100, TD_F32), {3});
 }
 
 TEST_P(SparseShapes, Order64) {
