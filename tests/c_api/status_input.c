@@ -65,12 +65,12 @@ static void entries(void) {
   DONE(sparse(2, dims, 3, i, j, 0, v, NULL));
   DONE(sparse(2, dims, 3, i1, i1, 1, v, NULL));
   REFUSED(TD_ERR_INDEX, "entry 2", "mode 1", sparse(2, dims, 3, i, j_high, 0, v, NULL));
-  REFUSED(TD_ERR_INDEX, "4", "0 .. 3", sparse(2, dims, 3, i, j_high, 0, v, NULL));
+  REFUSED(TD_ERR_INDEX, "4", "0..3", sparse(2, dims, 3, i, j_high, 0, v, NULL));
   REFUSED(TD_ERR_INDEX, "entry 1", "mode 0", sparse(2, dims, 3, i_negative, j, 0, v, NULL));
-  REFUSED(TD_ERR_INDEX, "-1", "0 .. 2", sparse(2, dims, 3, i_negative, j, 0, v, NULL));
+  REFUSED(TD_ERR_INDEX, "-1", "0..2", sparse(2, dims, 3, i_negative, j, 0, v, NULL));
   /* In the caller's base: 5 and 0 are outside 1 .. 4. */
-  REFUSED(TD_ERR_INDEX, "5", "1 .. 4", sparse(2, dims, 3, i1, j1, 1, v, NULL));
-  REFUSED(TD_ERR_INDEX, "0", "1 .. 4", sparse(2, dims, 3, i1, j1_zero, 1, v, NULL));
+  REFUSED(TD_ERR_INDEX, "5", "1..4", sparse(2, dims, 3, i1, j1, 1, v, NULL));
+  REFUSED(TD_ERR_INDEX, "0", "1..4", sparse(2, dims, 3, i1, j1_zero, 1, v, NULL));
   REFUSED(TD_ERR_ARGUMENT, "index_base = 2", "0 or 1", sparse(2, dims, 3, i, j, 2, v, NULL));
   REFUSED(TD_ERR_ARGUMENT, "entry 2", "nan", sparse(2, dims, 3, i, j, 0, v_nan, NULL));
   REFUSED(TD_ERR_ARGUMENT, "entry 1", "inf", sparse(2, dims, 3, i, j, 0, v_inf, NULL));

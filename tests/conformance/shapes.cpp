@@ -9,11 +9,13 @@ namespace {
 
 using namespace tdtest;
 
-/// Compares every mode with the definition. Values are made in f32, so that both types hold them.
+/// Compares every mode (of many: the first, middle and last) with the definition. Values are made in f32, so that both
+/// types hold them.
 void expect_right(td_context *context, const td_tensor *x, const Entries &entries, int64_t rank, td_type type) {
   Random random(7);
   const Factors factors = random_factors(random, entries.dims, rank, type);
-  for (int mode = 0; mode < entries.order(); ++mode) {
+  const int order = entries.order();
+  for (int mode = 0; mode<order; mode += order> 16 ? order / 2 - 1 : 1) {
     SCOPED_TRACE("rank " + std::to_string(rank) + ", mode " + std::to_string(mode));
     EXPECT_TRUE(within_bound(mttkrp(context, x, factors, mode, type), oracle_mttkrp(entries, factors, mode), type));
   }
@@ -31,14 +33,14 @@ protected:
   Random random_{11};
 };
 
-// 6 modes of 14 bits: keys of 84 bits, so that one 64-bit word does not hold them.
+// 8 modes of 11 bits: keys of 88 bits, so that one 64-bit word does not hold them.
 TEST_P(SparseShapes, MoreThan64IndexBits) {
-  expect_right_for(random_entries(random_, std::vector<int64_t>(6, 16384), 400, TD_F32), {1, 3});
+  expect_right_for(random_entries(random_, std::vector<int64_t>(8, 2000), 400, TD_F32), {1, 3});
 }
 
 // What does not fit two words of 64 bits is stored as coordinates, or refused where another format is forced.
 TEST_P(SparseShapes, MoreThan128IndexBits) {
-  for (const auto &dims : {std::vector<int64_t>(9, 20000), std::vector<int64_t>(16, 600)}) { // 135 and 160 bits
+  for (const auto &dims : {std::vector<int64_t>(13, 600), std::vector<int64_t>(16, 600)}) { // 130 and 160 bits
     const Entries e = random_entries(random_, dims, 200, TD_F32);
     if (format() == "coo" || format() == "auto") {
       expect_right_for(e, {2});
@@ -55,15 +57,15 @@ TEST_P(SparseShapes, MoreThan128IndexBits) {
 }
 
 TEST_P(SparseShapes, ExactlyTwoWords) {
-  expect_right_for(random_entries(random_, std::vector<int64_t>(8, 65536), 200, TD_F32), {1});
+  expect_right_for(random_entries(random_, std::vector<int64_t>(16, 256), 200, TD_F32), {1});
 }
 
 // The entries that differ only in the highest bit of one mode must not be taken for the same.
 TEST_P(SparseShapes, CornersOfAWideTensor) {
-  Entries corners(std::vector<int64_t>{65536, 65535, 32769, 16384, 8193});
-  for (int corner = 0; corner < 32; ++corner) {
+  Entries corners(std::vector<int64_t>{4096, 4095, 2049, 1024, 513, 2000, 1025}); // 79 bits
+  for (int corner = 0; corner < 128; ++corner) {
     std::vector<int64_t> c;
-    for (int m = 0; m < 5; ++m)
+    for (int m = 0; m < 7; ++m)
       c.push_back((corner >> m) % 2 == 0 ? 0 : corners.dims[static_cast<std::size_t>(m)] - 1);
     corners.add(c, 1 + corner);
   }
@@ -132,7 +134,7 @@ TEST_P(SparseShapes, HotRow) {
 }
 
 // Enough entries and rows that every worker and thread has several grains of work.
-TEST_P(SparseShapes, ManyEntries) { expect_right_for(random_entries(random_, {700, 90, 1100}, 60000, TD_F32), {8}); }
+TEST_P(SparseShapes, ManyEntries) { expect_right_for(random_entries(random_, {700, 90, 1100}, 20000, TD_F32), {8}); }
 
 INSTANTIATE_TEST_SUITE_P(All, SparseShapes, testing::ValuesIn(places({"coo", "blco", "sorted", "auto"})), place_name);
 
