@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include <fmt/format.h>
+
 #include "core/checked.hpp"
 #include "core/error.hpp"
 
@@ -13,7 +15,7 @@ namespace td {
 inline i64 element_count(std::span<const i64> dims) {
   const auto count = checked_product(dims);
   if (!count)
-    throw_error(Status::shape, "more than 2^63 - 1 elements in a dense array of order {}", dims.size());
+    throw_error(Status::shape, "dims {}: more than 2^63 - 1 elements in a dense array", fmt::join(dims, " x "));
   return *count;
 }
 
