@@ -88,6 +88,7 @@ struct MttkrpArgs {
   Matrix out;                           // dims[mode] x rank, of the tensor's value type
   Range rows;
   Range entries;
+  bool stored_order = false; // each row's terms are added in stored order, whatever the number of threads
 };
 
 enum class NormKind { two, max };

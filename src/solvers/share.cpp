@@ -3,7 +3,8 @@
 namespace td::solvers {
 
 Share::Share(const plan::Tensor &x, int worker, int workers, bool deterministic)
-    : x_(x), worker_(worker), workers_(workers), by_rows_(workers == 1 || deterministic || x.divided_by_rows()) {
+    : x_(x), worker_(worker), workers_(workers), deterministic_(deterministic),
+      by_rows_(workers == 1 || deterministic || x.divided_by_rows()) {
   for (int m = 0; m < x.order(); ++m) {
     const std::vector<i64> boundary = x.row_boundaries(m, workers);
     auto &ranges = owned_.emplace_back();
@@ -15,7 +16,7 @@ Share::Share(const plan::Tensor &x, int worker, int workers, bool deterministic)
 void Share::mttkrp(kernels::Backend &backend, Communicator &others, int mode, std::span<const ConstMatrix> factors,
                    Matrix out) const {
   const Range all_entries{0, x_.facts().nnz};
-  kernels::MttkrpArgs args{mode, factors, out, own(mode), all_entries};
+  kernels::MttkrpArgs args{mode, factors, out, own(mode), all_entries, deterministic_};
   if (by_rows_) {
     backend.mttkrp(x_.view(mode), args);
     return;

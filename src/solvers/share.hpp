@@ -12,7 +12,7 @@ namespace td::solvers {
 class Share {
 public:
   /// With `deterministic` each worker reads all stored entries for its own rows where others would add up partial
-  /// results, so that sums do not depend on the number of workers.
+  /// results, and adds them in stored order, so that sums do not depend on the number of workers or threads.
   Share(const plan::Tensor &x, int worker, int workers, bool deterministic);
 
   Range own(int mode) const { return owned(mode)[static_cast<std::size_t>(worker_)]; }
@@ -26,6 +26,7 @@ private:
   const plan::Tensor &x_;
   int worker_;
   int workers_;
+  bool deterministic_;
   bool by_rows_;
   std::vector<std::vector<Range>> owned_; // [order][workers]
 };

@@ -85,8 +85,6 @@ TEST(CpalsWorkers, SameHistoryWithinRounding) {
 
 TEST(CpalsWorkers, SameBitsWhenDeterministic) {
   for (const auto &[name, x] : cases()) {
-    if (!x->divided_by_rows())
-      continue;
     const CpalsResult one = run(*x, cpu_backends(1, 1), "1");
     for (const int workers : {1, 2, 3, 4, 7}) {
       for (const int threads : {workers, 2 * workers}) {

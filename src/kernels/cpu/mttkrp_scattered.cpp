@@ -96,11 +96,11 @@ private:
   std::array<T, batch_size> values_;
 };
 
-/// Calls f(begin, end, row) for each stretch of equal neighbours in rows[0 .. count).
-template <class F> void for_each_run(const i64 *rows, i64 count, F &&f) {
+/// Calls f(begin, end, row) for each stretch of at most `longest` equal neighbours in rows[0 .. count).
+template <class F> void for_each_run(const i64 *rows, i64 count, i64 longest, F &&f) {
   for (i64 begin = 0; begin < count;) {
     i64 end = begin + 1;
-    while (end < count && rows[end] == rows[begin])
+    while (end < count && end < begin + longest && rows[end] == rows[begin])
       ++end;
     f(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end), rows[begin]);
     begin = end;
@@ -108,12 +108,14 @@ template <class F> void for_each_run(const i64 *rows, i64 count, F &&f) {
 }
 
 template <class T, class View> void add_privately(const View &x, const MttkrpArgs &args, Range entries, Target target) {
+  // Which neighbours there are in one row depends on the rows that are dropped.
+  const i64 longest = args.stored_order ? 1 : batch_size;
   Scatter<View, T> scatter(x, args);
   std::vector<simd::Run<double>> runs;
   runs.reserve(batch_size);
   scatter.walk(entries, [&](const simd::RowProducts<T> &products, const i64 *rows, i64 count) {
     runs.clear();
-    for_each_run(rows, count, [&](std::int32_t begin, std::int32_t end, i64 row) {
+    for_each_run(rows, count, longest, [&](std::int32_t begin, std::int32_t end, i64 row) {
       runs.push_back({begin, end, target.row(row)});
     });
     simd::add_runs(products, runs);
@@ -126,7 +128,7 @@ void add_atomically(const View &x, const MttkrpArgs &args, Range entries, Target
   Scatter<View, T> scatter(x, args);
   Buffer<double> sum(rank, "the sum of a run");
   scatter.walk(entries, [&](const simd::RowProducts<T> &products, const i64 *rows, i64 count) {
-    for_each_run(rows, count, [&](std::int32_t begin, std::int32_t end, i64 row) {
+    for_each_run(rows, count, batch_size, [&](std::int32_t begin, std::int32_t end, i64 row) {
       std::fill_n(sum.data(), rank, 0.0);
       const simd::Run<double> run{begin, end, sum.data()};
       simd::add_runs(products, {&run, 1});
@@ -162,6 +164,15 @@ void zero_targets(std::span<const Target> targets, i64 rank, int threads) {
 }
 
 template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &args, int threads) {
+  if (args.stored_order && threads > 1) {
+    // Threads share the rows: each walks all nonzeros for its own.
+    parallel_ranges(threads, args.rows.size(), 1, [&](Range part) {
+      MttkrpArgs own = args;
+      own.rows = {args.rows.begin + part.begin, args.rows.begin + part.end};
+      mttkrp_as<T>(x, own, 1);
+    });
+    return;
+  }
   const i64 rank = args.out.cols;
   const auto shares = std::clamp<i64>(args.entries.size() / grain, 1, threads);
   std::vector<Range> spans(static_cast<std::size_t>(shares), args.rows);
