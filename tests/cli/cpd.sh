@@ -27,13 +27,17 @@ is_json out 'd["score"] > 0.999 and d["fit"] > 0.9999'
 set -m
 for signal in INT TERM; do
   rm -f stopped.txt
-  "$td" cpd planted.tdb --rank 6 --max-iters 100000000 --tol 0 --every 1000000 --output stopped.txt --json >out 2>err &
+  : >err
+  "$td" cpd planted.tdb --rank 6 --max-iters 100000000 --tol 0 --output stopped.txt --json >out 2>err &
   pid=$!
-  sleep 1
+  for ((tries = 0; tries < 600; ++tries)); do # until it iterates: before that a signal ends it at once
+    grep -q '^iter ' err && break
+    sleep 0.1
+  done
   kill -$signal $pid
   wait $pid
   code=$?
-  [ $code -eq $((128 + $(kill -l $signal))) ] || fail "SIG$signal: exit code $code: $(cat err)"
+  [ $code -eq $((128 + $(kill -l $signal))) ] || fail "SIG$signal: exit code $code: $(tail -n 3 err)"
   [ -s stopped.txt ] || fail "SIG$signal: the model was not kept"
   is_json out 'd["interrupted"] and d["stop_reason"] == "callback" and d["fit"] > 0.9'
 done
