@@ -44,6 +44,7 @@ Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 ra
     coordinates = x->coordinates(holder, backend.threads());
   for (int m = 0; m < start.order(); ++m) {
     const Matrix a = start.factor(m);
+    fibers.reset(); // at most one such copy at a time
     if (coordinates)
       fibers = formats::build_fibers(*coordinates, m, backend.threads());
     const kernels::TensorView view = fibers ? kernels::TensorView(fibers->view()) : x->view(m);
