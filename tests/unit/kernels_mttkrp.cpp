@@ -1,4 +1,6 @@
 // MTTKRP of the CPU backend against the reference: every format, mode, type, rank, thread count; and its bits.
+#include <optional>
+
 #include "unit/kernels_support.hpp"
 
 namespace td::test {
@@ -8,11 +10,11 @@ using kernels::MttkrpArgs;
 
 template <class T>
 TestMatrix<T> mttkrp(kernels::Backend &backend, const kernels::TensorView &x, int mode,
-                     const std::vector<TestMatrix<T>> &factors, i64 pad, Range rows) {
+                     const std::vector<TestMatrix<T>> &factors, i64 pad, Range rows, bool stored_order = false) {
   const auto f = views(factors);
   const auto &own = factors[static_cast<std::size_t>(mode)];
   TestMatrix<T> out(own.rows(), own.cols(), pad);
-  backend.mttkrp(x, {mode, f, out.view(), rows, {0, kernels::entries_of(x)}});
+  backend.mttkrp(x, {mode, f, out.view(), rows, {0, kernels::entries_of(x)}, stored_order});
   return out;
 }
 
@@ -38,8 +40,49 @@ void expect_near(const TestMatrix<T> &got, const TestMatrix<T> &expected, const 
   EXPECT_TRUE(got.padding_untouched());
 }
 
-/// Every format of x, every mode: the CPU backend gives what the reference gives for coordinates, and sorted copies and
-/// dense tensors the same bits for every number of threads.
+/// One format, one mode, every number of threads.
+template <class T>
+void check_form(const std::string &name, const kernels::TensorView &x, int mode,
+                const std::vector<TestMatrix<T>> &factors, const TestMatrix<T> &expected,
+                const TestMatrix<T> &magnitude, i64 pad) {
+  const i64 n = expected.rows();
+  const i64 rank = expected.cols();
+  const Range head{0, n / 3}, tail{n / 3, n};
+  const std::size_t order = factors.size();
+  SCOPED_TRACE(testing::Message() << name << ", " << name_of(value_type_of<T>) << ", mode " << mode << " of " << order
+                                  << ", rank " << rank);
+  const auto reference = kernels::reference::make_backend();
+  expect_near(mttkrp(*reference, x, mode, factors, pad, tail), expected, magnitude, tail, order);
+
+  const bool cut_by_tensor = name == "sorted" || name == "dense";
+  for (const bool stored_order : {false, true}) {
+    if (stored_order && cut_by_tensor)
+      continue;
+    std::optional<TestMatrix<T>> first;
+    for (const int threads : {1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << threads << " threads" << (stored_order ? ", stored order" : ""));
+      const auto backend = kernels::cpu::make_backend(threads);
+      const auto all = mttkrp(*backend, x, mode, factors, pad, {0, n}, stored_order);
+      expect_near(all, expected, magnitude, {0, n}, order);
+      auto joined = mttkrp(*backend, x, mode, factors, pad, head, stored_order);
+      expect_near(joined, expected, magnitude, head, order);
+      const auto rest = mttkrp(*backend, x, mode, factors, pad, tail, stored_order);
+      expect_near(rest, expected, magnitude, tail, order);
+      if (!cut_by_tensor && !stored_order)
+        continue;
+      for (i64 i = tail.begin; i < tail.end; ++i)
+        for (i64 r = 0; r < rank; ++r)
+          joined.at(i, r) = rest.at(i, r);
+      EXPECT_TRUE(joined.same_bits(all)) << "the rows asked for change the bits";
+      if (!first)
+        first = all;
+      EXPECT_TRUE(all.same_bits(*first)) << "the number of threads changes the bits";
+    }
+  }
+}
+
+/// Every format of x, every mode: the CPU backend gives what the reference gives for coordinates; sorted copies, dense
+/// tensors and what is added in stored order have the same bits for every number of threads and every choice of rows.
 template <class T> void check(const Stored<T> &x, i64 rank, i64 pad, unsigned seed) {
   const auto factors = random_factors<T>(x.dims, rank, pad, seed);
   const auto positive = magnitudes(factors);
@@ -48,33 +91,8 @@ template <class T> void check(const Stored<T> &x, i64 rank, i64 pad, unsigned se
     const i64 n = x.dims[static_cast<std::size_t>(mode)];
     const auto expected = mttkrp(*reference, x.coo.view(), mode, factors, 0, {0, n});
     const auto magnitude = mttkrp(*reference, x.coo.view(), mode, positive, 0, {0, n});
-    for (const auto &[name, view] : x.views(mode)) {
-      SCOPED_TRACE(testing::Message() << name << ", " << name_of(value_type_of<T>) << ", mode " << mode << ", rank "
-                                      << rank << ", seed " << seed);
-      const bool bitwise = std::string(name) == "sorted" || std::string(name) == "dense";
-      expect_near(mttkrp(*reference, view, mode, factors, pad, {n / 3, n}), expected, magnitude, {n / 3, n},
-                  x.dims.size());
-      std::optional<TestMatrix<T>> first;
-      for (const int threads : {1, 2, 3}) {
-        SCOPED_TRACE(testing::Message() << threads << " threads");
-        const auto backend = kernels::cpu::make_backend(threads);
-        const auto all = mttkrp(*backend, view, mode, factors, pad, {0, n});
-        expect_near(all, expected, magnitude, {0, n}, x.dims.size());
-        auto joined = mttkrp(*backend, view, mode, factors, pad, {0, n / 3});
-        expect_near(joined, expected, magnitude, {0, n / 3}, x.dims.size());
-        const auto rest = mttkrp(*backend, view, mode, factors, pad, {n / 3, n});
-        expect_near(rest, expected, magnitude, {n / 3, n}, x.dims.size());
-        if (!bitwise)
-          continue;
-        for (i64 i = n / 3; i < n; ++i)
-          for (i64 r = 0; r < rank; ++r)
-            joined.at(i, r) = rest.at(i, r);
-        EXPECT_TRUE(joined.same_bits(all)) << "the rows asked for change the bits";
-        if (!first)
-          first = all;
-        EXPECT_TRUE(all.same_bits(*first)) << "the number of threads changes the bits";
-      }
-    }
+    for (const auto &form : x.views(mode))
+      check_form<T>(form.first, form.second, mode, factors, expected, magnitude, pad);
   }
 }
 
@@ -120,11 +138,32 @@ TYPED_TEST(KernelsMttkrp, EmptyTensorGivesZeros) {
   check(x, 3, 1, 2);
 }
 
-// Rows of 5000 entries force the atomic policy's bound to be compared with; here it is private for few rows and the
-// spans of threads are found for many.
 TYPED_TEST(KernelsMttkrp, ManyRowsAreFoundPerThread) {
   const Stored<TypeParam> x(random_entries<i64, TypeParam>({20000, 6, 5}, 9000, 0, 31), false);
   check(x, 4, 0, 32);
+}
+
+// 1.1 million rows of 4 numbers are 34 MiB: two threads' own rows would be more than the 64 MiB that they may take, as
+// entries in no order span all rows.
+TYPED_TEST(KernelsMttkrp, TooManyRowsAreAddedAtomically) {
+  const std::vector<i64> dims{1100000, 5, 4};
+  auto entries = random_entries<i64, TypeParam>(dims, 9000, 0, 41);
+  for (std::size_t k = 0; k < entries.values.size(); k += 2)
+    entries.columns[0][k] = 7; // a row that all threads add to
+  const Stored<TypeParam> x(entries, false);
+  std::vector<const i64 *> columns;
+  for (const auto &column : entries.columns)
+    columns.push_back(column.data());
+  const kernels::CooView unordered{dims, 9000, value_type_of<TypeParam>, columns.data(), entries.values.data()};
+  const auto factors = random_factors<TypeParam>(dims, 4, 0, 42);
+  const auto one = kernels::cpu::make_backend(1);
+  const auto expected = mttkrp(*one, x.sorted[0].view(), 0, factors, 0, {0, dims[0]});
+  const auto magnitude = mttkrp(*one, x.sorted[0].view(), 0, magnitudes(factors), 0, {0, dims[0]});
+  for (const int threads : {2, 3}) {
+    const Range rows{5, dims[0]};
+    expect_near(mttkrp(*kernels::cpu::make_backend(threads), unordered, 0, factors, 0, rows), expected, magnitude, rows,
+                3);
+  }
 }
 
 } // namespace

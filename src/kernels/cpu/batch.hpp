@@ -12,11 +12,14 @@ namespace td::kernels::cpu {
 /// Nonzeros of a batch at most.
 inline constexpr i64 batch_size = 512;
 
+/// A factor of more than this is not expected to stay in the second-level cache.
+inline constexpr i64 near_bytes = i64{1} << 20;
+
 /// The rows of every factor but that of `without` (-1: of every factor).
 template <class T> class Batch {
 public:
   Batch(std::span<const ConstMatrix> factors, int without, i64 rank)
-      : storage_(static_cast<i64>(factors.size()) * batch_size, "a batch of nonzeros") {
+      : storage_(Buffer<i64>::zeros(static_cast<i64>(factors.size()) * row_length, "a batch of nonzeros")) {
     for (int m = 0; m < static_cast<int>(factors.size()); ++m) {
       if (m == without)
         continue;
@@ -25,10 +28,20 @@ public:
       mode_[f] = m;
       ld_[f] = factor.ld;
       factor_[f] = static_cast<const T *>(factor.data);
-      offset_[f] = storage_.data() + count_ * batch_size;
+      offset_[f] = storage_.data() + count_ * row_length;
       ++count_;
+      if (factor.rows * factor.ld * static_cast<i64>(sizeof(T)) > near_bytes) {
+        const auto far = static_cast<std::size_t>(products_.far++);
+        far_factor_[far] = factor_[f];
+        far_offset_[far] = offset_[f];
+      }
     }
-    products_ = {nullptr, count_, factor_.data(), offset_.data(), rank};
+    products_.factors = count_;
+    products_.factor = factor_.data();
+    products_.offset = offset_.data();
+    products_.rank = rank;
+    products_.far_factor = far_factor_.data();
+    products_.far_offset = far_offset_.data();
   }
   Batch(const Batch &) = delete;
   Batch &operator=(const Batch &) = delete;
@@ -50,11 +63,16 @@ public:
   const simd::RowProducts<T> &products() const noexcept { return products_; }
 
 private:
+  // What prefetching reads beyond a batch are rows of the batch before, or row 0.
+  static constexpr i64 row_length = batch_size + simd::prefetch_distance;
+
   int count_ = 0;
   std::array<int, max_order> mode_{};
   std::array<i64, max_order> ld_{};
   std::array<const T *, max_order> factor_{};
   std::array<i64 *, max_order> offset_{};
+  std::array<const T *, max_order> far_factor_{};
+  std::array<const i64 *, max_order> far_offset_{};
   Buffer<i64> storage_;
   simd::RowProducts<T> products_;
 };

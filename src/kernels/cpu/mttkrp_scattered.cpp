@@ -5,7 +5,7 @@
 //              The result is the same from run to run for a number of threads.
 //   atomic     one set of rows, added to with atomic instructions; when private rows would take too much memory.
 //
-// Neighbouring nonzeros of one row are summed in registers first. Rows are f64 whatever the tensor's type.
+// Rows are f64 whatever the tensor's type.
 #include "kernels/cpu/mttkrp.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ template <class View> Range rows_spanned(const View &x, const MttkrpArgs &args, 
   return span.size() > 0 ? span : Range{args.rows.begin, args.rows.begin};
 }
 
-/// Walks a thread's nonzeros and hands over runs of neighbours in one row.
+/// Walks a thread's nonzeros, a batch at a time.
 template <class View, class T> class Scatter {
 public:
   Scatter(const View &x, const MttkrpArgs &args)
@@ -91,51 +91,45 @@ private:
   const MttkrpArgs &args_;
   Batch<T> batch_;
   bool every_row_;
-  std::array<i64, batch_size> rows_;
+  std::array<i64, batch_size + simd::prefetch_distance> rows_;
   std::array<i64, batch_size> kept_;
   std::array<T, batch_size> values_;
 };
 
-/// Calls f(begin, end, row) for each stretch of at most `longest` equal neighbours in rows[0 .. count).
-template <class F> void for_each_run(const i64 *rows, i64 count, i64 longest, F &&f) {
-  for (i64 begin = 0; begin < count;) {
-    i64 end = begin + 1;
-    while (end < count && end < begin + longest && rows[end] == rows[begin])
-      ++end;
-    f(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end), rows[begin]);
-    begin = end;
-  }
-}
-
 template <class T, class View> void add_privately(const View &x, const MttkrpArgs &args, Range entries, Target target) {
-  // Which neighbours there are in one row depends on the rows that are dropped.
-  const i64 longest = args.stored_order ? 1 : batch_size;
+  const bool far = target.rows.size() * target.ld * 8 > near_bytes;
   Scatter<View, T> scatter(x, args);
-  std::vector<simd::Run<double>> runs;
-  runs.reserve(batch_size);
-  scatter.walk(entries, [&](const simd::RowProducts<T> &products, const i64 *rows, i64 count) {
-    runs.clear();
-    for_each_run(rows, count, longest, [&](std::int32_t begin, std::int32_t end, i64 row) {
-      runs.push_back({begin, end, target.row(row)});
-    });
-    simd::add_runs(products, runs);
+  scatter.walk(entries, [&](const simd::RowProducts<T> &products, i64 *rows, i64 count) {
+    for (i64 k = 0; k < count; ++k)
+      rows[k] = (rows[k] - target.rows.begin) * target.ld;
+    std::fill_n(rows + count, simd::prefetch_distance, i64{0});
+    simd::add_rows(products, {target.data, rows, count, far});
   });
 }
 
+/// Each nonzero's terms are made in a row of their own first; a nonzero at a time reaches the shared rows.
 template <class T, class View>
 void add_atomically(const View &x, const MttkrpArgs &args, Range entries, Target target) {
   const i64 rank = args.out.cols;
   Scatter<View, T> scatter(x, args);
-  Buffer<double> sum(rank, "the sum of a run");
+  Buffer<double> terms(batch_size * rank, "the terms of a batch");
+  std::array<i64, batch_size> own;
   scatter.walk(entries, [&](const simd::RowProducts<T> &products, const i64 *rows, i64 count) {
-    for_each_run(rows, count, batch_size, [&](std::int32_t begin, std::int32_t end, i64 row) {
-      std::fill_n(sum.data(), rank, 0.0);
-      const simd::Run<double> run{begin, end, sum.data()};
-      simd::add_runs(products, {&run, 1});
-      double *to = target.row(row);
+    i64 used = 0; // neighbours in one row share a row of terms
+    for (i64 k = 0; k < count; ++k) {
+      used += k > 0 && rows[k] != rows[k - 1] ? 1 : 0;
+      own[static_cast<std::size_t>(k)] = used * rank;
+    }
+    std::fill_n(terms.data(), (used + 1) * rank, 0.0);
+    simd::add_rows(products, {terms.data(), own.data(), count, false});
+    for (i64 k = 0; k < count; ++k) {
+      if (k > 0 && rows[k] == rows[k - 1])
+        continue;
+      double *to = target.row(rows[k]);
+      const double *term = terms.data() + own[static_cast<std::size_t>(k)];
       for (i64 r = 0; r < rank; ++r)
-        std::atomic_ref(to[r]).fetch_add(sum[r], std::memory_order_relaxed);
-    });
+        std::atomic_ref(to[r]).fetch_add(term[r], std::memory_order_relaxed);
+    }
   });
 }
 
@@ -165,7 +159,7 @@ void zero_targets(std::span<const Target> targets, i64 rank, int threads) {
 
 template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &args, int threads) {
   if (args.stored_order && threads > 1) {
-    // Threads share the rows: each walks all nonzeros for its own.
+    // Threads share the rows: each walks all nonzeros for its own. One thread adds terms as they are stored.
     parallel_ranges(threads, args.rows.size(), 1, [&](Range part) {
       MttkrpArgs own = args;
       own.rows = {args.rows.begin + part.begin, args.rows.begin + part.end};

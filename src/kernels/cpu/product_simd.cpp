@@ -139,6 +139,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <string_view>
 
+#include <hwy/cache_control.h>
+
 namespace td::kernels::cpu::simd {
 
 HWY_EXPORT(add_product_f32);
@@ -156,6 +158,12 @@ void scale_rows(const float *rows, i64 ld, i64 count, const float *factor, i64 c
 }
 void scale_rows(const double *rows, i64 ld, i64 count, const double *factor, i64 columns, double *to, i64 to_ld) {
   HWY_DYNAMIC_DISPATCH(scale_rows_f64)(rows, ld, count, factor, columns, to, to_ld);
+}
+
+void prefetch(const void *from, i64 bytes) {
+  const auto *begin = static_cast<const char *>(from);
+  for (i64 at = 0; at < bytes; at += 64)
+    hwy::Prefetch(begin + at);
 }
 
 i64 lanes(ValueType type) { return HWY_DYNAMIC_DISPATCH(lanes_of)(type); }

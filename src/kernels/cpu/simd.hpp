@@ -34,10 +34,20 @@ void decode(const i64 *indices, i64 count, Field field, i64 *to); // shift and b
 // ---- sums of products of factor rows ----
 
 /// Consecutive nonzeros of a batch whose sum goes to one row.
-template <class Out> struct Run {
+template <class T> struct Run {
   std::int32_t begin = 0;
   std::int32_t end = 0;
-  Out *out = nullptr; // [rank]
+  T *out = nullptr; // [rank]
+};
+
+/// Rows that nonzeros are added to: nonzero k to the one at out + offset[k].
+struct Rows {
+  Rows(double *to, const i64 *offsets, i64 nonzeros, bool prefetch);
+  double *out;
+  const i64 *offset; // [count + prefetch_distance]; beyond count any row
+  i64 count;
+  bool far;    // too many for the near caches
+  i64 changes; // neighbours in different rows
 };
 
 /// Nonzeros with, for each of `factors` factor matrices, the row that belongs to each nonzero.
@@ -47,15 +57,21 @@ template <class T> struct RowProducts {
   const T *const *factor = nullptr;   // [factors]
   const i64 *const *offset = nullptr; // [factors][nonzeros]: the row begins at factor[f] + offset[f][k]
   i64 rank = 0;
+  int far = 0; // of the factors, those too large for the near caches: their rows are prefetched
+  const T *const *far_factor = nullptr;
+  const i64 *const *far_offset = nullptr; // [far][nonzeros + prefetch_distance]; beyond the nonzeros any row
 };
+
+/// Nonzeros between asking for a row and using it: ~100 ns of memory latency at 3 to 8 ns a nonzero.
+inline constexpr i64 prefetch_distance = 24;
 
 /// out := sum over each run of value * product of rows, accumulated in T.
 void set_runs(const RowProducts<float> &x, std::span<const Run<float>> runs);
 void set_runs(const RowProducts<double> &x, std::span<const Run<double>> runs);
 
-/// out += the same.
-void add_runs(const RowProducts<float> &x, std::span<const Run<double>> runs);
-void add_runs(const RowProducts<double> &x, std::span<const Run<double>> runs);
+/// Adds value * product of rows to each nonzero's row, in f64.
+void add_rows(const RowProducts<float> &x, const Rows &rows);
+void add_rows(const RowProducts<double> &x, const Rows &rows);
 
 /// model[k] := sum over r of weights[r] * product of the rows of nonzero k, in f64.
 void model_values(const RowProducts<float> &x, const double *weights, i64 count, double *model);
@@ -80,6 +96,9 @@ template <class T> struct Product {
 
 void add_product(const Product<float> &p);
 void add_product(const Product<double> &p);
+
+/// Asks for bytes [from, from + bytes) to be brought near.
+void prefetch(const void *from, i64 bytes);
 
 /// to[k * to_ld + r] := rows[k * ld + r] * factor[r] for k < count, r < columns; factor null: ones.
 void scale_rows(const float *rows, i64 ld, i64 count, const float *factor, i64 columns, float *to, i64 to_ld);
