@@ -117,7 +117,7 @@ TEST(CpalsCases, RankAboveAllDims) {
 }
 
 TEST(CpalsCases, DimsOfOneAndSingleEntries) {
-  for (const std::vector<i64> &dims : {std::vector<i64>{1, 1}, {1, 5, 1}, {1, 1, 1, 1}, {3, 1, 2}}) {
+  for (const std::vector<i64> &dims : {std::vector<i64>{1, 1}, {1, 5, 1}, std::vector<i64>(64, 1), {3, 1, 2}}) {
     i64 count = 1;
     for (i64 d : dims)
       count *= d;
