@@ -22,19 +22,27 @@ constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<std::uint32_
   return counter;
 }
 
-/// Uniform in [0, 1) for one element of one factor. A float gets the leading 24 bits of what a double gets 53 of, so
-/// the two agree within 2^-24 and neither rounds up to 1.
-template <class T> constexpr T uniform(u64 seed, int mode, i64 row, i64 column) noexcept {
+/// Two numbers of 64 random bits: for columns 2 * pair and 2 * pair + 1 of one row of a factor.
+constexpr std::array<u64, 2> random_pair(u64 seed, int mode, i64 row, i64 pair) noexcept {
   const auto i = static_cast<u64>(row);
-  const auto r = static_cast<u64>(column);
   const PhiloxBlock block = philox4x32_10({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i >> 32),
-                                           static_cast<std::uint32_t>(r >> 1), static_cast<std::uint32_t>(mode)},
+                                           static_cast<std::uint32_t>(pair), static_cast<std::uint32_t>(mode)},
                                           {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
-  const u64 bits = (r & 1) == 0 ? u64{block[0]} << 32 | block[1] : u64{block[2]} << 32 | block[3];
+  return {u64{block[0]} << 32 | block[1], u64{block[2]} << 32 | block[3]};
+}
+
+/// Uniform in [0, 1). A float gets the leading 24 bits of what a double gets 53 of, so the two agree within 2^-24 and
+/// neither rounds up to 1.
+template <class T> constexpr T unit_interval(u64 bits) noexcept {
   if constexpr (sizeof(T) == 4)
     return static_cast<T>(bits >> 40) * 0x1p-24F;
   else
     return static_cast<T>(bits >> 11) * 0x1p-53;
+}
+
+/// One element of one factor.
+template <class T> constexpr T uniform(u64 seed, int mode, i64 row, i64 column) noexcept {
+  return unit_interval<T>(random_pair(seed, mode, row, column / 2)[static_cast<std::size_t>(column % 2)]);
 }
 
 } // namespace td::kernels

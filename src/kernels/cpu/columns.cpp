@@ -24,6 +24,15 @@ template <class T> void add_dots(const ConstMatrix &a, const ConstMatrix &b, Ran
   }
 }
 
+template <class T> void fill_row(T *row, i64 columns, u64 seed, int mode, i64 index) {
+  for (i64 r = 0; r < columns; r += 2) {
+    const auto pair = random_pair(seed, mode, index, r / 2);
+    row[r] = unit_interval<T>(pair[0]);
+    if (r + 1 < columns)
+      row[r + 1] = unit_interval<T>(pair[1]);
+  }
+}
+
 template <class T> void raise_to_magnitudes(const ConstMatrix &a, Range rows, double *largest) {
   for (i64 i = rows.begin; i < rows.end; ++i) {
     const T *x = a.row<T>(i);
@@ -77,8 +86,7 @@ void CpuBackend::random_uniform(Matrix a, u64 seed, int mode, i64 first_row) {
     dispatch(a.type, [&](auto zero) {
       using T = decltype(zero);
       for (i64 i = rows.begin; i < rows.end; ++i)
-        for (i64 r = 0; r < a.cols; ++r)
-          a.row<T>(i)[r] = uniform<T>(seed, mode, first_row + i, r);
+        fill_row(a.row<T>(i), a.cols, seed, mode, first_row + i);
     });
   });
 }

@@ -1,3 +1,5 @@
+#include "kernels/cpu/compare.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -12,16 +14,6 @@ namespace {
 constexpr i64 grain = 4096; // entries that are worth a part
 constexpr i64 most_parts = 256;
 
-template <class T> void add_differences(const T *values, const double *model, i64 count, double *sum) {
-  for (i64 k = 0; k < count; ++k) {
-    const auto x = static_cast<double>(values[k]);
-    const double difference = x - model[k];
-    sum[0] += difference * difference;
-    sum[1] += model[k] * model[k];
-    sum[2] += x * model[k];
-  }
-}
-
 template <class T, class View>
 void compare_part(const View &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                   double *sum) {
@@ -35,18 +27,28 @@ void compare_part(const View &x, const double *weights, std::span<const ConstMat
   }
 }
 
+template <class View>
+void compare_sparse(const View &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
+                    int threads, double *out) {
+  const i64 parts = compare_parts(entries.size());
+  sum_parts(threads, parts, 3, out, [&](i64 part, double *sum) {
+    dispatch(x.type,
+             [&](auto zero) { compare_part<decltype(zero)>(x, weights, factors, part_of(entries, part, parts), sum); });
+  });
+}
+
 } // namespace
+
+i64 compare_parts(i64 entries) { return parts_of(entries, grain, most_parts); }
 
 void CpuBackend::compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors,
                          Range entries, double *out) {
-  const i64 parts = parts_of(entries.size(), grain, most_parts);
   std::visit(
       [&](const auto &view) {
-        sum_parts(threads_, parts, 3, out, [&](i64 part, double *sum) {
-          dispatch(view.type, [&](auto zero) {
-            compare_part<decltype(zero)>(view, weights, factors, part_of(entries, part, parts), sum);
-          });
-        });
+        if constexpr (std::is_same_v<decltype(view), const DenseView &>)
+          compare_dense(view, weights, factors, entries, threads_, out);
+        else
+          compare_sparse(view, weights, factors, entries, threads_, out);
       },
       x);
 }

@@ -49,18 +49,4 @@ void decode(const SortedView &x, int mode, Range entries, i64 scale, i64 *to) {
   }
 }
 
-void decode(const DenseView &x, int mode, Range entries, i64 scale, i64 *to) {
-  i64 stride = 1; // entries over which the index stays the same
-  for (int m = 0; m < mode; ++m)
-    stride *= x.dims[static_cast<std::size_t>(m)];
-  const i64 dim = x.dims[static_cast<std::size_t>(mode)];
-  i64 index = entries.begin / stride % dim;
-  i64 end = entries.begin - entries.begin % stride;
-  for (i64 k = entries.begin; k < entries.end; index = index + 1 == dim ? 0 : index + 1) {
-    end = std::min(entries.end, end + stride);
-    std::fill(to + (k - entries.begin), to + (end - entries.begin), index * scale);
-    k = end;
-  }
-}
-
 } // namespace td::kernels::cpu

@@ -3,10 +3,32 @@
 #include <cstring>
 #include <new>
 
+#include <sys/mman.h>
+
 #include "core/buffer.hpp"
 #include "kernels/host/pseudo_inverse.hpp"
 
 namespace td::kernels::host {
+
+namespace {
+
+// Rows of a large factor are fetched in no order, and with 4 KiB pages each fetch also misses the translation cache: on
+// a tensor with delicious' proportions MTTKRP took 27 ns a nonzero with small pages and 20 with huge ones.
+constexpr std::uintptr_t huge_page = std::uintptr_t{2} << 20;
+constexpr i64 worth_huge_pages = i64{8} << 20;
+
+/// Lets the system use huge pages. Only advice: whether it is taken makes no difference but for speed.
+void advise_huge_pages([[maybe_unused]] void *memory, [[maybe_unused]] i64 bytes) {
+#ifdef MADV_HUGEPAGE
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t first = (begin + huge_page - 1) / huge_page * huge_page;
+  const std::uintptr_t last = (begin + static_cast<std::uintptr_t>(bytes)) / huge_page * huge_page;
+  if (first < last)
+    madvise(reinterpret_cast<void *>(first), last - first, MADV_HUGEPAGE);
+#endif
+}
+
+} // namespace
 
 void *HostBackend::allocate(i64 bytes, const char *what) {
   if (bytes == 0)
@@ -16,6 +38,8 @@ void *HostBackend::allocate(i64 bytes, const char *what) {
                 : ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{buffer_alignment}, std::nothrow);
   if (memory == nullptr)
     throw_error(Status::host_memory, "out of host memory: {} bytes for {}", bytes, what);
+  if (bytes >= worth_huge_pages)
+    advise_huge_pages(memory, bytes);
   return memory;
 }
 
