@@ -33,7 +33,8 @@ std::vector<Case> all_cases() {
         for (const char *format : {"coo", "blco", "sorted"})
           for (const td_type index_type : {TD_I32, TD_I64})
             for (const int32_t base : {0, 1})
-              cases.push_back({format, device, {value_type, index_type, base}, order});
+              if (!light() || (index_type == TD_I32) == (base == 1))
+                cases.push_back({format, device, {value_type, index_type, base}, order});
       }
   return cases;
 }
@@ -62,7 +63,7 @@ TEST_P(Mttkrp, AgreesWithItsDefinition) {
   const Tensor x = make_tensor(context, c.format, entries, c.form);
   ASSERT_EQ(tensor_str(x, "format"), c.format);
 
-  for (const int64_t rank : {1, 3, 8, 17, 32}) {
+  for (const int64_t rank : light() ? std::vector<int64_t>{3, 17} : std::vector<int64_t>{1, 3, 8, 17, 32}) {
     const Factors factors = random_factors(random, dims, rank, type);
     const Ktensor k = make_ktensor(context, factors, type);
     for (int mode = 0; mode < c.order; ++mode) {

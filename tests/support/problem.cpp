@@ -49,6 +49,8 @@ uint64_t base_seed() {
   return seed;
 }
 
+bool light() { return std::getenv("TD_TEST_LIGHT") != nullptr; }
+
 void Entries::add(const std::vector<int64_t> &coordinate, double value) {
   for (std::size_t m = 0; m < dims.size(); ++m)
     indices[m].push_back(coordinate[m]);

@@ -14,6 +14,9 @@ namespace tdtest {
 /// TD_TEST_SEED, or a fixed number; printed when a test fails.
 uint64_t base_seed();
 
+/// TD_TEST_LIGHT is set: leave out the heaviest combinations, as under a sanitizer a test takes 5 to 20 times as long.
+bool light();
+
 /// Random numbers that are the same with every standard library.
 class Random {
 public:

@@ -99,12 +99,14 @@ TEST_F(Threads, ContextsComeAndGo) {
 // A handle that ends in one thread while another works with it: that call is served or refused, nothing between.
 TEST_F(Threads, HandlesEndElsewhere) {
   for (int n = 0; n < 20; ++n) {
-    Tensor x = make_tensor(maker_, "sorted", p_.entries);
-    Ktensor k = make_ktensor(maker_, factors_);
+    const Tensor x_owner = make_tensor(maker_, "sorted", p_.entries);
+    const Ktensor k_owner = make_ktensor(maker_, factors_);
+    td_tensor *const x = x_owner; // their owners end them once more, which is nothing
+    td_ktensor *const k = k_owner;
     at_once(4, [&](int t) {
       if (t == 0) {
-        x.reset();
-        k.reset();
+        td_tensor_destroy(x);
+        td_ktensor_destroy(k);
         return;
       }
       const Context context = make_context("cpu");
