@@ -26,8 +26,10 @@ constexpr i64 near_bytes = 32768; // should stay in the first-level cache (12 ro
 constexpr i64 short_left = 64;    // below this, tiles span several q
 constexpr i64 short_depth = 128;  // columns that such a tile aims at
 constexpr i64 most_parts = 64;
-constexpr i64 part_rows = 4096;                  // rows of all parts' sums together, unless one part has more
-constexpr i64 group_rows = 24;                   // rows between two requests for memory ahead
+constexpr i64 part_rows = 4096;     // rows of all parts' sums together, unless one part has more
+constexpr i64 items_per_thread = 2; // shares of the work, so that a slow thread does not keep the others waiting
+constexpr i64 least_group = 16;     // rows that make good use of a tile's Khatri-Rao rows
+constexpr i64 group_rows = 24;      // rows between two requests for memory ahead
 constexpr i64 prefetched_bytes = i64{256} << 10; // a quarter of a second-level cache
 constexpr i64 packed_rows = 64;                  // rows that are gathered at once where a row's columns are scattered
 
@@ -48,7 +50,9 @@ public:
     const i64 rows = args_.rows.size();
     if (rows == 0)
       return;
-    const i64 groups = std::clamp<i64>(threads / parts_, 1, rows);
+    // Where parts are few, rows are shared too: each group makes the Khatri-Rao rows of its tiles again.
+    const i64 wanted = (items_per_thread * threads + parts_ - 1) / parts_;
+    const i64 groups = std::clamp<i64>(wanted, 1, std::max<i64>(rows / least_group, 1));
     sums_ = Buffer<double>(parts_ * rows * padded_, "the sums of a dense MTTKRP");
     for_each_item(threads, parts_ * groups, [&](i64 item) {
       add_part(item / groups, part_of({0, rows}, item % groups, groups));
