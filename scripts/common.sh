@@ -6,8 +6,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Debian 12 packages: what builds td, and what the tests need besides. docs/dependencies.md says what each is for.
 build_packages=(cmake ninja-build g++ pkg-config libopenblas-dev zlib1g-dev libfmt-dev libfast-float-dev libhwy-dev
   libcli11-dev nlohmann-json3-dev)
-test_packages=("${build_packages[@]}" libgtest-dev clang libclang-rt-14-dev libomp-14-dev clang-format-14
-  abigail-tools binutils gfortran python3-numpy)
+docs_packages=(doxygen)
+test_packages=("${build_packages[@]}" "${docs_packages[@]}" libgtest-dev clang libclang-rt-14-dev libomp-14-dev
+  clang-format-14 abigail-tools binutils gfortran python3-numpy)
 
 die() {
   echo "$(basename "$0"): $*" >&2

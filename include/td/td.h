@@ -67,6 +67,8 @@ extern "C" {
 #endif
 
 /* ---- Status ------------------------------------------------------------------------------------------------------ */
+/** @defgroup td_status Status and errors
+ *  @{ */
 
 /** What a call came to. 0: done. > 0: done, with a note. -1 .. -29: refused before any work, nothing was changed.
  *  <= -30: failed while working. Values are pinned and never reused. */
@@ -99,7 +101,11 @@ TD_API const char *td_status_name(td_status status);
  *  leaves the text as it was; before any failure it is empty. */
 TD_API int64_t td_last_error(char *buf, int64_t cap);
 
+/** @} */
+
 /* ---- What is loaded ---------------------------------------------------------------------------------------------- */
+/** @defgroup td_loaded What is loaded
+ *  @{ */
 
 /** Version of the library that is loaded: 10000 * major + 100 * minor + patch. */
 TD_API int32_t td_version(void);
@@ -111,7 +117,11 @@ TD_API int32_t td_abi_version(void);
  *  library was found and loads, which does not say that there is a GPU). NULL and other names give 0. */
 TD_API int32_t td_has_feature(const char *name);
 
+/** @} */
+
 /* ---- Codes ------------------------------------------------------------------------------------------------------- */
+/** @defgroup td_codes Codes
+ *  @{ */
 
 /** Type of the numbers in an array. Values are pinned. */
 typedef int32_t td_type;
@@ -129,7 +139,11 @@ enum {
   TD_DEVICE = 1 /**< memory of the context's GPU; TD_ERR_UNSUPPORTED in a context without one */
 };
 
+/** @} */
+
 /* ---- Handles ----------------------------------------------------------------------------------------------------- */
+/** @defgroup td_handles Handles
+ *  @{ */
 
 typedef struct td_context td_context; /**< where work runs */
 typedef struct td_options td_options; /**< named settings */
@@ -137,8 +151,11 @@ typedef struct td_tensor td_tensor;   /**< a sparse or dense tensor, immutable *
 typedef struct td_ktensor td_ktensor; /**< weights and factor matrices */
 typedef struct td_report td_report;   /**< what a run did, by name; immutable */
 
-/* ---- Options: by name, typed, checked when set --------------------------------------------------------------------
- */
+/** @} */
+
+/* ---- Options: by name, typed, checked when set ------------------------------------------------------------------- */
+/** @defgroup td_options Options
+ *  @{ */
 
 /** Makes an empty set of options: every option has its default. One set may be given to any function; each function
  *  reads the options of its own scope and leaves the others alone. */
@@ -182,8 +199,11 @@ TD_API int64_t td_option_count(void);
  *  Errors: TD_ERR_ARGUMENT if i is out of range. */
 TD_API td_status td_option_describe(int64_t i, char *buf, int64_t cap, int64_t *needed);
 
-/* ---- Context: where work runs -------------------------------------------------------------------------------------
- */
+/** @} */
+
+/* ---- Context: where work runs ------------------------------------------------------------------------------------ */
+/** @defgroup td_context Contexts
+ *  @{ */
 
 /** Message levels of td_log_fn: 1 warning, 2 information, 3 detail. */
 typedef void (*td_log_fn)(int32_t level, const char *text, void *user);
@@ -211,8 +231,11 @@ TD_API td_status td_context_set_log(td_context *context, td_log_fn log, void *us
 /** One line for people: the devices, workers, threads and instruction set. Text as in td_options_get_str. */
 TD_API td_status td_context_describe(const td_context *context, char *buf, int64_t cap, int64_t *needed);
 
-/* ---- Tensor: immutable once made ----------------------------------------------------------------------------------
- */
+/** @} */
+
+/* ---- Tensor: immutable once made --------------------------------------------------------------------------------- */
+/** @defgroup td_tensor Tensors
+ *  @{ */
 
 /** Makes a sparse tensor from coordinates.
  *
@@ -247,6 +270,7 @@ TD_API td_status td_tensor_share(const td_tensor *tensor, td_tensor **out);
 /** Ends a tensor. NULL is allowed. */
 TD_API void td_tensor_destroy(td_tensor *tensor);
 
+/** The number of modes. */
 TD_API td_status td_tensor_order(const td_tensor *tensor, int32_t *order);
 /** Writes the order dims. */
 TD_API td_status td_tensor_dims(const td_tensor *tensor, int64_t *dims);
@@ -287,8 +311,11 @@ TD_API td_status td_tensor_get_dense(const td_tensor *tensor, const int64_t *str
 /** One line for people: order, dims, entries, type, format and bytes. Text as in td_options_get_str. */
 TD_API td_status td_tensor_describe(const td_tensor *tensor, char *buf, int64_t cap, int64_t *needed);
 
-/* ---- Ktensor: weights and factor matrices --------------------------------------------------------------------------
- */
+/** @} */
+
+/* ---- Ktensor: weights and factor matrices ------------------------------------------------------------------------ */
+/** @defgroup td_ktensor Ktensors
+ *  @{ */
 
 /** Makes a ktensor with weights 1 and factors 0. rank >= 1 (it may exceed every dim); type TD_F32 or TD_F64 is that of
  *  the factors; weights are always f64. Errors: TD_ERR_SHAPE, TD_ERR_TYPE. */
@@ -363,8 +390,11 @@ TD_API td_status td_ktensor_full(const td_ktensor *ktensor, const int64_t *strid
 TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int32_t use_weights, double *score,
                                   int64_t *match);
 
-/* ---- MTTKRP ---------------------------------------------------------------------------------------------------------
- */
+/** @} */
+
+/* ---- MTTKRP ------------------------------------------------------------------------------------------------------ */
+/** @defgroup td_mttkrp MTTKRP
+ *  @{ */
 
 /** out = X_(mode) (A_{N-1} (.) ... (.) A_{mode+1} (.) A_{mode-1} (.) ... (.) A_0), (.) the Khatri-Rao product.
  *
@@ -383,8 +413,11 @@ TD_API td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t
 TD_API td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_t mode,
                                    const td_ktensor *ktensor, void *out, int64_t ld_out, td_space space);
 
-/* ---- CP-ALS
- * ---------------------------------------------------------------------------------------------------------- */
+/** @} */
+
+/* ---- CP-ALS ------------------------------------------------------------------------------------------------------ */
+/** @defgroup td_cpals CP-ALS and its report
+ *  @{ */
 
 /** Called on the thread that called td_cpals after each iteration, with a report of the run so far that is valid until
  *  the callback returns. Gives 0 to go on and anything else to stop with a valid result. It must return (no longjmp,
@@ -435,8 +468,11 @@ TD_API td_status td_report_get_str(const td_report *report, const char *key, cha
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
 
-/* ---- Files
- * ------------------------------------------------------------------------------------------------------------ */
+/** @} */
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+/** @defgroup td_files Files
+ *  @{ */
 
 /** Reads a tensor: coordinate text in the dialects of FROSTT, ParTI, Tensor Toolbox (also its dense "tensor") and
  *  GenTen, plain or compressed with gzip; td's binary format; NumPy .npy (dense). What a file is, is found from its
@@ -460,6 +496,8 @@ TD_API td_status td_ktensor_read(td_context *context, const char *path, td_ktens
  *  else Tensor Toolbox text (.gz compressed). "splatt" writes lambda.mat, mode1.mat ... and "npy" weights.npy,
  *  factor0.npy ... into the folder `path`, which is made if it is not there. Errors: as td_tensor_write. */
 TD_API td_status td_ktensor_write(const td_ktensor *ktensor, const char *path, const td_options *options);
+
+/** @} */
 
 #ifdef __cplusplus
 }
