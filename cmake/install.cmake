@@ -1,10 +1,14 @@
 include(CMakePackageConfigHelpers)
 
-install(TARGETS td EXPORT tdTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS td td_static EXPORT tdTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/td/td.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/td)
 install(EXPORT tdTargets NAMESPACE td:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/td)
 if(TD_BUILD_CLI)
   install(TARGETS td_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  configure_file(cli/td.1.in ${PROJECT_BINARY_DIR}/td.1 @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/td.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES cli/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME td)
 endif()
 
 configure_package_config_file(cmake/tdConfig.cmake.in ${PROJECT_BINARY_DIR}/tdConfig.cmake
@@ -23,5 +27,25 @@ foreach(folder LIBDIR INCLUDEDIR)
   cmake_path(APPEND td_pc_${folder} "${CMAKE_INSTALL_${folder}}")
 endforeach()
 configure_file(cmake/td.pc.in ${PROJECT_BINARY_DIR}/td.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/td.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(cmake/td-static.pc.in ${PROJECT_BINARY_DIR}/td-static.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/td.pc ${PROJECT_BINARY_DIR}/td-static.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# cpack -G DEB: one package, with dependencies on what the library and the command were linked with.
+set(CPACK_PACKAGE_NAME td)
+set(CPACK_PACKAGE_VENDOR "the td authors")
+set(CPACK_PACKAGE_CONTACT "the td authors <td@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_DESCRIPTION "CP decomposition of sparse and dense tensors by alternating least squares: a C library, \
+its header, a Fortran module as source, and the command td.")
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION math)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+# The loader is told of the library.
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers)
+include(CPack)
