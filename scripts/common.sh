@@ -8,7 +8,7 @@ build_packages=(cmake ninja-build g++ pkg-config libopenblas-dev zlib1g-dev libf
   libcli11-dev nlohmann-json3-dev)
 docs_packages=(doxygen)
 test_packages=("${build_packages[@]}" "${docs_packages[@]}" libgtest-dev clang libclang-rt-14-dev libomp-14-dev
-  clang-format-14 abigail-tools binutils gfortran python3-numpy)
+  clang-format-14 abigail-tools binutils gfortran python3-numpy dpkg-dev file)
 
 die() {
   echo "$(basename "$0"): $*" >&2
