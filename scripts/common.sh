@@ -53,22 +53,44 @@ source_files() {
     -o -name '*.cuh' \) 2>/dev/null | sort
 }
 
-# need_julia: installs julia where it is missing. Debian 12 has none, so it comes from Debian 11, from the mirror that
-# this machine uses already, pinned so low that nothing else is ever taken from there.
+# Whether a julia survives an exception that passes compiled code.
+julia_works() {
+  # In a group, so that bash does not tell of a crash.
+  { "$1" --startup-file=no -e 'try; open("/nowhere"); catch; end'; } >/dev/null 2>&1
+}
+
+# need_julia: installs julia where there is none that works. Debian 12 has none, so it comes from Debian 11, from the
+# mirror that this machine uses already, pinned so low that nothing else is ever taken from there. It cannot unwind with
+# the libunwind8 of Debian 12 (crashes at exceptions), so it gets that of Debian 11 in a folder of its own, and is to be
+# called as build/tools/julia, where CMake looks first.
 need_julia() {
   local site suite=bullseye keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-  if command -v julia >/dev/null; then
+  local tools=$PWD/build/tools
+  if julia_works "$tools/julia" || julia_works julia; then
     return 0
   fi
-  command -v apt-get >/dev/null || die "this is not Debian; install julia, 1.5 or newer"
-  site=$(apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(SITE)' 'Created-By: Packages' |
-    awk -v own="$(. /etc/os-release && echo "$VERSION_CODENAME")" '$1 == own && $2 == "main" { print $3; exit }')
-  [ -n "$site" ] || die "apt has no mirror of this Debian to take julia from"
-  as_root tee /etc/apt/sources.list.d/td-julia.list >/dev/null <<<"deb [signed-by=$keyring] $site $suite main"
-  as_root tee /etc/apt/preferences.d/td-julia >/dev/null <<<"Package: *
+  if ! command -v julia >/dev/null; then
+    command -v apt-get >/dev/null || die "this is not Debian; install julia, 1.5 or newer"
+    site=$(apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(SITE)' 'Created-By: Packages' |
+      awk -v own="$(. /etc/os-release && echo "$VERSION_CODENAME")" '$1 == own && $2 == "main" { print $3; exit }')
+    [ -n "$site" ] || die "apt has no mirror of this Debian to take julia from"
+    as_root tee /etc/apt/sources.list.d/td-julia.list >/dev/null <<<"deb [signed-by=$keyring] $site $suite main"
+    as_root tee /etc/apt/preferences.d/td-julia >/dev/null <<<"Package: *
 Pin: release n=$suite
 Pin-Priority: 100"
-  need_packages julia
+    need_packages julia
+  fi
+  if ! julia_works julia; then
+    rm -rf "$tools"
+    mkdir -p "$tools/libunwind"
+    (cd "$tools/libunwind" && apt-get -qq download "libunwind8/$suite" 2>/dev/null && dpkg-deb -x libunwind8_*.deb .)
+    cat >"$tools/julia" <<END
+#!/bin/sh
+LD_LIBRARY_PATH=$(echo "$tools"/libunwind/usr/lib/*)\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH} exec $(command -v julia) "\$@"
+END
+    chmod +x "$tools/julia"
+    julia_works "$tools/julia" || die "julia crashes at exceptions, also with libunwind8 of $suite"
+  fi
 }
 
 # build_preset NAME [TARGET...]: configures and builds a preset of CMakePresets.json on all cores.

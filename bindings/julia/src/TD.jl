@@ -1,0 +1,44 @@
+"""
+    TD
+
+Decomposition of sparse and dense tensors with CP-ALS, through libtd.
+
+```julia
+using TD
+X = randn(30, 20, 10)
+K = cpals(X, 3; tol=1e-6, max_iters=100, seed=1)
+K.λ, K.factors[1]                       # weights and an ordinary matrix
+K.report.fit
+```
+
+Modes and indices count from 1. See [`cpals`](@ref), [`SparseTensor`](@ref), [`KTensor`](@ref), [`mttkrp`](@ref),
+[`option_table`](@ref).
+"""
+module TD
+
+using LinearAlgebra
+using SparseArrays
+import LinearAlgebra: dot, norm, normalize
+import SparseArrays: findnz, nnz
+
+export Context, DenseTensor, KTensor, Report, SparseTensor, TDError
+export arrange, cpals, dot, findnz, fit, fixsigns, mttkrp, mttkrp!, nnz, norm, normalize, option_table, read_ktensor,
+       read_tensor, score, series, slice_counts, values_at, write_ktensor, write_tensor
+
+include("LibTD.jl")
+using .LibTD
+
+include("library.jl")
+include("handles.jl")
+include("options.jl")
+include("context.jl")
+include("tensor.jl")
+include("ktensor.jl")
+include("report.jl")
+include("mttkrp.jl")
+include("cpals.jl")
+include("files.jl")
+
+__init__() = load_library()
+
+end

@@ -1,0 +1,39 @@
+# What a run did.
+
+"""
+    Report
+
+What a run did: `report.fit`, `report.iterations`, `report.stop_reason`, `report.seconds`, ... by the names of td.h, also
+as `report["seconds.mttkrp"]`; a value per iteration with [`series`](@ref).
+
+```julia
+K = cpals(rand(5, 4, 3), 2; max_iters=4, tol=0)
+K.report.iterations == 4 && length(series(K.report, :fit)) == 4
+```
+"""
+mutable struct Report <: Handle
+    ptr::Ptr{Cvoid}
+    Report(ptr::Ptr{Cvoid}) = finalizer(r -> LibTD.td_report_destroy(r.ptr), new(ptr))
+end
+
+Base.unsafe_convert(::Type{Ptr{Cvoid}}, r::Report) = getfield(r, :ptr)
+
+Base.getindex(r::Report, key::Union{Symbol,AbstractString}) =
+    named(r, string(key), LibTD.td_report_get_i64, LibTD.td_report_get_f64, LibTD.td_report_get_str)
+Base.getproperty(r::Report, key::Symbol) = key === :ptr ? getfield(r, :ptr) : r[key]
+
+"""
+    series(report, name)
+
+A value per iteration: `:fit`, `:fit_change`, `:residual`, `:seconds`; `:effective_rank` has one per solve.
+"""
+function series(r::Report, key::Union{Symbol,AbstractString})
+    n = Ref{Int64}(0)
+    check(LibTD.td_report_get_series(r, string(key), C_NULL, 0, n))
+    values = Vector{Float64}(undef, n[])
+    check(LibTD.td_report_get_series(r, string(key), values, length(values), n))
+    return values
+end
+
+Base.show(io::IO, r::Report) =
+    print(io, "fit ", round(r.fit; digits=6), " after ", r.iterations, " iterations, stopped by ", r.stop_reason)
