@@ -174,6 +174,14 @@ static void matrices(void) {
     REFUSED(TD_ERR_INDEX, "6", "1 .. 3", td_ktensor_values_at(k, 2, TD_I64, at, 1, out));
   }
   {
+    const int64_t overlapping[2] = {0, 1};
+    REFUSED(TD_ERR_SHAPE, "strides[0] = 0", "5", td_ktensor_full(k, overlapping, TD_F64, out));
+    REFUSED(TD_ERR_SHAPE, "strides[0] = 0", "5", td_tensor_get_dense(x, overlapping, TD_F64, out));
+    REFUSED(TD_ERR_SHAPE, "-1", ">= 0", td_ktensor_values_at(k, -1, TD_I64, NULL, 0, out));
+    REFUSED(TD_ERR_ARGUMENT, "indices", "null", td_ktensor_values_at(k, 1, TD_I64, NULL, 0, out));
+    DONE(td_ktensor_values_at(k, 0, TD_I64, NULL, 0, out));
+  }
+  {
     td_ktensor *model = NULL;
     DONE(td_ktensor_set_factor(k, 0, a, 5, TD_HOST));
     REFUSED(TD_ERR_SHAPE, "rank = 0", "1", td_cpals(context, x, 0, NULL, NULL, NULL, NULL, &model, NULL));

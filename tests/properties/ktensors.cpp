@@ -129,10 +129,27 @@ TEST_P(Ktensors, ScoreSeesThroughOrderScaleAndSign) {
   EXPECT_EQ(match, (std::vector<int64_t>{1, 3, 0, 2}));
 }
 
-// Greedy matching takes the best pair first and is left with the worst. Columns in the plane at angles: a = {0, 40},
-// b = {30, -60} degrees in mode 0, equal elsewhere. Greedy: a1-b0 (cos 10), a0-b1 (cos 60) = 1.485; the other way:
-// cos 30 + cos 100 = 1.040; so here they agree, and with b = {30, 75}: greedy takes a1-b0 (cos 10 = 0.985), leaving
-// a0-b1 (cos 75 = 0.259), sum 1.244; optimal is a0-b0 (cos 30 = 0.866), a1-b1 (cos 35 = 0.819), sum 1.685.
+TEST_P(Ktensors, ScoreOfDifferentRanks) {
+  Factors two({6, 5, 7}, 2); // components 3 and 1
+  for (int m = 0; m < 3; ++m)
+    for (int64_t i = 0; i < two.dims[static_cast<std::size_t>(m)]; ++i) {
+      two.at(m, i, 0) = factors_.at(m, i, 3);
+      two.at(m, i, 1) = factors_.at(m, i, 1);
+    }
+  const Ktensor b = make_ktensor(context_, two, type_, {weights_[3], weights_[1]});
+  double s = 0;
+  std::vector<int64_t> match(4, -2), back(2, -2);
+  must(td_ktensor_score(k_, b, 1, &s, match.data()));
+  EXPECT_NEAR(s, 1, 64 * u_);
+  EXPECT_EQ(match, (std::vector<int64_t>{-1, 1, -1, 0}));
+  must(td_ktensor_score(b, k_, 1, &s, back.data()));
+  EXPECT_NEAR(s, 1, 64 * u_);
+  EXPECT_EQ(back, (std::vector<int64_t>{3, 1}));
+}
+
+// Greedy matching takes the best pair first and is left with the worst. Columns in the plane at angles of 0 and 40
+// degrees in a, 30 and 75 in b, equal in the other mode: greedy takes (40, 30), cos 10 = 0.985, and is left with
+// (0, 75), cos 75 = 0.259, sum 1.244; optimal are (0, 30) and (40, 75), cos 30 + cos 35 = 0.866 + 0.819 = 1.685.
 TEST_P(Ktensors, ScoreIsTheBestAssignment) {
   const auto at_angles = [&](double first, double second) {
     const double radian = std::acos(-1.0) / 180;
