@@ -21,7 +21,8 @@ io::Record record_of(const State &state) {
                    {"fit_change", state.fit_change},
                    {"residual", state.residual},
                    {"elapsed", state.elapsed},
-                   {"effective_rank", state.effective_rank}};
+                   {"effective_rank", state.effective_rank},
+                   {"mttkrp_seconds", state.mttkrp_seconds}};
   record.text = {{"kind", "cpals checkpoint"}, {"settings", state.settings}};
   return record;
 }
@@ -52,6 +53,7 @@ State state_of(const std::string &path) {
   state.residual = take(record.series, "residual", path);
   state.elapsed = take(record.series, "elapsed", path);
   state.effective_rank = take(record.series, "effective_rank", path);
+  state.mttkrp_seconds = take(record.series, "mttkrp_seconds", path);
   state.settings = take(record.text, "settings", path);
   state.factors = std::move(record.factors);
   return state;
@@ -85,7 +87,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     request.tensor = x.get();
     request.rank = rank;
     request.init = start.get();
-    request.options = options_or_defaults(options);
+    request.options = options_in(*c, options);
     request.backends = c->backends;
     request.devices = c->describe();
     if (progress != nullptr)

@@ -17,6 +17,7 @@ namespace td::c_api {
 struct Context {
   kernels::DeviceSpec spec;
   std::vector<std::shared_ptr<kernels::Backend>> backends;
+  i64 memory_limit = 0; // option of that name
   td_log_fn log = nullptr;
   void *log_user = nullptr;
 
@@ -78,6 +79,13 @@ template <class Handle> void drop_handle(Handle *handle) noexcept {
 /// The options of a handle that may be null: then the defaults.
 inline Options options_or_defaults(const td_options *options) {
   return options == nullptr ? Options{} : *object_of(options, "options");
+}
+
+/// The same for work in a context: with what was said when the context was made.
+inline Options options_in(const Context &context, const td_options *options) {
+  Options o = options_or_defaults(options);
+  o.set("memory_limit", context.memory_limit);
+  return o;
 }
 
 } // namespace td::c_api

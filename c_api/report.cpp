@@ -59,6 +59,7 @@ constexpr NamedValue<Report, const std::vector<double> &> series[] = {
     {"residual", [](const Report &r) -> const std::vector<double> & { return r.residual; }},
     {"seconds", [](const Report &r) -> const std::vector<double> & { return r.elapsed; }},
     {"effective_rank", [](const Report &r) -> const std::vector<double> & { return r.effective_rank; }},
+    {"mttkrp_seconds", [](const Report &r) -> const std::vector<double> & { return r.mttkrp_seconds; }},
 };
 
 } // namespace

@@ -23,10 +23,12 @@ constexpr NamedValue<Tensor, double> reals[] = {
     {"min", [](const Tensor &x) { return x.facts().min; }},
     {"max", [](const Tensor &x) { return x.facts().max; }},
     {"sum", [](const Tensor &x) { return x.facts().sum; }},
+    {"seconds.build", [](const Tensor &x) { return x.build_seconds(); }},
 };
 
 constexpr NamedValue<Tensor, std::string_view> texts[] = {
     {"format", [](const Tensor &x) { return x.format(); }},
+    {"groups", [](const Tensor &x) { return std::string_view(x.groups().text()); }},
     {"source", [](const Tensor &x) { return std::string_view(x.source()); }},
 };
 
@@ -55,7 +57,7 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
     if (nnz > 0)
       require(values, "values");
     view.values = values;
-    *out = make_handle<td_tensor>(Tensor::make_sparse(view, options_or_defaults(options), c->threads(), ""));
+    *out = make_handle<td_tensor>(Tensor::make_sparse(view, options_in(*c, options), c->threads(), ""));
   });
 }
 
@@ -69,9 +71,8 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
     const auto type = c_api::value_type(value_type, "value_type");
     require_host(space);
     require(values, "values");
-    options_or_defaults(options); // nothing of a dense tensor is optional yet; the handle is checked all the same
-    *out = make_handle<td_tensor>(
-        Tensor::make_dense({shape, strides_view(order, strides), type, values}, c->threads(), ""));
+    *out = make_handle<td_tensor>(Tensor::make_dense({shape, strides_view(order, strides), type, values},
+                                                     options_in(*c, options), c->threads(), ""));
   });
 }
 

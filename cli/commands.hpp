@@ -16,6 +16,7 @@ Command add_cpd(CLI::App &td);
 Command add_check(CLI::App &td);
 Command add_convert(CLI::App &td);
 Command add_stats(CLI::App &td);
+Command add_bench(CLI::App &td);
 Command add_generate(CLI::App &td);
 Command add_info(CLI::App &td);
 Command add_selftest(CLI::App &td);

@@ -1,10 +1,10 @@
 // td convert: from one file format to another.
-#include <cmath>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "entry_arrays.hpp"
 #include "tensor_facts.hpp"
 
 namespace cli {
@@ -18,15 +18,7 @@ struct ConvertFlags {
 };
 
 std::vector<double> elements(const td_tensor *x) {
-  double n = 1;
-  std::size_t size = 1;
-  for (const auto d : dims(x)) {
-    n *= static_cast<double>(d);
-    size *= static_cast<std::size_t>(d);
-  }
-  if (n > 0x1p53) // far above any memory; size may have wrapped around
-    throw Failure(exit_memory, fmt::format("a dense copy has {:.3g} elements", n));
-  std::vector<double> values(size);
+  std::vector<double> values(dense_size(dims(x)));
   check(td_tensor_get_dense(x, nullptr, TD_F64, values.data()));
   return values;
 }
@@ -42,7 +34,7 @@ Tensor dense_copy(td_context *context, const td_tensor *x, const td_options *opt
 Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *options) {
   const auto d = dims(x);
   const auto all = elements(x);
-  std::vector<std::vector<std::int64_t>> indices(d.size());
+  Coordinates at(d.size());
   std::vector<double> values;
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (all[k] == 0)
@@ -50,15 +42,12 @@ Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *op
     values.push_back(all[k]);
     auto rest = static_cast<std::int64_t>(k);
     for (std::size_t m = 0; m < d.size(); ++m) {
-      indices[m].push_back(rest % d[m]);
+      at.modes[m].push_back(rest % d[m]);
       rest /= d[m];
     }
   }
-  std::vector<const void *> pointers;
-  for (const auto &column : indices)
-    pointers.push_back(column.data());
   return make<Tensor>(td_tensor_create, context, static_cast<std::int32_t>(d.size()), d.data(),
-                      static_cast<std::int64_t>(values.size()), TD_I64, pointers.data(), 0, TD_F64, values.data(),
+                      static_cast<std::int64_t>(values.size()), TD_I64, at.read().data(), 0, TD_F64, values.data(),
                       TD_HOST, options);
 }
 

@@ -26,9 +26,8 @@ struct CpdFlags {
   WorkFlags work;
 };
 
-struct Result {
-  Ktensor model;
-  Report report;
+struct Result : Fitted {
+  explicit Result(Fitted fitted) : Fitted(std::move(fitted)) {}
   double read_seconds = 0;
   std::optional<double> score;
   int signal = 0;
@@ -56,17 +55,12 @@ Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const
     start = make<Ktensor>(td_ktensor_read, context, flags.start.c_str());
   std::FILE *out = flags.work.quiet ? nullptr : flags.work.json ? stderr : stdout;
   Progress progress(out, flags.every);
-  Result result;
-  td_ktensor *model = nullptr;
-  td_report *report = nullptr;
   const InterruptGuard guard;
-  check(td_cpals(context, x, flags.rank, start.get(), options, Progress::callback, &progress, &model, &report));
-  result.model.reset(model);
-  result.report.reset(report);
+  Result result(cpals(context, x, flags.rank, start.get(), options, Progress::callback, &progress));
   result.signal = InterruptGuard::signal();
-  progress.finish(report);
+  progress.finish(result.report.get());
   if (!flags.output.empty())
-    check(td_ktensor_write(model, flags.output.c_str(), options));
+    check(td_ktensor_write(result.model.get(), flags.output.c_str(), options));
   return result;
 }
 
@@ -75,7 +69,7 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
   for (const char *stage : {"init", "mttkrp", "solve", "fit"})
     seconds[stage] = number(r, (std::string("seconds.") + stage).c_str());
   Json history;
-  for (const char *key : {"fit", "fit_change", "residual", "seconds", "effective_rank"})
+  for (const char *key : {"fit", "fit_change", "residual", "seconds", "effective_rank", "mttkrp_seconds"})
     history[key] = series(r.report.get(), key);
   Json out = {
       {"file", flags.file}, {"tensor", tensor_facts(x)}, {"rank", flags.rank}, {"options", flags.work.table.given()}};

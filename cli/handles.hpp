@@ -68,6 +68,20 @@ template <class Function, class... Arguments> std::string text(Function function
   return out;
 }
 
+/// What td_cpals gives.
+struct Fitted {
+  Ktensor model;
+  Report report;
+};
+
+inline Fitted cpals(td_context *context, const td_tensor *x, std::int64_t rank, const td_ktensor *start,
+                    const td_options *options, td_progress_fn progress = nullptr, void *user = nullptr) {
+  td_ktensor *model = nullptr;
+  td_report *report = nullptr;
+  check(td_cpals(context, x, rank, start, options, progress, user, &model, &report));
+  return {Ktensor(model), Report(report)};
+}
+
 inline std::vector<std::int64_t> dims(const td_tensor *x) {
   std::vector<std::int64_t> d(static_cast<std::size_t>(get<std::int32_t>(td_tensor_order, x)));
   check(td_tensor_dims(x, d.data()));

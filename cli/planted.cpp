@@ -4,9 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "draw.hpp"
+#include "entry_arrays.hpp"
 
 namespace cli {
 
@@ -14,25 +13,6 @@ namespace {
 
 // Streams of the generator: what a number is drawn for.
 enum Stream : std::uint64_t { coordinate = 1, value = 2, factor = 3, support = 4, disturbance = 5 };
-
-struct Coordinates {
-  std::vector<std::vector<std::int64_t>> modes;
-
-  explicit Coordinates(std::size_t order, std::int64_t n = 0)
-      : modes(order, std::vector<std::int64_t>(static_cast<std::size_t>(n))) {}
-  std::vector<const void *> read() const {
-    std::vector<const void *> out;
-    for (const auto &m : modes)
-      out.push_back(m.data());
-    return out;
-  }
-  std::vector<void *> write() {
-    std::vector<void *> out;
-    for (auto &m : modes)
-      out.push_back(m.data());
-    return out;
-  }
-};
 
 /// td sums what repeats.
 Tensor sparse(td_context *context, const Recipe &recipe, const Coordinates &at, const std::vector<double> &values) {
@@ -45,18 +25,6 @@ Tensor dense(td_context *context, const Recipe &recipe, const std::vector<double
   return make<Tensor>(td_tensor_create_dense, context, static_cast<std::int32_t>(recipe.dims.size()),
                       recipe.dims.data(), static_cast<const std::int64_t *>(nullptr), TD_F64, values.data(), TD_HOST,
                       static_cast<const td_options *>(nullptr));
-}
-
-std::size_t dense_size(const Recipe &recipe) {
-  double n = 1;
-  std::size_t size = 1;
-  for (const auto d : recipe.dims) {
-    n *= static_cast<double>(d);
-    size *= static_cast<std::size_t>(d);
-  }
-  if (n > 0x1p53) // far above any memory; size may have wrapped around
-    throw Failure(exit_memory, fmt::format("a dense tensor of {:.3g} elements does not fit", n));
-  return size;
 }
 
 double norm_of(const std::vector<double> &values) {
@@ -91,8 +59,9 @@ Tensor scattered(td_context *context, const Recipe &recipe) {
   Coordinates at(recipe.dims.size(), recipe.entries);
   for (std::size_t m = 0; m < recipe.dims.size(); ++m) {
     const Scatter place(recipe.dims[m]);
+    const std::uint64_t shared = m + 1 == recipe.dims.size() ? 1 : static_cast<std::uint64_t>(recipe.fiber);
     for (std::size_t k = 0; k < at.modes[m].size(); ++k)
-      at.modes[m][k] = place(draw_index(recipe.dims[m], recipe.skew, draw(recipe.seed, {coordinate, m, k})));
+      at.modes[m][k] = place(draw_index(recipe.dims[m], recipe.skew, draw(recipe.seed, {coordinate, m, k / shared})));
   }
   // td drops what was drawn twice by summing it; then each entry gets its value.
   std::vector<double> values(static_cast<std::size_t>(recipe.entries), 1.0);
@@ -159,7 +128,7 @@ Planted plant_dense(td_context *context, const Recipe &recipe) {
     for (std::size_t k = 0; k < factors[m].size(); ++k)
       factors[m][k] = draw_normal(recipe.seed, factor + 16 * m, k);
   Ktensor k = truth(context, recipe, factors);
-  std::vector<double> values(dense_size(recipe));
+  std::vector<double> values(dense_size(recipe.dims));
   check(td_ktensor_full(k.get(), nullptr, TD_F64, values.data()));
   disturb(values, recipe);
   return {dense(context, recipe, values), std::move(k)};
@@ -208,7 +177,7 @@ Planted plant(td_context *context, const Recipe &recipe) {
     return recipe.dense ? plant_dense(context, recipe) : plant_sparse(context, recipe);
   if (!recipe.dense)
     return {scattered(context, recipe), nullptr};
-  std::vector<double> values(dense_size(recipe));
+  std::vector<double> values(dense_size(recipe.dims));
   for (std::size_t k = 0; k < values.size(); ++k)
     values[k] = 1 + draw(recipe.seed, {value, k});
   disturb(values, recipe);

@@ -72,19 +72,6 @@ Matrix mttkrp(td_context *context, const td_tensor *x, std::int32_t mode, std::i
   return out;
 }
 
-struct Fitted {
-  Ktensor model;
-  Report report;
-};
-
-Fitted cpals(td_context *context, const td_tensor *x, std::int64_t rank, const td_ktensor *start,
-             const td_options *options) {
-  td_ktensor *model = nullptr;
-  td_report *report = nullptr;
-  check(td_cpals(context, x, rank, start, options, nullptr, nullptr, &model, &report));
-  return {Ktensor(model), Report(report)};
-}
-
 double fit_of(const Fitted &f) { return get<double>(td_report_get_f64, f.report.get(), "fit"); }
 
 void genten_rank_two(td_context *context) {

@@ -245,21 +245,26 @@ TD_API td_status td_context_describe(const td_context *context, char *buf, int64
  *              coordinate in mode m, counted from index_base (0 or 1)
  *  values      nnz values of value_type TD_F32 or TD_F64, which is the type the tensor is stored and worked on in
  *  space       where indices[m] and values live (the array of pointers itself is on the host)
- *  options     may be NULL; scope "tensor": "format", "duplicates"
+ *  options     may be NULL; scope "tensor": "format", "duplicates", "groups",
+ *              "empty_rows"
  *
  *  Entries at the same coordinates are summed, in the order given (or refused: "duplicates" = "error"). Explicit zeros
  *  are kept. With nnz = 0 indices and values may be NULL.
  *  Errors: TD_ERR_SHAPE (order, dims, nnz), TD_ERR_INDEX (names entry, mode and coordinate, in the caller's base),
- *  TD_ERR_ARGUMENT (NaN or infinite value: names the entry), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space). */
+ *  TD_ERR_ARGUMENT (NaN or infinite value: names the entry), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" whose
+ *  cells are too many, or of another format than sorted), TD_ERR_OPTION_RANGE ("groups" is no partition of the modes,
+ * or leaves no mode alone). */
 TD_API td_status td_tensor_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz,
                                   td_type index_type, const void *const *indices, int32_t index_base,
                                   td_type value_type, const void *values, td_space space, const td_options *options,
                                   td_tensor **out);
 
 /** Makes a dense tensor. Element (i_0, ..., i_{N-1}) is values[sum over m of i_m * strides[m]]; strides count elements,
- *  may be negative or zero, and NULL means that the first index runs fastest without gaps (Fortran, Julia).
+ *  may be negative or zero, and NULL means that the first index runs fastest without gaps (Fortran, Julia). options may
+ *  be NULL; scope "tensor": "groups".
  *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
- *  infinite value: names its position), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space). */
+ *  infinite value: names its position), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space), TD_ERR_OPTION_RANGE ("groups" is no
+ *  partition of the modes). */
 TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
                                         td_type value_type, const void *values, td_space space,
                                         const td_options *options, td_tensor **out);
@@ -287,11 +292,13 @@ TD_API td_status td_tensor_norm(const td_tensor *tensor, double *norm);
 TD_API td_status td_tensor_get_i64(const td_tensor *tensor, const char *key, int64_t *value);
 
 /** A real-number fact by name: "norm", "min", "max", "sum", over stored entries; 0 where there are none.
+ *  "seconds.build": what checking and storing took when the tensor was made, without reading its file.
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_tensor_get_f64(const td_tensor *tensor, const char *key, double *value);
 
-/** A text fact by name: "format" (how it is stored), "source" (for a tensor read from a file: dialect, index base and
- *  what they were decided by; else empty). Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
+/** A text fact by name: "format" (how it is stored), "groups" (modes that may share partial products in CP-ALS, as in
+ *  "0,1|2,3"), "source" (for a tensor read from a file: dialect, index base and what they were decided by; else empty).
+ *  Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_tensor_get_str(const td_tensor *tensor, const char *key, char *buf, int64_t cap, int64_t *needed);
 
 /** Stored entries in each slice of a mode: counts[dims[mode]]. Errors: TD_ERR_SHAPE (mode). */
@@ -463,8 +470,9 @@ TD_API td_status td_report_get_f64(const td_report *report, const char *key, dou
 TD_API td_status td_report_get_str(const td_report *report, const char *key, char *buf, int64_t cap, int64_t *needed);
 
 /** A value per iteration: "fit", "fit_change", "residual", "seconds" (since the start); "effective_rank" has one value
- *  per solve, order values an iteration in mode order of update. Copies at most cap numbers and sets *n (may be NULL)
- * to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  per solve, in the order of updates; "mttkrp_seconds" has order values an iteration, mode after mode: what MTTKRP
+ *  took (on the first worker), 0 for fixed modes. Copies at most cap numbers and sets *n (may be NULL) to how many
+ *  there are. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
 

@@ -4,6 +4,10 @@
 #include <cstddef>
 
 extern "C" {
+void dpotf2_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t);
+void dtrti2_(const char *uplo, const char *diag, const int *n, double *a, const int *lda, int *info, std::size_t,
+             std::size_t);
+void dlauu2_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t);
 void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t uplo_length);
 void dpotri_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t uplo_length);
 void dpocon_(const char *uplo, const int *n, const double *a, const int *lda, const double *anorm, double *rcond,

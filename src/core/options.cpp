@@ -20,12 +20,21 @@ constexpr double largest = std::numeric_limits<double>::max();
 constexpr OptionRow table[] = {
     {"context", "threads", OptionType::i64, "0", 0, 65536, "",
      "threads of the CPU backend in all workers together; 0: all cores that the process may use"},
+    {"context", "memory_limit", OptionType::i64, "0", 0, huge, "",
+     "bytes of host memory that a tensor and the work on it may take together; 0: what the system and the process's "
+     "control group have left"},
 
     {"tensor", "format", OptionType::str, "auto", 0, 0, "auto|coo|blco|sorted",
      "how a sparse tensor is stored: coo (coordinates), blco (one linearized copy for all modes), sorted (a copy "
      "sorted by each mode: fastest, order times the memory), auto"},
+    {"tensor", "empty_rows", OptionType::str, "auto", 0, 0, "auto|keep|drop",
+     "rows of a sparse tensor's modes that hold no entry: keep them in memory while working, drop them, auto (drop in "
+     "modes that are long and have many)"},
     {"tensor", "duplicates", OptionType::str, "sum", 0, 0, "sum|error",
      "entries at the same coordinates are summed, or refused"},
+    {"tensor", "groups", OptionType::str, "auto", 0, 0, "",
+     "neighbouring modes that share a partial product in a sweep of CP-ALS, as in \"0,1|2,3\"; none: each mode works "
+     "on the whole tensor; auto: where a sweep is expected to take less time"},
 
     {"read", "dialect", OptionType::str, "auto", 0, 0, "auto|frostt|parti|toolbox|genten",
      "dialect of a text file; auto: found from its content"},

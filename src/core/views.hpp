@@ -20,6 +20,9 @@ struct Matrix {
   Matrix slice(i64 begin, i64 end) const noexcept {
     return {static_cast<char *>(data) + begin * ld * size_of(type), type, end - begin, cols, ld};
   }
+  Matrix columns(i64 begin, i64 end) const noexcept {
+    return {static_cast<char *>(data) + begin * size_of(type), type, rows, end - begin, ld};
+  }
 };
 
 struct ConstMatrix {
@@ -36,6 +39,9 @@ struct ConstMatrix {
   template <class T> const T *row(i64 i) const noexcept { return static_cast<const T *>(data) + i * ld; }
   ConstMatrix slice(i64 begin, i64 end) const noexcept {
     return {static_cast<const char *>(data) + begin * ld * size_of(type), type, end - begin, cols, ld};
+  }
+  ConstMatrix columns(i64 begin, i64 end) const noexcept {
+    return {static_cast<const char *>(data) + begin * size_of(type), type, rows, end - begin, ld};
   }
 };
 

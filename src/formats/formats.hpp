@@ -6,6 +6,7 @@
 
 #include "core/buffer.hpp"
 #include "core/entries.hpp"
+#include "formats/numbering.hpp"
 #include "kernels/kernels.hpp"
 
 namespace td::formats {
@@ -41,6 +42,12 @@ struct Sorted {
   ValueBuffer values;
   Buffer<i64> row_index;
   Buffer<i64> row_begin;
+  Buffer<i64> tile_begin;
+  Buffer<i64> tile_base;
+  Buffer<i64> tile_light;
+  Buffer<i64> heavy_rows;
+  Buffer<i64> heavy_cuts;
+  Buffer<i64> shares;
 
   kernels::SortedView view() const;
   i64 bytes() const;
@@ -84,7 +91,8 @@ struct Packed {
   template <class Key> Key *keys_as() noexcept { return reinterpret_cast<Key *>(keys.data()); }
 };
 
-/// Only for dims of at most max_linear_bits.
+/// Only for dims of at most max_linear_bits. In the rows' numbers, as in all that is built from them.
+Packed build_packed(const EntriesView &entries, const Numbering &numbering, bool refuse_duplicates, int threads);
 Packed build_packed(const EntriesView &entries, bool refuse_duplicates, int threads);
 Packed pack(const kernels::CooView &canonical, int threads);
 Coo unpack(const Packed &packed, int threads);
@@ -94,16 +102,36 @@ struct Canonical {
   Coo coo;
   i64 duplicates = 0; // entries merged into others
 };
+Canonical build_canonical(const EntriesView &entries, const Numbering &numbering, bool refuse_duplicates, int threads);
 Canonical build_canonical(const EntriesView &entries, bool refuse_duplicates, int threads);
 
-/// From canonical entries. Within a row of a Sorted, entries keep the canonical order.
+/// In place: numbers of rows become their indices, dims those of the rows.
+void restore_indices(Coo &coo, const Numbering &numbering, std::span<const i64> dims, int threads);
+
+/// Bits that each mode's index keeps within a tile of a copy sorted by `mode`: all of them, which is one tile, where
+/// the rows of the other factors fit a cache anyway or rows would be cut into pieces of few nonzeros.
+std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz);
+
+/// What is known of a copy sorted by `mode` before it is built.
+struct SortedShape {
+  double tiles = 1;
+  int key_bytes = 8;
+};
+SortedShape sorted_shape(std::span<const i64> dims, int mode, i64 nnz);
+
+/// From canonical entries. Within a row (of a tile) of a Sorted, entries keep the canonical order.
 Blco build_blco(Packed packed, int threads);
+/// In tiles where that pays.
 Sorted build_sorted(const Packed &packed, int mode, int threads);
+Sorted build_sorted(const Packed &packed, int mode, std::span<const int> bits_in_tile, int threads);
 Blco build_blco(const kernels::CooView &canonical, int threads);
 Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads);
 
 /// Ordered so that entries which differ only in `mode` are neighbours, as Backend::unfolding_normal wants them.
 Coo build_fibers(const kernels::CooView &canonical, int mode, int threads);
+
+/// Every cell of a shape as an entry of value 1, first index fastest, with the cell's number as one mode more.
+Coo build_cells(std::span<const i64> dims, ValueType type);
 
 /// Checks that values are finite and copies.
 Dense build_dense(const DenseArrayView &array, int threads);

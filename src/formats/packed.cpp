@@ -20,16 +20,18 @@ Packed empty_packed(std::span<const i64> dims) {
 
 Buffer<u64> key_buffer(i64 n, int key_bytes, const char *what) { return Buffer<u64>(n * (key_bytes / 8), what); }
 
-template <class Key> std::vector<i64> coordinate_of(const Packed &p, Key packed_key) {
+/// In rows' indices.
+template <class Key> std::vector<i64> coordinate_of(const Packed &p, const Numbering &numbering, Key packed_key) {
   std::vector<i64> coordinate;
   for (int m = 0; m < p.layout.order; ++m)
-    coordinate.push_back(field(p.layout, m, packed_key));
+    coordinate.push_back(numbering.row(m, field(p.layout, m, packed_key)));
   return coordinate;
 }
 
 /// Writes the interleaved keys and the values of a caller's entries.
 template <class Key, class T>
-void encode(const EntriesView &e, const Interleaving<Key> &map, Pairs<Key, T> out, int threads) {
+void encode(const EntriesView &e, const Numbering &numbering, const Interleaving<Key> &map, Pairs<Key, T> out,
+            int threads) {
   // Mode after mode in blocks that stay in the cache: then one mode's tables are in use at a time.
   constexpr i64 block = 1024;
   const auto *values = static_cast<const T *>(e.values);
@@ -42,8 +44,14 @@ void encode(const EntriesView &e, const Interleaving<Key> &map, Pairs<Key, T> ou
         for (int m = 0; m < e.order(); ++m) {
           const auto *index = static_cast<const Index *>(e.indices[m]);
           const auto &spread = map.spread[static_cast<std::size_t>(m)];
-          for (i64 k = begin; k < end; ++k)
-            out.keys[k] |= spread(static_cast<u64>(static_cast<i64>(index[k]) - e.index_base));
+          const auto spread_rows = [&](auto &&number_of) {
+            for (i64 k = begin; k < end; ++k)
+              out.keys[k] |= spread(static_cast<u64>(number_of(static_cast<i64>(index[k]) - e.index_base)));
+          };
+          if (numbering.is_index(m))
+            spread_rows([](i64 row) { return row; });
+          else
+            spread_rows([&](i64 row) { return numbering.number(m, row); });
         }
         std::copy(values + begin, values + end, out.payload + begin);
       }
@@ -61,13 +69,14 @@ template <class Key, class T> void sort(Packed &p, int threads) {
 
 /// Merges neighbours with the same key.
 template <class Key, class T>
-void merge(Packed &p, const EntriesView &e, const Interleaving<Key> &map, bool refuse, int threads) {
+void merge(Packed &p, const EntriesView &e, const Numbering &numbering, const Interleaving<Key> &map, bool refuse,
+           int threads) {
   const i64 n = p.nnz();
   const Key *keys = p.keys_as<Key>();
   const i64 repeat = first_repeat(n, threads, [&](i64 k) { return k > 0 && keys[k] == keys[k - 1]; });
   if (repeat < 0)
     return;
-  const auto coordinate = [&](i64 k) { return coordinate_of(p, map.pack(keys[k])); };
+  const auto coordinate = [&](i64 k) { return coordinate_of(p, numbering, map.pack(keys[k])); };
   if (refuse)
     refuse_duplicate(e, coordinate(repeat));
 
@@ -88,11 +97,12 @@ void merge(Packed &p, const EntriesView &e, const Interleaving<Key> &map, bool r
   p.duplicates = n - runs;
 }
 
-template <class Key, class T> void build(Packed &p, const EntriesView &e, bool refuse, int threads) {
+template <class Key, class T>
+void build(Packed &p, const EntriesView &e, const Numbering &numbering, bool refuse, int threads) {
   const Interleaving<Key> map(p.dims, p.layout);
-  encode<Key, T>(e, map, {p.keys_as<Key>(), p.values.as<T>()}, threads);
+  encode<Key, T>(e, numbering, map, {p.keys_as<Key>(), p.values.as<T>()}, threads);
   sort<Key, T>(p, threads);
-  merge<Key, T>(p, e, map, refuse, threads);
+  merge<Key, T>(p, e, numbering, map, refuse, threads);
   Key *keys = p.keys_as<Key>();
   parallel_ranges(threads, p.nnz(), grain, [&](Range r) {
     for (i64 k = r.begin; k < r.end; ++k)
@@ -103,11 +113,16 @@ template <class Key, class T> void build(Packed &p, const EntriesView &e, bool r
 } // namespace
 
 Packed build_packed(const EntriesView &e, bool refuse_duplicates, int threads) {
-  Packed p = empty_packed(e.dims);
+  return build_packed(e, Numbering(e.dims), refuse_duplicates, threads);
+}
+
+Packed build_packed(const EntriesView &e, const Numbering &numbering, bool refuse_duplicates, int threads) {
+  Packed p = empty_packed(numbering.dims());
   p.keys = key_buffer(e.nnz, p.key_bytes, "keys");
   p.values = ValueBuffer(e.value_type, e.nnz, "values");
   dispatch_key(p.key_bytes, [&](auto key) {
-    dispatch(e.value_type, [&](auto zero) { build<decltype(key), decltype(zero)>(p, e, refuse_duplicates, threads); });
+    dispatch(e.value_type,
+             [&](auto zero) { build<decltype(key), decltype(zero)>(p, e, numbering, refuse_duplicates, threads); });
   });
   return p;
 }

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
 #include "formats/coo.hpp"
 #include "formats/key.hpp"
 #include "formats/radix_sort.hpp"
@@ -7,78 +11,209 @@ namespace td::formats {
 
 namespace {
 
+// Rows of the other factors that a tile needs, to begin with: 40 KiB at rank 32 in f64, a first-level cache. Twice as
+// many are tried until rows are cut into pieces of enough nonzeros; by then a tile may fit the second-level cache only.
+constexpr i64 tile_rows = 160;
+// Nonzeros that a tile's piece of a row should have on average: shorter ones cost more in row ends than tiles save.
+constexpr i64 piece_size = 16;
+// Nonzeros for each row of the other factors that a tile fetches: with fewer, fetching them is the work.
+constexpr i64 tile_reuse = 8;
+constexpr i64 heavy_part = 256; // a row of more than this part of the nonzeros is heavy
+constexpr i64 heavy_shares = 32;
+constexpr i64 light_shares = 1024;
+constexpr i64 block = 512; // keys taken apart at a time
+
+/// Rounded where it is beyond 2^53.
+double tiles_of(std::span<const i64> dims, int mode, std::span<const int> bits) {
+  double tiles = 1;
+  for (std::size_t m = 0; m < dims.size(); ++m)
+    if (static_cast<int>(m) != mode)
+      tiles *= static_cast<double>(((dims[m] - 1) >> bits[m]) + 1);
+  return tiles;
+}
+
+/// Cuts the longest mode but `mode` in half until the rows of a tile are at most `rows`.
+std::vector<int> bits_for_rows(std::span<const i64> dims, int mode, i64 rows) {
+  auto bits = bits_of(dims);
+  while (true) {
+    double sum = 0;
+    std::size_t longest = dims.size();
+    i64 most = 0;
+    for (std::size_t m = 0; m < dims.size(); ++m) {
+      if (static_cast<int>(m) == mode)
+        continue;
+      const i64 in_tile = bits[m] > 62 ? dims[m] : std::min(dims[m], i64{1} << bits[m]);
+      sum += static_cast<double>(in_tile);
+      if (in_tile > most) {
+        most = in_tile;
+        longest = m;
+      }
+    }
+    if (sum <= static_cast<double>(rows) || most <= 1)
+      return bits;
+    --bits[longest];
+  }
+}
+
 /// Sorts packed entries into s. `Key` is the type of packed keys, `Kept` that of keys without the sorted mode.
 template <class Key, class Kept, class T> class Builder {
 public:
-  Builder(Sorted &s, const Packed &p, int threads)
+  Builder(Sorted &s, const Packed &p, std::span<const int> bits_in_tile, int threads)
       : s_(s), p_(p), threads_(threads), n_(p.nnz()), packed_(p.keys_as<Key>()), values_(p.values.as<T>()),
         shift_(p.layout.shift[static_cast<std::size_t>(s.mode)]),
-        width_(p.layout.bits[static_cast<std::size_t>(s.mode)]) {}
+        width_(p.layout.bits[static_cast<std::size_t>(s.mode)]) {
+    i64 tiles = 1;
+    for (int m = 0; m < p.layout.order; ++m) {
+      const auto i = static_cast<std::size_t>(m);
+      if (m == s.mode || p.layout.bits[i] == 0)
+        continue;
+      const int kept = bits_in_tile[i];
+      if (kept < p.layout.bits[i]) {
+        cuts_[static_cast<std::size_t>(cut_count_++)] = {p.layout.shift[i] + kept,
+                                                         low_bits<Key>(p.layout.bits[i] - kept), tiles, m, kept};
+        tiles *= ((s.dims[i] - 1) >> kept) + 1;
+      }
+      moves_[static_cast<std::size_t>(move_count_++)] = {p.layout.shift[i], low_bits<Key>(kept), s.layout.shift[i]};
+    }
+    tiles_ = tiles;
+  }
 
   void run() {
     s_.keys = Buffer<std::byte>(n_ * static_cast<i64>(sizeof(Kept)), "keys sorted by mode");
     s_.values = ValueBuffer(p_.values.type(), n_, "values sorted by mode");
-    const i64 dim = s_.dims[static_cast<std::size_t>(s_.mode)];
-    const int parts = parts_for(n_, threads_);
+    const i64 places = tiles_ * s_.dims[static_cast<std::size_t>(s_.mode)];
     // A counter for each row and part is the fast way, as long as the counters take no more than a copy of the
     // entries would.
-    if (dim <= std::max(i64{1024}, 2 * n_ / parts))
-      count_rows(dim, parts);
-    else
+    const i64 most_parts = std::max(i64{1024}, 2 * n_) / places;
+    const auto parts = static_cast<int>(std::clamp<i64>(most_parts, 1, parts_for(n_, threads_)));
+    if (most_parts == 0 && tiles_ == 1)
       sort_rows();
+    else if (n_ <= i64{std::numeric_limits<std::uint32_t>::max()})
+      count_rows<std::uint32_t>(places, parts);
+    else
+      count_rows<i64>(places, parts);
+    fill_tiles();
   }
 
 private:
+  struct Cut {
+    int shift = 0;
+    Key mask = 0;
+    i64 stride = 0; // between tiles that are neighbours in this mode
+    int mode = 0;
+    int kept = 0;
+  };
+  struct Move {
+    int from = 0;
+    Key mask = 0;
+    int to = 0;
+  };
+
   i64 row_of(Key key) const noexcept { return static_cast<i64>((key >> shift_) & low_bits<Key>(width_)); }
 
-  /// The row's own field goes and the gap closes; in two shifts, as one could reach the key's width.
-  Kept without_row(Key key) const noexcept {
-    return static_cast<Kept>((key & low_bits<Key>(shift_)) | (((key >> shift_) >> width_) << shift_));
+  // Field by field over a block of keys: plain loops that the compiler turns into vectors.
+
+  void places_of(const Key *keys, i64 count, i64 *places) const noexcept {
+    for (i64 k = 0; k < count; ++k)
+      places[k] = row_of(keys[k]);
+    for (int c = 0; c < cut_count_; ++c) {
+      const Cut cut = cuts_[static_cast<std::size_t>(c)];
+      const i64 stride = cut.stride * dim();
+      for (i64 k = 0; k < count; ++k)
+        places[k] += static_cast<i64>((keys[k] >> cut.shift) & cut.mask) * stride;
+    }
   }
+
+  void kept_of(const Key *keys, i64 count, Kept *kept) const noexcept {
+    std::fill_n(kept, count, Kept{0});
+    for (int m = 0; m < move_count_; ++m) {
+      const Move move = moves_[static_cast<std::size_t>(m)];
+      for (i64 k = 0; k < count; ++k)
+        kept[k] = static_cast<Kept>(kept[k] | (static_cast<Kept>((keys[k] >> move.from) & move.mask) << move.to));
+    }
+  }
+
+  /// Calls body(first, count, places) for blocks of [r.begin, r.end).
+  template <class Body> void for_blocks(Range r, Body &&body) const {
+    std::array<i64, block> places;
+    for (i64 begin = r.begin; begin < r.end; begin += block) {
+      const i64 count = std::min(block, r.end - begin);
+      places_of(packed_ + begin, count, places.data());
+      body(begin, count, places.data());
+    }
+  }
+
+  i64 dim() const noexcept { return s_.dims[static_cast<std::size_t>(s_.mode)]; }
 
   Kept *kept() const noexcept { return reinterpret_cast<Kept *>(s_.keys.data()); }
 
   /// One counting pass and one that moves. Canonical neighbours are near in every mode, so the places that are written
-  /// to at a time are few, however many rows there are.
-  void count_rows(i64 dim, int parts) {
-    auto place = Buffer<i64>::zeros(parts * dim, "row counters");
+  /// to at a time are few, however many rows there are. Counters of 4 bytes, where these do, keep more of them near.
+  template <class Counter> void count_rows(i64 places, int parts) {
+    auto place = Buffer<Counter>::zeros(parts * places, "row counters");
     for_parts(n_, parts, [&](int part, Range r) {
-      i64 *count = place.data() + part * dim;
-      for (i64 k = r.begin; k < r.end; ++k)
-        ++count[row_of(packed_[k])];
+      Counter *count = place.data() + part * places;
+      for_blocks(r, [&](i64, i64 size, const i64 *places_of_block) {
+        for (i64 k = 0; k < size; ++k)
+          ++count[places_of_block[k]];
+      });
     });
-    i64 next = 0;
+    if (tiles_ > 1)
+      find_heavy_rows(place.data(), parts);
+
+    Buffer<i64> begins(places + 1, "row boundaries"); // in the order in which rows are stored
     i64 rows = 0;
-    for (i64 row = 0; row < dim; ++row) {
-      const i64 begin = next;
+    Counter next = 0;
+    for (i64 at = 0; at < places; ++at) {
+      begins[at] = next;
       for (int part = 0; part < parts; ++part)
-        next += std::exchange(place[part * dim + row], next);
-      rows += next > begin ? 1 : 0;
+        next += std::exchange(place[part * places + stored(at)], next);
+      rows += next > begins[at] ? 1 : 0;
     }
+    begins[places] = n_;
     s_.row_index = Buffer<i64>(rows, "row indices");
     s_.row_begin = Buffer<i64>(rows + 1, "row boundaries");
-    i64 at_row = 0;
-    for (i64 row = 0; row < dim; ++row) {
-      const i64 begin = place[row];
-      if (begin == (row + 1 < dim ? place[row + 1] : n_))
+    s_.tile_begin = Buffer<i64>(tiles_ + 1, "tile boundaries");
+    i64 row = 0;
+    for (i64 at = 0; at < places; ++at) {
+      if (at % dim() == 0)
+        s_.tile_begin[at / dim()] = row;
+      if (begins[at] == begins[at + 1])
         continue;
-      s_.row_index[at_row] = row;
-      s_.row_begin[at_row++] = begin;
+      s_.row_index[row] = stored(at) % dim();
+      s_.row_begin[row++] = begins[at];
     }
     s_.row_begin[rows] = n_;
+    s_.tile_begin[tiles_] = rows;
 
     Kept *keys = kept();
     T *values = s_.values.as<T>();
     for_parts(n_, parts, [&](int part, Range r) {
-      i64 *at = place.data() + part * dim;
-      for (i64 k = r.begin; k < r.end; ++k) {
-        const Key key = packed_[k];
-        const i64 to = at[row_of(key)]++;
-        keys[to] = without_row(key);
-        values[to] = values_[k];
-      }
+      Counter *at = place.data() + part * places;
+      // Where entries go is settled for a block before any is moved, so that the lines they go to come meanwhile.
+      std::array<Kept, block> kept;
+      std::array<Counter, block> to;
+      for_blocks(r, [&](i64 begin, i64 size, const i64 *places_of_block) {
+        for (i64 k = 0; k < size; ++k)
+          __builtin_prefetch(at + places_of_block[k], 1);
+        kept_of(packed_ + begin, size, kept.data());
+        for (i64 k = 0; k < size; ++k) {
+          const Counter next_at = at[places_of_block[k]]++;
+          to[static_cast<std::size_t>(k)] = next_at;
+          __builtin_prefetch(keys + next_at, 1);
+          __builtin_prefetch(values + next_at, 1);
+        }
+        for (i64 k = 0; k < size; ++k) {
+          const auto there = static_cast<i64>(to[static_cast<std::size_t>(k)]);
+          keys[there] = kept[static_cast<std::size_t>(k)];
+          values[there] = values_[begin + k];
+        }
+      });
     });
   }
+
+  /// The place of the at-th row that is stored.
+  i64 stored(i64 at) const noexcept { return heavy_ > 0 ? at / dim() * dim() + row_at_[at % dim()] : at; }
 
   void sort_rows() {
     Buffer<Key> keys(n_, "sorting keys");
@@ -97,11 +232,81 @@ private:
     s_.row_index = Buffer<i64>(rows, "row indices");
     for (i64 row = 0; row < rows; ++row)
       s_.row_index[row] = row_of(keys[s_.row_begin[row]]);
+    s_.tile_begin = Buffer<i64>(2, "tile boundaries");
+    s_.tile_begin[0] = 0;
+    s_.tile_begin[1] = rows;
     Kept *out = kept();
-    parallel_ranges(threads_, n_, grain, [&](Range r) {
-      for (i64 k = r.begin; k < r.end; ++k)
-        out[k] = without_row(keys[k]);
-    });
+    parallel_ranges(threads_, n_, grain, [&](Range r) { kept_of(keys.data() + r.begin, r.size(), out + r.begin); });
+  }
+
+  void fill_tiles() {
+    const i64 order = p_.layout.order;
+    s_.tile_base = Buffer<i64>::zeros(tiles_ * order, "where tiles begin");
+    for (int c = 0; c < cut_count_; ++c) {
+      const Cut &cut = cuts_[static_cast<std::size_t>(c)];
+      const i64 count = ((s_.dims[static_cast<std::size_t>(cut.mode)] - 1) >> cut.kept) + 1;
+      for (i64 tile = 0; tile < tiles_; ++tile)
+        s_.tile_base[tile * order + cut.mode] = (tile / cut.stride % count) << cut.kept;
+    }
+    if (tiles_ > 1) {
+      fill_light_shares();
+      fill_heavy_cuts();
+    }
+  }
+
+  /// From the nonzeros of each part, tile and row: those of rows, and the order of rows: heavy ones, then light ones.
+  template <class Counter> void find_heavy_rows(const Counter *count, int parts) {
+    count_ = Buffer<i64>::zeros(dim(), "nonzeros of rows");
+    for (i64 at = 0; at < parts * tiles_ * dim(); ++at)
+      count_[at % dim()] += static_cast<i64>(count[at]);
+    row_at_ = Buffer<i64>(dim(), "an order of rows");
+    heavy_ = std::count_if(count_.begin(), count_.end(), [&](i64 nonzeros) { return is_heavy(nonzeros); });
+    s_.heavy_rows = Buffer<i64>(heavy_, "heavy rows");
+    i64 heavy = 0;
+    i64 light = heavy_;
+    for (i64 row = 0; row < dim(); ++row) {
+      if (is_heavy(count_[row]))
+        s_.heavy_rows[heavy] = row;
+      row_at_[is_heavy(count_[row]) ? heavy++ : light++] = row;
+    }
+  }
+
+  bool is_heavy(i64 count) const noexcept { return count > n_ / heavy_part; }
+
+  void fill_light_shares() {
+    i64 nonzeros = 0;
+    for (i64 row = 0; row < dim(); ++row)
+      nonzeros += is_heavy(count_[row]) ? 0 : count_[row];
+    s_.shares = Buffer<i64>(light_shares + 1, "shares of rows");
+    i64 row = 0;
+    i64 before = 0;
+    for (i64 share = 0; share < light_shares; ++share) {
+      const i64 target = part_of({0, nonzeros}, share, light_shares).begin;
+      for (; row < dim() && before < target; ++row)
+        before += is_heavy(count_[row]) ? 0 : count_[row];
+      s_.shares[share] = share == 0 ? 0 : row;
+    }
+    s_.shares[light_shares] = dim();
+  }
+
+  void fill_heavy_cuts() {
+    s_.tile_light = Buffer<i64>(tiles_, "where light rows begin");
+    Buffer<i64> before(tiles_ + 1, "nonzeros of heavy rows");
+    before[0] = 0;
+    for (i64 tile = 0; tile < tiles_; ++tile) {
+      i64 slot = s_.tile_begin[tile];
+      while (slot < s_.tile_begin[tile + 1] && is_heavy(count_[s_.row_index[slot]]))
+        ++slot;
+      s_.tile_light[tile] = slot;
+      before[tile + 1] = before[tile] + s_.row_begin[slot] - s_.row_begin[s_.tile_begin[tile]];
+    }
+    const i64 shares = std::min(heavy_shares, tiles_);
+    s_.heavy_cuts = Buffer<i64>(shares + 1, "shares of tiles");
+    for (i64 share = 0; share < shares; ++share) {
+      const i64 target = part_of({0, before[tiles_]}, share, shares).begin;
+      s_.heavy_cuts[share] = share == 0 ? 0 : std::lower_bound(before.begin(), before.end(), target) - before.begin();
+    }
+    s_.heavy_cuts[shares] = tiles_;
   }
 
   Sorted &s_;
@@ -112,25 +317,64 @@ private:
   const T *values_;
   int shift_;
   int width_;
+  i64 tiles_ = 1;
+  i64 heavy_ = 0;      // rows
+  Buffer<i64> count_;  // [dim] nonzeros
+  Buffer<i64> row_at_; // [dim] in the order in which a tile's rows are stored
+  int cut_count_ = 0;
+  int move_count_ = 0;
+  std::array<Cut, max_order> cuts_;
+  std::array<Move, max_order> moves_;
 };
+
+template <class F> decltype(auto) dispatch_kept(int key_bytes, F &&f) {
+  if (key_bytes == 4)
+    return f(std::uint32_t{});
+  return dispatch_key(key_bytes, f);
+}
+
+constexpr int kept_bytes_for(int bits) { return bits <= 32 ? 4 : key_bytes_for(bits); }
 
 } // namespace
 
-Sorted build_sorted(const Packed &p, int mode, int threads) {
+std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz) {
+  const auto whole = bits_of(dims);
+  const i64 most_tiles = nnz / piece_size / dims[static_cast<std::size_t>(mode)];
+  for (i64 rows = tile_rows; std::min(most_tiles, nnz / tile_reuse / rows) > 1; rows *= 2) {
+    const auto bits = bits_for_rows(dims, mode, rows);
+    if (tiles_of(dims, mode, bits) <= static_cast<double>(std::min(most_tiles, nnz / tile_reuse / rows)))
+      return bits;
+  }
+  return whole;
+}
+
+SortedShape sorted_shape(std::span<const i64> dims, int mode, i64 nnz) {
+  auto bits = tile_bits(dims, mode, nnz);
+  const double tiles = tiles_of(dims, mode, bits);
+  bits[static_cast<std::size_t>(mode)] = 0;
+  return {tiles, kept_bytes_for(std::accumulate(bits.begin(), bits.end(), 0))};
+}
+
+Sorted build_sorted(const Packed &p, int mode, std::span<const int> bits_in_tile, int threads) {
   Sorted s;
   s.dims = p.dims;
   s.mode = mode;
-  auto bits = bits_of(p.dims);
+  std::vector<int> bits(bits_in_tile.begin(), bits_in_tile.end());
   bits[static_cast<std::size_t>(mode)] = 0;
   s.layout = packed_layout(bits);
-  s.key_bytes = key_bytes_for(total_bits(s.layout));
+  s.key_bytes = kept_bytes_for(total_bits(s.layout));
   dispatch_key(p.key_bytes, [&](auto key) {
-    dispatch_key(s.key_bytes, [&](auto kept) {
-      dispatch(p.values.type(),
-               [&](auto zero) { Builder<decltype(key), decltype(kept), decltype(zero)>(s, p, threads).run(); });
+    dispatch_kept(s.key_bytes, [&](auto kept) {
+      dispatch(p.values.type(), [&](auto zero) {
+        Builder<decltype(key), decltype(kept), decltype(zero)>(s, p, bits_in_tile, threads).run();
+      });
     });
   });
   return s;
+}
+
+Sorted build_sorted(const Packed &p, int mode, int threads) {
+  return build_sorted(p, mode, tile_bits(p.dims, mode, p.nnz()), threads);
 }
 
 Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads) {
@@ -143,14 +387,19 @@ Coo decode(const Sorted &s, int threads) {
   i64 *rows = coo.indices[static_cast<std::size_t>(s.mode)].data();
   for (i64 row = 0; row < s.row_index.size(); ++row)
     std::fill(rows + s.row_begin[row], rows + s.row_begin[row + 1], s.row_index[row]);
-  dispatch_key(s.key_bytes, [&](auto zero) {
+  const i64 tiles = s.tile_begin.size() - 1;
+  dispatch_kept(s.key_bytes, [&](auto zero) {
     using Key = decltype(zero);
     const auto *keys = reinterpret_cast<const Key *>(s.keys.data());
-    parallel_ranges(threads, nnz, grain, [&](Range r) {
-      for (int m = 0; m < s.layout.order; ++m)
-        for (i64 k = r.begin; k < r.end && m != s.mode; ++k)
-          coo.indices[static_cast<std::size_t>(m)][k] = field(s.layout, m, keys[k]);
-    });
+    for (i64 tile = 0; tile < tiles; ++tile) {
+      const i64 *base = s.tile_base.data() + tile * s.layout.order;
+      const i64 begin = s.row_begin[s.tile_begin[tile]];
+      parallel_ranges(threads, s.row_begin[s.tile_begin[tile + 1]] - begin, grain, [&](Range r) {
+        for (int m = 0; m < s.layout.order; ++m)
+          for (i64 k = begin + r.begin; k < begin + r.end && m != s.mode; ++k)
+            coo.indices[static_cast<std::size_t>(m)][k] = field(s.layout, m, keys[k]) + base[m];
+      });
+    }
   });
   const std::vector<const void *> columns(coo.columns.begin(), coo.columns.end());
   const EntriesView by_rows{s.dims, nnz, IndexType::i64, columns.data(), 0, s.values.type(), s.values.data()};

@@ -1,40 +1,24 @@
 #include "plan/tensor.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/ranges.h>
+
+#include "core/clock.hpp"
+#include "core/strides.hpp"
+#include "formats/merged.hpp"
+#include "plan/grouping.hpp"
+#include "plan/needs.hpp"
 
 namespace td::plan {
 
 namespace {
 
-/// What copies sorted by each mode take, apart from their row tables: keys of the other modes' bits, and values.
-double sorted_bytes(std::span<const i64> dims, double nnz, ValueType type) {
-  const int bits = formats::linear_bits(dims);
-  double bytes = 0;
-  for (const i64 d : dims)
-    bytes += nnz * (bits - index_bits(d) <= 64 ? 8.0 : 16.0) + nnz * static_cast<double>(size_of(type));
-  return bytes;
-}
-
-bool sorted_fits(std::span<const i64> dims, i64 nnz, ValueType type) {
-  const auto available = available_memory();
-  return !available || sorted_bytes(dims, static_cast<double>(nnz), type) <= static_cast<double>(*available) / 4;
-}
-
-/// "1.2 MB"
-std::string size_text(i64 bytes) {
-  if (bytes < 1000)
-    return fmt::format("{} bytes", bytes);
-  double size = static_cast<double>(bytes);
-  std::string_view unit;
-  for (const std::string_view next : {"kB", "MB", "GB", "TB"}) {
-    size /= 1000;
-    unit = next;
-    if (size < 999.95)
-      break;
-  }
-  return fmt::format("{:.1f} {}", size, unit);
+formats::EmptyRows empty_rows(const std::string &option) {
+  if (option == "keep")
+    return formats::EmptyRows::keep;
+  return option == "drop" ? formats::EmptyRows::drop : formats::EmptyRows::few;
 }
 
 std::string count_text(i64 count, std::string_view one, std::string_view many) {
@@ -45,54 +29,79 @@ std::string count_text(i64 count, std::string_view one, std::string_view many) {
 
 std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const Options &options, int threads,
                                                   std::string source) {
+  const auto begin = Clock::now();
   formats::check_entries(entries, threads);
-  std::shared_ptr<Tensor> x(new Tensor);
-  x->dims_.assign(entries.dims.begin(), entries.dims.end());
+  std::shared_ptr<Tensor> x(new Tensor(entries.dims));
   x->type_ = entries.value_type;
   x->source_ = std::move(source);
-  x->store(entries, options.text("format"), options.text("duplicates") == "error", threads);
+  const HostMemory memory = host_memory(options, 0);
+  if (options.text("format") != "coo")
+    x->numbering_ = formats::Numbering(entries, empty_rows(options.text("empty_rows")), threads);
+  x->format_ = choose_format(x->stored_dims(), entries.nnz, x->type_, options, threads, memory).format;
+  if (x->format_ == "coo")
+    x->numbering_ = formats::Numbering(entries.dims);
+  require_storage(x->format_, x->stored_dims(), entries.nnz, x->type_, threads, memory);
+  if (x->format_ != "sorted" && named_groups(options.text("groups"), x->order()))
+    throw_error(Status::unsupported, "option 'groups' = \"{}\": expected auto or none for format {}",
+                options.text("groups"), x->format_);
+  x->groups_ = std::make_unique<const Groups>(x->order());
+  x->store(entries, options, threads);
+  x->build_seconds_ = seconds_since(begin);
   return x;
 }
 
-void Tensor::store(const EntriesView &entries, std::string_view format, bool refuse_duplicates, int threads) {
-  const int bits = formats::linear_bits(dims_);
-  if (bits > formats::max_linear_bits) {
-    if (format != "auto" && format != "coo")
-      throw_error(Status::unsupported,
-                  "format {}: the indices of all modes together need {} bits, expected at most {}; format coo has no "
-                  "such limit",
-                  format, bits, formats::max_linear_bits);
+void Tensor::store(const EntriesView &entries, const Options &options, int threads) {
+  const bool refuse_duplicates = options.text("duplicates") == "error";
+  if (formats::linear_bits(stored_dims()) > formats::max_linear_bits) {
     auto canonical = formats::build_canonical(entries, refuse_duplicates, threads);
     facts_ = facts_of(canonical.coo.values, threads);
     facts_.duplicates = canonical.duplicates;
     coo_ = std::move(canonical.coo);
-    format_ = "coo";
     return;
   }
 
-  formats::Packed packed = formats::build_packed(entries, refuse_duplicates, threads);
+  formats::Packed packed = formats::build_packed(entries, numbering_, refuse_duplicates, threads);
+  numbering_.forget_indices();
   facts_ = facts_of(packed.values, threads);
   facts_.duplicates = packed.duplicates;
-  if (format == "auto")
-    format = sorted_fits(dims_, packed.nnz(), type_) ? "sorted" : "blco";
-  format_ = format;
-  if (format == "coo")
+  if (format_ == "coo")
     coo_ = formats::unpack(packed, threads);
-  else if (format == "blco")
+  else if (format_ == "blco")
     blco_ = formats::build_blco(std::move(packed), threads);
   else
-    for (int m = 0; m < order(); ++m)
-      sorted_.push_back(formats::build_sorted(packed, m, threads));
+    sort(packed, options.text("groups"), threads);
 }
 
-std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, int threads, std::string source) {
-  std::shared_ptr<Tensor> x(new Tensor);
+void Tensor::sort(formats::Packed &packed, const std::string &groups, int threads) {
+  const std::vector<Group> partition = sparse_groups(packed, groups, threads);
+  std::vector<formats::Coo> cells(partition.size());
+  for (std::size_t g = 0; g < partition.size(); ++g) {
+    const Group &modes = partition[g];
+    if (modes.size() == 1) {
+      sorted_.push_back(formats::build_sorted(packed, modes.front(), threads));
+      continue;
+    }
+    formats::SortedCells merged = formats::build_sorted_cells(packed, modes, threads);
+    sorted_.push_back(std::move(merged.sorted));
+    cells[g] = std::move(merged.cells);
+  }
+  groups_ = std::make_unique<const Groups>(stored_dims(), type_, groups, partition, std::move(cells));
+}
+
+std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, const Options &options, int threads,
+                                                 std::string source) {
+  const auto begin = Clock::now();
+  formats::check_dims(array.dims);
+  const i64 elements = element_count(array.dims);
+  require_storage("dense", array.dims, elements, array.value_type, threads, host_memory(options, 0));
+  std::shared_ptr<Tensor> x(new Tensor(array.dims));
+  x->groups_ = std::make_unique<const Groups>(array.dims, array.value_type, options.text("groups"));
   x->dense_ = formats::build_dense(array, threads);
-  x->dims_ = x->dense_->dims;
   x->type_ = array.value_type;
   x->source_ = std::move(source);
   x->format_ = "dense";
   x->facts_ = facts_of(x->dense_->values, threads);
+  x->build_seconds_ = seconds_since(begin);
   return x;
 }
 
@@ -104,9 +113,11 @@ i64 Tensor::bytes() const {
     total += blco_->bytes();
   if (dense_)
     total += dense_->bytes();
-  for (const auto &copy : sorted_)
-    total += copy.bytes();
-  return total;
+  for (std::size_t g = 0; g < sorted_.size(); ++g) {
+    const int group = static_cast<int>(g);
+    total += sorted_[g].bytes() + (groups_->modes(group).size() > 1 ? groups_->cells(group).bytes() : 0);
+  }
+  return total + numbering_.bytes();
 }
 
 std::string Tensor::describe() const {
@@ -117,7 +128,7 @@ std::string Tensor::describe() const {
                        size);
   std::string parts;
   if (!sorted_.empty())
-    parts = count_text(order(), "copy", "copies") + ", ";
+    parts = count_text(static_cast<i64>(sorted_.size()), "copy", "copies") + ", ";
   else if (blco_)
     parts = count_text(blco_->view().blocks, "block", "blocks") + ", ";
   return fmt::format("sparse {}, {}, {}, {} ({}{})", shape, count_text(facts_.nnz, "entry", "entries"), name_of(type_),
@@ -131,26 +142,48 @@ kernels::TensorView Tensor::view(int mode) const {
     return coo_->view();
   if (blco_)
     return blco_->view();
-  return sorted_[static_cast<std::size_t>(mode)].view();
+  const int group = groups_->group_of(mode);
+  if (groups_->modes(group).size() > 1)
+    throw_error(Status::internal, "no copy is sorted by mode {} alone", mode);
+  return sorted_[static_cast<std::size_t>(group)].view();
+}
+
+kernels::TensorView Tensor::whole_view() const { return sorted_.empty() ? view(0) : whole_copy().view(); }
+
+const formats::Sorted &Tensor::whole_copy() const {
+  std::size_t group = 0;
+  while (groups_->modes(static_cast<int>(group)).size() > 1)
+    ++group;
+  return sorted_[group];
+}
+
+kernels::TensorView Tensor::merged_view(int group) const {
+  if (!dense_)
+    return sorted_[static_cast<std::size_t>(group)].view();
+  kernels::DenseView view = dense_->view();
+  view.dims = groups_->merged_dims(group);
+  return view;
 }
 
 std::vector<i64> Tensor::row_boundaries(int mode, int workers) const {
-  const i64 rows = dims_[static_cast<std::size_t>(mode)];
+  const i64 rows = stored_dims()[static_cast<std::size_t>(mode)];
   std::vector<i64> boundary;
   for (int k = 0; k < workers; ++k)
     boundary.push_back(part_of({0, rows}, k, workers).begin);
   boundary.push_back(rows);
   if (sorted_.empty() || facts_.nnz == 0)
     return boundary;
-  // The nonempty row at which the entries before it come nearest to k shares of all.
-  const auto &copy = sorted_[static_cast<std::size_t>(mode)];
+  // The row at which the entries before it come nearest to k shares of all.
+  Buffer<i64> before(rows + 1, "nonzeros of rows");
+  std::fill(before.begin(), before.end(), i64{0});
+  stored_counts(mode, before.data() + 1);
+  std::partial_sum(before.begin(), before.end(), before.begin());
   for (int k = 1; k < workers; ++k) {
     const i64 share = part_of({0, facts_.nnz}, k, workers).begin;
-    const i64 *after = std::lower_bound(copy.row_begin.begin(), copy.row_begin.end(), share);
-    if (after != copy.row_begin.begin() && share - after[-1] < *after - share)
+    const i64 *after = std::lower_bound(before.begin(), before.end(), share);
+    if (after != before.begin() && share - after[-1] < *after - share)
       --after;
-    const i64 row = after - copy.row_begin.begin();
-    boundary[static_cast<std::size_t>(k)] = row < copy.row_index.size() ? copy.row_index[row] : rows;
+    boundary[static_cast<std::size_t>(k)] = std::min(after - before.begin(), rows);
   }
   return boundary;
 }
@@ -163,27 +196,43 @@ kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int th
   if (blco_)
     holder = formats::decode(*blco_, threads);
   else
-    holder = formats::decode(sorted_.front(), threads);
+    holder = formats::decode(whole_copy(), threads);
+  formats::restore_indices(*holder, numbering_, dims_, threads);
   return holder->view();
 }
 
 void Tensor::slice_counts(int mode, i64 *counts) const {
   const auto m = static_cast<std::size_t>(mode);
-  if (dense_) {
-    std::fill(counts, counts + dims_[m], facts_.nnz / dims_[m]);
-    return;
-  }
   std::fill(counts, counts + dims_[m], i64{0});
   if (!sorted_.empty()) {
-    const auto &copy = sorted_[m];
-    for (i64 row = 0; row < copy.row_index.size(); ++row)
-      counts[copy.row_index[row]] = copy.row_begin[row + 1] - copy.row_begin[row];
+    Buffer<i64> stored(stored_dims()[m], "nonzeros of rows");
+    std::fill(stored.begin(), stored.end(), i64{0});
+    stored_counts(mode, stored.data());
+    for (i64 number = 0; number < stored.size(); ++number)
+      counts[numbering_.row(mode, number)] = stored[number];
+    return;
+  }
+  if (dense_) {
+    std::fill(counts, counts + dims_[m], facts_.nnz / dims_[m]);
     return;
   }
   std::optional<formats::Coo> holder;
   const auto view = coordinates(holder, 1);
   for (i64 k = 0; k < view.nnz; ++k)
     ++counts[view.indices[mode][k]];
+}
+
+/// Adds to counts, for each number of a row.
+void Tensor::stored_counts(int mode, i64 *counts) const {
+  const int group = groups_->group_of(mode);
+  const Group &modes = groups_->modes(group);
+  const formats::Sorted &copy = sorted_[static_cast<std::size_t>(group)];
+  const auto place = static_cast<std::size_t>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
+  const i64 *index_of_cell = modes.size() > 1 ? groups_->cells(group).columns[place] : nullptr;
+  for (i64 row = 0; row < copy.row_index.size(); ++row) {
+    const i64 cell = copy.row_index[row];
+    counts[index_of_cell == nullptr ? cell : index_of_cell[cell]] += copy.row_begin[row + 1] - copy.row_begin[row];
+  }
 }
 
 } // namespace td::plan

@@ -7,6 +7,7 @@
 
 #include "core/options.hpp"
 #include "formats/formats.hpp"
+#include "plan/groups.hpp"
 
 namespace td::plan {
 
@@ -24,38 +25,50 @@ struct Facts {
 /// itself is beyond f64 it is infinite, and so is the sum.
 Facts facts_of(const ValueBuffer &values, int threads);
 
-/// Bytes of host memory that can be had without swapping; nothing if the system does not say.
-std::optional<i64> available_memory();
-
 class Tensor {
 public:
-  /// Checks and copies what is given. Option "format": auto stores a copy sorted by each mode if these take at most a
-  /// quarter of the memory that is available, else BLCO; beyond formats::max_linear_bits, coordinates.
+  /// Checks and copies what is given, if it fits (plan/needs.hpp). Option "format": see choose_format.
   static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const Options &options, int threads,
                                                    std::string source);
-  static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, int threads, std::string source);
+  /// Also only if it fits.
+  static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const Options &options, int threads,
+                                                  std::string source);
 
   int order() const noexcept { return static_cast<int>(dims_.size()); }
   std::span<const i64> dims() const noexcept { return dims_; }
+
+  /// Rows as views know them: of a sparse tensor only those that hold an entry may have a number.
+  const formats::Numbering &numbering() const noexcept { return numbering_; }
+  std::span<const i64> stored_dims() const noexcept { return numbering_.dims(); }
+
   ValueType type() const noexcept { return type_; }
   bool sparse() const noexcept { return !dense_; }
   const Facts &facts() const noexcept { return facts_; }
   const std::string &source() const noexcept { return source_; }
   std::string_view format() const noexcept { return format_; }
   i64 bytes() const;
+  double build_seconds() const noexcept { return build_seconds_; }
   std::string describe() const;
 
-  /// What MTTKRP in `mode` works on.
+  /// What MTTKRP in `mode`, which is alone in its group, works on, in stored_dims.
   kernels::TensorView view(int mode) const;
+
+  /// All entries, in stored_dims, in whatever order suits.
+  kernels::TensorView whole_view() const;
+
+  /// Modes that share partial products, and what MTTKRP of a group's merged modes works on.
+  const Groups &groups() const noexcept { return *groups_; }
+  kernels::TensorView merged_view(int group) const;
 
   /// Whether view(mode) is divided between workers by output rows (else by stored entries).
   bool divided_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
 
   /// Stored entries before each row of `mode`, for balancing: prefix[dims[mode] + 1] would be large, so this gives the
-  /// boundaries directly: worker k of n owns rows [boundary[k], boundary[k + 1]).
+  /// boundaries directly: worker k of n owns rows [boundary[k], boundary[k + 1]) of stored_dims.
   std::vector<i64> row_boundaries(int mode, int workers) const;
 
-  /// Coordinates in canonical order (sparse only); decoded when they are not what is stored. `holder` keeps them.
+  /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored. `holder` keeps
+  /// them.
   kernels::CooView coordinates(std::optional<formats::Coo> &holder, int threads) const;
 
   /// The elements of a dense tensor, else null.
@@ -65,18 +78,24 @@ public:
   void slice_counts(int mode, i64 *counts) const;
 
 private:
-  Tensor() = default;
-  void store(const EntriesView &entries, std::string_view format, bool refuse_duplicates, int threads);
+  explicit Tensor(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), numbering_(dims) {}
+  void store(const EntriesView &entries, const Options &options, int threads);
+  void sort(formats::Packed &packed, const std::string &groups, int threads);
+  const formats::Sorted &whole_copy() const;
+  void stored_counts(int mode, i64 *counts) const;
 
   std::vector<i64> dims_;
+  formats::Numbering numbering_;
   ValueType type_ = ValueType::f64;
   Facts facts_;
   std::string source_;
   std::string format_;
+  double build_seconds_ = 0; // checking what was given and storing it
   std::optional<formats::Coo> coo_;
   std::optional<formats::Blco> blco_;
-  std::vector<formats::Sorted> sorted_;
+  std::vector<formats::Sorted> sorted_; // one a group of modes
   std::optional<formats::Dense> dense_;
+  std::unique_ptr<const Groups> groups_;
 };
 
 } // namespace td::plan

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/scaled.hpp"
+#include "plan/needs.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/start.hpp"
@@ -14,10 +16,6 @@
 namespace td::solvers {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 void check_shape(const char *name, const Ktensor &k, const plan::Tensor &x, i64 rank) {
   if (!std::equal(k.dims().begin(), k.dims().end(), x.dims().begin(), x.dims().end())) {
@@ -42,6 +40,7 @@ public:
 
   CpalsResult run() {
     prepare_report();
+    require_memory();
     model_ = request_.resume ? resumed() : start();
     report_.seconds_init = seconds_since(begin_);
     last_saved_ = Clock::now();
@@ -65,6 +64,13 @@ private:
     report_.format = given_.format();
     report_.devices = request_.devices;
     report_.init = request_.resume ? "resume" : request_.init != nullptr ? "given" : settings_.init;
+  }
+
+  /// Before anything is allocated that grows with the rank.
+  void require_memory() const {
+    plan::require_solver({given_.dims(), given_.type(), request_.rank, static_cast<int>(request_.backends.size()),
+                          static_cast<bool>(request_.save), &x_->groups()},
+                         plan::host_memory(request_.options, given_.bytes()));
   }
 
   Ktensor start() {
@@ -129,6 +135,7 @@ private:
     report_.residual = state.residual;
     report_.elapsed = state.elapsed;
     report_.effective_rank = state.effective_rank;
+    report_.mttkrp_seconds = state.mttkrp_seconds;
     if (!state.elapsed.empty())
       elapsed_before_ = state.elapsed.back();
     if (!state.residual.empty())
@@ -168,6 +175,8 @@ private:
     report_.residual.push_back(residual.value());
     report_.effective_rank.insert(report_.effective_rank.end(), outcome.effective_rank.begin(),
                                   outcome.effective_rank.end());
+    const std::vector<double> &mttkrp = sweep.times().mttkrp_of_mode;
+    report_.mttkrp_seconds.insert(report_.mttkrp_seconds.end(), mttkrp.begin(), mttkrp.end());
     tell_quality(fit);
     ++report_.iterations;
     report_.exact_residuals += outcome.exact ? 1 : 0;
@@ -208,10 +217,10 @@ private:
 
   void save(const Sweep &sweep) {
     take_model(sweep);
-    State state{model_.copy(),          report_.iterations,      report_.fit,
-                report_.fit_change,     report_.residual,        report_.elapsed,
-                report_.effective_rank, report_.exact_residuals, given_.facts().norm,
-                settings_.path()};
+    State state{model_.copy(),          report_.iterations,     report_.fit,
+                report_.fit_change,     report_.residual,       report_.elapsed,
+                report_.effective_rank, report_.mttkrp_seconds, report_.exact_residuals,
+                given_.facts().norm,    settings_.path()};
     request_.save(state);
     last_saved_ = Clock::now();
   }

@@ -29,13 +29,15 @@ struct Report {
   std::vector<double> fit, fit_change, residual, elapsed;
   // one value a solve
   std::vector<double> effective_rank;
+  // one value a mode, order values an iteration; 0 for fixed modes
+  std::vector<double> mttkrp_seconds;
 };
 
 /// All that a run needs to go on bit for bit.
 struct State {
   Ktensor factors; // normalized as the iteration left them; weights are the iteration's
   i64 iterations = 0;
-  std::vector<double> fit, fit_change, residual, elapsed, effective_rank;
+  std::vector<double> fit, fit_change, residual, elapsed, effective_rank, mttkrp_seconds;
   i64 exact_residuals = 0;
   double tensor_norm = 0; // with dims and rank: whether a checkpoint belongs to this tensor
   std::string settings;   // options that change the path, as text; must be equal to go on

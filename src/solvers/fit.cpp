@@ -24,8 +24,9 @@ Fit fit_of(Scaled tensor_norm, Scaled residual) {
 /// A model's copy on one backend.
 class Placed {
 public:
-  Placed(kernels::Backend &backend, const Ktensor &model)
-      : backend_(backend), factors_(backend, model), weights_(backend, model.rank(), "a copy of the weights") {
+  Placed(kernels::Backend &backend, const Ktensor &model, const formats::Numbering &numbering)
+      : backend_(backend), factors_(backend, model, numbering),
+        weights_(backend, model.rank(), "a copy of the weights") {
     weights_.upload(model.weights());
   }
   Comparison compare(const kernels::TensorView &x) const {
@@ -84,22 +85,23 @@ double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, 
   const Pair pair(backend, x, model);
   Cells cells(*pair.tensor);
   const double norm = pair.model.norm();
-  const double squared = cells.residual_squared(Placed(backend, pair.model).compare(cells.view()), norm * norm);
+  const double squared =
+      cells.residual_squared(Placed(backend, pair.model, pair.tensor->numbering()).compare(cells.view()), norm * norm);
   return Scaled(squared, 2 * i64{pair.tensor.exponent()}).value();
 }
 
 double dot(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
   const Pair pair(backend, x, model);
-  const Comparison stored = Placed(backend, pair.model).compare(pair.tensor->view(0));
+  const Comparison stored = Placed(backend, pair.model, pair.tensor->numbering()).compare(pair.tensor->whole_view());
   return Scaled(stored.inner, 2 * i64{pair.tensor.exponent()}).value();
 }
 
 Fit fit(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
   const Pair pair(backend, x, model);
-  const Placed placed(backend, pair.model);
+  const Placed placed(backend, pair.model, pair.tensor->numbering());
   const double tensor_norm = pair.tensor->facts().norm;
   const double model_norm = pair.model.norm();
-  const Comparison stored = placed.compare(pair.tensor->view(0));
+  const Comparison stored = placed.compare(pair.tensor->whole_view());
   double squared = tensor_norm * tensor_norm + model_norm * model_norm - 2 * stored.inner;
   if (!residual_is_trustworthy(tensor_norm, model_norm, squared, x.type())) {
     Cells cells(*pair.tensor);

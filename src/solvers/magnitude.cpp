@@ -24,15 +24,16 @@ ValueBuffer scaled_values(const void *values, ValueType type, i64 count, int exp
 }
 
 std::shared_ptr<const plan::Tensor> scaled_copy(const plan::Tensor &x, int exponent, int threads) {
+  Options options;
+  options.set_text("groups", x.groups().option());
   if (const formats::Dense *dense = x.dense()) {
     const ValueBuffer values = scaled_values(dense->values.data(), x.type(), x.facts().nnz, exponent);
-    return plan::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, threads, x.source());
+    return plan::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, options, threads, x.source());
   }
   std::optional<formats::Coo> holder;
   const kernels::CooView coo = x.coordinates(holder, threads);
   const ValueBuffer values = scaled_values(coo.values, x.type(), coo.nnz, exponent);
   std::vector<const void *> indices(coo.indices, coo.indices + x.order());
-  Options options;
   options.set_text("format", x.format());
   return plan::Tensor::make_sparse({x.dims(), coo.nnz, IndexType::i64, indices.data(), 0, x.type(), values.data()},
                                    options, threads, x.source());

@@ -1,5 +1,8 @@
 #include "solvers/replica.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "core/checked.hpp"
 #include "core/error.hpp"
 
@@ -16,6 +19,15 @@ i64 bytes_of(i64 rows, i64 cols, i64 element, const char *what) {
 }
 
 constexpr i64 number_bytes = sizeof(double);
+constexpr i64 staging_bytes = i64{1} << 20;
+
+/// Calls body(begin, end, staging) for stretches of rows that fit a small host buffer.
+template <class Body> void for_staged_rows(i64 rows, i64 row_bytes, Body &&body) {
+  const i64 step = std::clamp<i64>(staging_bytes / row_bytes, 1, std::max<i64>(rows, 1));
+  Buffer<std::byte> staging(step * row_bytes, "rows on their way between host and device");
+  for (i64 begin = 0; begin < rows; begin += step)
+    body(begin, std::min(begin + step, rows), staging.data());
+}
 
 } // namespace
 
@@ -29,22 +41,45 @@ Replica::Replica(kernels::Backend &backend, std::span<const i64> dims, i64 rank,
   }
 }
 
-Replica::Replica(kernels::Backend &backend, const Ktensor &factors)
-    : Replica(backend, factors.dims(), factors.rank(), factors.type()) {
+Replica::Replica(kernels::Backend &backend, const Ktensor &factors, const formats::Numbering &numbering)
+    : Replica(backend, numbering.dims(), factors.rank(), factors.type()) {
   for (int m = 0; m < factors.order(); ++m)
-    upload(m, factors.factor(m));
+    upload(m, factors.factor(m), numbering.rows(m));
 }
 
-void Replica::upload(int mode, ConstMatrix from) {
-  const DeviceMatrix &to = factors_[static_cast<std::size_t>(mode)];
-  backend_.upload(to.view().data, from.data, to.bytes());
+void Replica::upload(int mode, ConstMatrix from, std::span<const i64> rows) {
+  upload_rows(backend_, from, rows, factors_[static_cast<std::size_t>(mode)].view());
 }
 
-void Replica::download(Ktensor &to) const {
-  for (int m = 0; m < to.order(); ++m) {
-    const DeviceMatrix &from = factors_[static_cast<std::size_t>(m)];
-    backend_.download(to.factor(m).data, from.view().data, from.bytes());
-  }
+void Replica::download(int mode, Matrix to, std::span<const i64> rows) const {
+  download_rows(backend_, factors_[static_cast<std::size_t>(mode)].view(), to, rows);
+}
+
+void upload_rows(kernels::Backend &backend, ConstMatrix from, std::span<const i64> rows, Matrix to) {
+  const i64 row_bytes = to.cols * size_of(to.type);
+  if (rows.empty())
+    return backend.upload(to.data, from.data, to.rows * row_bytes);
+  for_staged_rows(to.rows, row_bytes, [&](i64 begin, i64 end, std::byte *staging) {
+    for (i64 k = begin; k < end; ++k) {
+      const i64 row = rows[static_cast<std::size_t>(k)];
+      std::memcpy(staging + (k - begin) * row_bytes, from.slice(row, row + 1).data,
+                  static_cast<std::size_t>(row_bytes));
+    }
+    backend.upload(to.slice(begin, end).data, staging, (end - begin) * row_bytes);
+  });
+}
+
+void download_rows(kernels::Backend &backend, ConstMatrix from, Matrix to, std::span<const i64> rows) {
+  const i64 row_bytes = to.cols * size_of(to.type);
+  if (rows.empty())
+    return backend.download(to.data, from.data, from.rows * row_bytes);
+  for_staged_rows(from.rows, row_bytes, [&](i64 begin, i64 end, std::byte *staging) {
+    backend.download(staging, from.slice(begin, end).data, (end - begin) * row_bytes);
+    for (i64 k = begin; k < end; ++k) {
+      const i64 row = rows[static_cast<std::size_t>(k)];
+      std::memcpy(to.slice(row, row + 1).data, staging + (k - begin) * row_bytes, static_cast<std::size_t>(row_bytes));
+    }
+  });
 }
 
 DeviceNumbers::DeviceNumbers(kernels::Backend &backend, i64 count, const char *what)

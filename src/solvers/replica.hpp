@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/ktensor.hpp"
+#include "formats/numbering.hpp"
 #include "kernels/kernels.hpp"
 
 namespace td::solvers {
@@ -31,11 +32,12 @@ private:
 class Replica {
 public:
   Replica(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type);
-  Replica(kernels::Backend &backend, const Ktensor &factors);
+  /// Of the rows that have a number.
+  Replica(kernels::Backend &backend, const Ktensor &factors, const formats::Numbering &numbering);
 
-  /// Rank-contiguous host matrix without gaps.
-  void upload(int mode, ConstMatrix from);
-  void download(Ktensor &to) const;
+  /// Rank-contiguous host matrices without gaps. With `rows`, the copy holds only those of the host's.
+  void upload(int mode, ConstMatrix from, std::span<const i64> rows);
+  void download(int mode, Matrix to, std::span<const i64> rows) const;
 
   Matrix operator[](int mode) const noexcept { return factors_[static_cast<std::size_t>(mode)].view(); }
   std::span<const ConstMatrix> views() const noexcept { return views_; }
@@ -45,6 +47,11 @@ private:
   std::vector<DeviceMatrix> factors_;
   std::vector<ConstMatrix> views_;
 };
+
+/// Copies between rows of a host matrix and consecutive ones of a backend's; `rows` empty: the same rows. Matrices
+/// without gaps.
+void upload_rows(kernels::Backend &backend, ConstMatrix from, std::span<const i64> rows, Matrix to);
+void download_rows(kernels::Backend &backend, ConstMatrix from, Matrix to, std::span<const i64> rows);
 
 /// f64 numbers in a backend's memory.
 class DeviceNumbers {

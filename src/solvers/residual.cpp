@@ -47,11 +47,12 @@ Comparison compare_entries(kernels::Backend &backend, Communicator &others, cons
   return total;
 }
 
-Cells::Cells(const plan::Tensor &x) : x_(x), complete_(!x.sparse() || few_enough_cells(x)) {}
+Cells::Cells(const plan::Tensor &x)
+    : x_(x), complete_(!x.sparse() || (x.numbering().is_index() && few_enough_cells(x))) {}
 
 kernels::TensorView Cells::view() {
   if (!x_.sparse() || !complete_)
-    return x_.view(0);
+    return x_.whole_view();
   std::call_once(once_, [&] {
     formats::Dense all;
     all.dims.assign(x_.dims().begin(), x_.dims().end());

@@ -21,8 +21,9 @@ struct Comparison {
 Comparison compare_entries(kernels::Backend &backend, Communicator &others, const kernels::TensorView &x,
                            const double *weights, std::span<const ConstMatrix> factors);
 
-/// What is visited for an exact residual: all cells of the tensor if it is dense or has few enough of them, else its
-/// stored entries. Shared by all workers; a copy with all cells is made when it is first needed.
+/// What is visited for an exact residual: all cells of the tensor if it is dense or has few enough of them and all
+/// their rows are kept, else its stored entries. Shared by all workers; a copy with all cells is made when it is first
+/// needed.
 class Cells {
 public:
   explicit Cells(const plan::Tensor &x);

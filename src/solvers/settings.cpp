@@ -1,52 +1,20 @@
 #include "solvers/settings.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
-#include <string_view>
 
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "core/mode_list.hpp"
 
 namespace td::solvers {
 
 namespace {
 
-/// The next piece of text up to a separator, which is taken off the front.
-std::string_view take_piece(std::string_view &text, char separator) {
-  const auto end = text.find(separator);
-  const std::string_view piece = text.substr(0, end);
-  text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-  return piece;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t");
-  return begin == std::string_view::npos ? std::string_view{}
-                                         : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
-/// "2,0,1": different modes of a tensor, in the order given.
-std::vector<int> parse_modes(const Options &options, const char *name, int order) {
+std::vector<int> modes_of(const Options &options, const char *name, int order) {
   const std::string text = options.text(name);
-  std::vector<int> modes;
-  std::string_view rest = text;
-  if (trimmed(rest).empty())
-    return modes;
-  const auto pieces = std::count(text.begin(), text.end(), ',') + 1;
-  for (auto k = pieces; k > 0; --k) {
-    const std::string_view piece = trimmed(take_piece(rest, ','));
-    int mode = 0;
-    const auto [end, error] = std::from_chars(piece.data(), piece.data() + piece.size(), mode);
-    if (error != std::errc{} || end != piece.data() + piece.size() || mode < 0 || mode >= order)
-      throw_error(Status::option_range, "option '{}' = \"{}\": '{}' is not a mode; expected numbers in 0 .. {}", name,
-                  text, piece, order - 1);
-    if (std::find(modes.begin(), modes.end(), mode) != modes.end())
-      throw_error(Status::option_range, "option '{}' = \"{}\": mode {} is there twice", name, text, mode);
-    modes.push_back(mode);
-  }
-  return modes;
+  return parse_modes(text, order, name, text);
 }
 
 } // namespace
@@ -54,7 +22,7 @@ std::vector<int> parse_modes(const Options &options, const char *name, int order
 Settings::Settings(const Options &options, int order)
     : max_iters(options.integer("max_iters")), tol(options.real("tol")), max_seconds(options.real("max_seconds")),
       init(options.text("init")), seed(static_cast<u64>(options.integer("seed"))),
-      mode_order(parse_modes(options, "mode_order", order)), fixed_modes(parse_modes(options, "fixed_modes", order)),
+      mode_order(modes_of(options, "mode_order", order)), fixed_modes(modes_of(options, "fixed_modes", order)),
       ridge(options.real("ridge")), arrange(options.integer("arrange") != 0),
       fixsigns(options.integer("fixsigns") != 0), deterministic(options.integer("deterministic") != 0),
       checkpoint_iters(options.integer("checkpoint_iters")), checkpoint_seconds(options.real("checkpoint_seconds")) {

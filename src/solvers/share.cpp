@@ -13,6 +13,13 @@ Share::Share(const plan::Tensor &x, int worker, int workers, bool deterministic)
   }
 }
 
+std::vector<Range> Share::cells(int group) const {
+  std::vector<Range> ranges;
+  for (int worker = 0; worker < workers_; ++worker)
+    ranges.push_back(part_of({0, x_.groups().cell_count(group)}, worker, workers_));
+  return ranges;
+}
+
 void Share::mttkrp(kernels::Backend &backend, Communicator &others, int mode, std::span<const ConstMatrix> factors,
                    Matrix out) const {
   const Range all_entries{0, x_.facts().nnz};

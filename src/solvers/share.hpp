@@ -18,6 +18,10 @@ public:
   Range own(int mode) const { return owned(mode)[static_cast<std::size_t>(worker_)]; }
   std::span<const Range> owned(int mode) const { return owned_[static_cast<std::size_t>(mode)]; }
 
+  /// The cells of a group of modes that each worker computes the partial product of.
+  std::vector<Range> cells(int group) const;
+  bool deterministic() const noexcept { return deterministic_; }
+
   /// Computes this worker's own rows of out; its other rows may be overwritten.
   void mttkrp(kernels::Backend &backend, Communicator &others, int mode, std::span<const ConstMatrix> factors,
               Matrix out) const;

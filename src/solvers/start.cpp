@@ -30,7 +30,8 @@ Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 r
   const Replica replica(backend, dims, rank, type);
   for (int m = 0; m < start.order(); ++m)
     backend.random_uniform(replica[m], seed, m, 0);
-  replica.download(start);
+  for (int m = 0; m < start.order(); ++m)
+    replica.download(m, start.factor(m), {});
   return start;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/error.hpp"
 #include "solvers/fit.hpp"
@@ -11,12 +12,28 @@ namespace td::solvers {
 using kernels::NormKind;
 using kernels::SolveRecord;
 
+namespace {
+
+constexpr i64 empty_rows_at_once = 65536;
+
+void zero_other_rows(Matrix a, std::span<const i64> rows) {
+  i64 row = 0;
+  for (std::size_t next = 0; next <= rows.size(); ++next) {
+    const i64 end = next < rows.size() ? rows[next] : a.rows;
+    if (row < end)
+      std::memset(a.slice(row, end).data, 0, static_cast<std::size_t>((end - row) * a.cols * size_of(a.type)));
+    row = end + 1;
+  }
+}
+
+} // namespace
+
 Sweep::Sweep(const Problem &problem, kernels::Backend &backend, Communicator &others)
     : problem_(problem), backend_(backend), others_(others),
       share_(problem.x, others.rank(), others.size(), problem.settings.deterministic), rank_(problem.start.rank()),
-      factors_(backend, problem.start),
-      scratch_(backend, *std::max_element(problem.x.dims().begin(), problem.x.dims().end()), rank_, problem.x.type(),
-               "the result of MTTKRP"),
+      products_(problem.x, share_, backend, others, rank_), factors_(backend, problem.start, problem.x.numbering()),
+      scratch_(backend, *std::max_element(problem.x.stored_dims().begin(), problem.x.stored_dims().end()), rank_,
+               problem.x.type(), "the result of MTTKRP"),
       normal_(backend, rank_ * rank_, "the normal equations"), inverse_(backend, rank_ * rank_, "their inverse"),
       columns_(backend, rank_, "column norms"),
       records_(backend, static_cast<i64>(problem.settings.updated_modes.size() * sizeof(SolveRecord)),
@@ -24,20 +41,50 @@ Sweep::Sweep(const Problem &problem, kernels::Backend &backend, Communicator &ot
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
   for (int m = 0; m < problem.x.order(); ++m)
     grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
-  for (int m = 0; m < problem.x.order(); ++m)
+  for (int m = 0; m < problem.x.order(); ++m) {
     compute_gram(m);
+    add_empty_rows(m);
+  }
+}
+
+// A start's rows without entries count until their factor is first updated: then they are zero.
+void Sweep::add_empty_rows(int mode) {
+  const std::span<const i64> rows = problem_.x.numbering().rows(mode);
+  if (rows.empty())
+    return;
+  const ConstMatrix start = problem_.start.factor(mode);
+  const DeviceMatrix some(backend_, empty_rows_at_once, rank_, start.type, "rows of a start without entries");
+  std::vector<i64> empty;
+  std::vector<double> sum = grams_[static_cast<std::size_t>(mode)].download();
+  for (i64 row = 0, next = 0; row < start.rows || !empty.empty(); ++row) {
+    const bool numbered = next < std::ssize(rows) && rows[static_cast<std::size_t>(next)] == row;
+    next += numbered ? 1 : 0;
+    if (row < start.rows && !numbered)
+      empty.push_back(row);
+    if (std::ssize(empty) < empty_rows_at_once && row < start.rows)
+      continue;
+    const Matrix staged = some.view(std::ssize(empty));
+    upload_rows(backend_, start, empty, staged);
+    backend_.gram(staged, normal_.data());
+    const std::vector<double> gram = normal_.download();
+    std::transform(sum.begin(), sum.end(), gram.begin(), sum.begin(), std::plus<>());
+    empty.clear();
+  }
+  grams_[static_cast<std::size_t>(mode)].upload(sum);
 }
 
 void Sweep::update(i64 iteration) {
   iteration_ = iteration;
   std::size_t solve_index = 0;
+  times_.mttkrp_of_mode.assign(static_cast<std::size_t>(problem_.x.order()), 0.0);
   for (const int mode : problem_.settings.updated_modes) {
     auto since = Clock::now();
     const Matrix product = scratch_.view(factors_[mode].rows);
-    share_.mttkrp(backend_, others_, mode, factors_.views(), product);
-    add_time(times_.mttkrp, since);
+    products_.mttkrp(mode, factors_.views(), product);
+    times_.mttkrp_of_mode[static_cast<std::size_t>(mode)] = add_time(times_.mttkrp, since);
     solve(mode, solve_index++);
     normalize(mode);
+    products_.changed(mode);
     compute_gram(mode);
     add_time(times_.solve, since);
   }
@@ -174,8 +221,18 @@ double Sweep::exact_residual_squared(double model_squared) {
 }
 
 void Sweep::download(Ktensor &to) const {
-  factors_.download(to);
+  for (int m = 0; m < to.order(); ++m) {
+    const std::span<const i64> rows = problem_.x.numbering().rows(m);
+    if (!rows.empty() && is_updated(m))
+      zero_other_rows(to.factor(m), rows);
+    factors_.download(m, to.factor(m), rows);
+  }
   std::copy(weights_.begin(), weights_.end(), to.weights().begin());
+}
+
+bool Sweep::is_updated(int mode) const {
+  const auto &modes = problem_.settings.updated_modes;
+  return std::find(modes.begin(), modes.end(), mode) != modes.end();
 }
 
 Range Sweep::part(int mode) const {
@@ -191,10 +248,12 @@ void Sweep::overflow(int mode, const char *what) const {
   throw_error(Status::numerical, "iteration {}, mode {}: the factors overflowed: {}", iteration_ + 1, mode, what);
 }
 
-void Sweep::add_time(double &total, Clock::time_point &since) {
+double Sweep::add_time(double &total, Clock::time_point &since) {
   const auto now = Clock::now();
-  total += std::chrono::duration<double>(now - since).count();
+  const double seconds = std::chrono::duration<double>(now - since).count();
+  total += seconds;
   since = now;
+  return seconds;
 }
 
 } // namespace td::solvers

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/communicator.hpp"
+#include "solvers/products.hpp"
 #include "solvers/replica.hpp"
 #include "solvers/residual.hpp"
 #include "solvers/settings.hpp"
@@ -29,6 +30,7 @@ public:
 
   struct Times {
     double mttkrp = 0, solve = 0, fit = 0;
+    std::vector<double> mttkrp_of_mode; // in the last iteration; 0 for fixed modes
   };
 
   Sweep(const Problem &problem, kernels::Backend &backend, Communicator &others);
@@ -39,7 +41,7 @@ public:
   /// How well the factors fit now; the same on every worker.
   Outcome measure();
 
-  /// Factors and weights as they are.
+  /// Factors and weights as they are, into what the start was or an earlier call made.
   void download(Ktensor &to) const;
 
   const Times &times() const noexcept { return times_; }
@@ -50,6 +52,8 @@ private:
   void solve(int mode, std::size_t solve_index);
   void normalize(int mode);
   void compute_gram(int mode);
+  void add_empty_rows(int mode);
+  bool is_updated(int mode) const;
   double inner_with_tensor();
   double model_norm_squared();
   double exact_residual_squared(double model_squared);
@@ -57,13 +61,14 @@ private:
   Range part(int mode) const; // the rows that Grams and norms are taken over
   void sum_over_workers(const DeviceNumbers &numbers);
   [[noreturn]] void overflow(int mode, const char *what) const;
-  static void add_time(double &total, Clock::time_point &since);
+  static double add_time(double &total, Clock::time_point &since);
 
   Problem problem_;
   kernels::Backend &backend_;
   Communicator &others_;
   Share share_;
   i64 rank_;
+  Products products_;
   i64 iteration_ = 0;
   Replica factors_;
   DeviceMatrix scratch_; // MTTKRP of any mode

@@ -106,6 +106,8 @@ static td_tensor *about_sparse_tensors(td_context *context) {
   CHECK(value == 1);
   DONE(td_tensor_get_i64(x, "index_bits", &value));
   CHECK(value == 2 + 1 + 2);
+  DONE(td_tensor_get_f64(x, "seconds.build", &fact));
+  CHECK(fact > 0);
   DONE(td_tensor_get_f64(x, "max", &fact));
   CHECK(fact == 5);
   DONE(td_tensor_get_str(x, "format", text, sizeof text, &needed));
@@ -232,6 +234,8 @@ static td_ktensor *about_cpals(td_context *context, const td_tensor *x) {
   CHECK(n == 3);
   DONE(td_report_get_series(report, "effective_rank", series, 100, &n));
   CHECK(n == 9 && series[8] >= 1 && series[8] <= 2);
+  DONE(td_report_get_series(report, "mttkrp_seconds", series, 100, &n));
+  CHECK(n == 9 && series[8] > 0);
   td_report_destroy(report);
 
   /* Go on from the model: the fit does not fall. */

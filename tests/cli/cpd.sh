@@ -13,6 +13,7 @@ expect 0 "$td" cpd small.tns --rank 2 --max-iters 20 --tol 0 --every 10
 # The result of five iterations is where the sixth starts.
 expect 0 "$td" cpd small.tns --rank 2 --start model.txt --compare model.txt --max-iters 1 --json
 is_json out 'd["iterations"] == 1 and len(d["weights"]) == 2 and len(d["history"]["fit"]) == 1 and 0 <= d["score"] <= 1'
+is_json out 'len(d["history"]["mttkrp_seconds"]) == 3 and min(d["history"]["mttkrp_seconds"]) > 0'
 is_json out 'd["tensor"]["dims"] == [3, 2, 2] and abs(d["tensor"]["norm"] ** 2 - 30) < 1e-12'
 grep -q '^iter ' err || fail "with --json, progress goes to standard error"
 expect 0 "$td" cpd small.tns --rank 2 --quiet --json

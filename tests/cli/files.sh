@@ -71,6 +71,13 @@ expect 0 "$td" stats skewed.tdb --json
 is_json out 'all(abs(m["skew"] - 0.5) < 0.05 for m in d["modes"])'
 expect 0 "$td" generate like.tdb --like uber --scale 0.01 --json
 is_json out 'd["tensor"]["dims"] == [183, 24, 1140, 1717] and 30000 < d["tensor"]["entries"] <= 33094'
+# 1000 entries in fibers of 10 lie on at most 100 of the 600 places in modes 0 and 1; without fibers on far more.
+expect 0 "$td" generate fibers.tns --dims 30x20x5000 --nnz 1000 --fiber 10
+places() { awk '{ print $1, $2 }' "$1" | sort -u | wc -l; }
+[ "$(places fibers.tns)" -le 100 ] && [ "$(wc -l <fibers.tns)" -gt 950 ] ||
+  fail "$(wc -l <fibers.tns) entries on $(places fibers.tns) fibers, expected nearly 1000 on at most 100"
+expect 0 "$td" generate single.tns --dims 30x20x5000 --nnz 1000
+[ "$(places single.tns)" -gt 300 ] || fail "entries on $(places single.tns) fibers alone"
 # A planted sparse tensor of rank 4 is explained by its ktensor; with noise s the fit is 1 - s / sqrt(1 + s^2).
 expect 0 "$td" generate planted.tns --dims 60x50x40 --nnz 4000 --rank 4 --seed 3 --model truth.txt
 expect 0 "$td" cpd planted.tns --rank 4 --start truth.txt --max-iters 1 --json

@@ -8,7 +8,7 @@ expect 0 "$td" --help
 for code in 0 1 2 3 4 5 70 130; do
   grep -Eq "^ +$code " out || fail "exit code $code is not in --help"
 done
-for verb in cpd check convert stats generate info selftest options; do
+for verb in cpd check convert stats generate bench info selftest options; do
   expect 0 "$td" $verb --help
   "$td" --help | grep -Eq "^ +$verb " || fail "$verb is not in --help"
 done
@@ -35,6 +35,9 @@ says err "no/such/folder"
 expect 2 "$td" generate x.tns --nnz 10
 expect 2 "$td" generate x.tns --dims 3x0 --nnz 10
 expect 2 "$td" generate x.tns --like moon
+expect 2 "$td" generate x.tns --dims 3x4x5 --nnz 10 --fiber 6
+expect 2 "$td" generate x.tns --dims 3x4x5 --dense --fiber 2
+says err "--fiber"
 [ -e /dev/full ] && { "$td" options >/dev/full 2>err; [ $? -eq 3 ] || fail "a full disk went unnoticed"; }
 
 # A flag for every row of the table, with '-' and with '_'.

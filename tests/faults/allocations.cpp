@@ -125,7 +125,7 @@ td_status make_dense(Handles &h) {
   static double cells[6 * 5 * 4];
   for (int n = 0; n < 120; ++n)
     cells[n] = n % 11 - 4.25;
-  return td_tensor_create_dense(h.context, 3, dims, nullptr, TD_F64, cells, TD_HOST, nullptr, &h.y);
+  return td_tensor_create_dense(h.context, 3, dims, nullptr, TD_F64, cells, TD_HOST, h.options, &h.y);
 }
 
 td_status start(Handles &h, const char *format) {
@@ -219,6 +219,7 @@ td_status cpals_nvecs_scenario() {
 td_status cpals_dense_scenario() {
   Handles h;
   TRY(start(h, "auto"));
+  TRY(td_options_set_str(h.options, "groups", "0,1|2"));
   TRY(make_dense(h));
   return decompose(h, h.y, "nvecs");
 }

@@ -131,7 +131,8 @@ TEST_P(Cpals, SameStartGivesTheSameBitsTwice) {
   EXPECT_EQ(factors_of(first.model).a, factors_of(second.model).a);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Cpals, testing::ValuesIn(places({"coo", "blco", "sorted", "dense"})), place_name);
+INSTANTIATE_TEST_SUITE_P(All, Cpals, testing::ValuesIn(places({"coo", "blco", "sorted", "sorted_drop", "dense"})),
+                         place_name);
 
 class CpalsWorkers : public testing::TestWithParam<std::string> {
 protected:

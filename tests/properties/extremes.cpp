@@ -116,6 +116,7 @@ TEST_P(Extremes, NearlyParallelStart) {
   EXPECT_LE(fit.back(), 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Extremes, testing::ValuesIn(places({"coo", "blco", "sorted", "dense"})), place_name);
+INSTANTIATE_TEST_SUITE_P(All, Extremes, testing::ValuesIn(places({"coo", "blco", "sorted", "sorted_drop", "dense"})),
+                         place_name);
 
 } // namespace

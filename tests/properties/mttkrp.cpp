@@ -109,7 +109,7 @@ TEST_P(MttkrpIdentities, InnerProductIsTheSameInEveryMode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MttkrpIdentities, testing::ValuesIn(places({"coo", "blco", "sorted", "dense"})),
-                         place_name);
+INSTANTIATE_TEST_SUITE_P(All, MttkrpIdentities,
+                         testing::ValuesIn(places({"coo", "blco", "sorted", "sorted_drop", "dense"})), place_name);
 
 } // namespace

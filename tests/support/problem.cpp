@@ -150,7 +150,7 @@ Tensor make_sparse(td_context *context, const Entries &entries, const SparseForm
   return x;
 }
 
-Tensor make_dense(td_context *context, const Entries &entries, td_type value_type) {
+Tensor make_dense(td_context *context, const Entries &entries, td_type value_type, const td_options *options) {
   Array values(value_type, std::vector<double>(size(cells(entries.dims)), 0.0));
   for (int64_t k = 0; k < entries.nnz(); ++k) {
     int64_t position = 0;
@@ -160,14 +160,15 @@ Tensor make_dense(td_context *context, const Entries &entries, td_type value_typ
   }
   Tensor x;
   must(td_tensor_create_dense(context, entries.order(), entries.dims.data(), nullptr, value_type, values.data(),
-                              TD_HOST, nullptr, x.out()));
+                              TD_HOST, options, x.out()));
   return x;
 }
 
 Tensor make_tensor(td_context *context, const std::string &format, const Entries &entries, const SparseForm &form) {
   if (format == "dense")
     return make_dense(context, entries, form.value_type);
-  const Options options{{"format", format}};
+  const auto end = format.find('_');
+  const Options options{{"format", format.substr(0, end)}, {"empty_rows", end == std::string::npos ? "auto" : "drop"}};
   return make_sparse(context, entries, form, options);
 }
 

@@ -85,8 +85,9 @@ struct SparseForm {
 Tensor make_sparse(td_context *context, const Entries &entries, const SparseForm &form = {},
                    const td_options *options = nullptr);
 /// In td's default element order; cells that are not among the entries are 0, repeated ones are summed.
-Tensor make_dense(td_context *context, const Entries &entries, td_type value_type = TD_F64);
-/// Sparse in the named format, or dense for "dense".
+Tensor make_dense(td_context *context, const Entries &entries, td_type value_type = TD_F64,
+                  const td_options *options = nullptr);
+/// Sparse in the named format, or dense for "dense"; "sorted_drop": without its empty rows.
 Tensor make_tensor(td_context *context, const std::string &format, const Entries &entries, const SparseForm &form = {});
 
 Ktensor make_ktensor(td_context *context, const Factors &factors, td_type type = TD_F64,

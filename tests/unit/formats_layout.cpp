@@ -89,10 +89,39 @@ TEST(formats_layout, sorted_keeps_nonempty_rows_and_the_other_modes_keys) {
   const auto s = formats::build_sorted(formats::build_packed(e.view(), false, 1), 1, 1);
   EXPECT_EQ(list(s.row_index.data(), s.row_index.size()), (std::vector<i64>{0, 3}));
   EXPECT_EQ(list(s.row_begin.data(), s.row_begin.size()), (std::vector<i64>{0, 2, 4}));
-  EXPECT_EQ(s.key_bytes, 8);
+  EXPECT_EQ(s.key_bytes, 4);
   EXPECT_EQ(s.layout.bits[1], 0);
-  EXPECT_EQ(list(reinterpret_cast<const u64 *>(s.keys.data()), 4), (std::vector<u64>{1, 2, 0, 2}));
+  EXPECT_EQ(list(reinterpret_cast<const std::uint32_t *>(s.keys.data()), 4), (std::vector<std::uint32_t>{1, 2, 0, 2}));
   EXPECT_EQ(values_of(s.values), (std::vector<double>{3, 1, 2, 4}));
+}
+
+TEST(formats_layout, tiles_come_first_and_keys_count_from_where_they_begin) {
+  Entries e{{2, 4, 3}, 0, {}, {}, {}};
+  e.add({0, 0, 0}, 1);
+  e.add({1, 1, 0}, 2);
+  e.add({0, 3, 0}, 3);
+  e.add({1, 2, 2}, 4);
+  e.add({0, 1, 2}, 5);
+  // Mode 1 in tiles of 2, mode 2 in tiles of 2 (0-1 and 2): four tiles, mode 1 running fastest.
+  const auto s = formats::build_sorted(formats::build_packed(e.view(), false, 1), 0, std::vector<int>{1, 1, 1}, 1);
+  EXPECT_EQ(values_of(s.values), (std::vector<double>{1, 2, 3, 5, 4}));
+  EXPECT_EQ(list(s.tile_begin.data(), s.tile_begin.size()), (std::vector<i64>{0, 2, 3, 4, 5}));
+  EXPECT_EQ(list(s.tile_base.data(), s.tile_base.size()), (std::vector<i64>{0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 2, 2}));
+  EXPECT_EQ(list(s.row_index.data(), s.row_index.size()), (std::vector<i64>{0, 1, 0, 0, 1}));
+  EXPECT_EQ(list(s.row_begin.data(), s.row_begin.size()), (std::vector<i64>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(list(reinterpret_cast<const std::uint32_t *>(s.keys.data()), 5),
+            (std::vector<std::uint32_t>{0, 1, 1, 1, 0}));
+  EXPECT_EQ(list(s.heavy_rows.data(), s.heavy_rows.size()), (std::vector<i64>{0, 1})); // of so few entries any is heavy
+}
+
+TEST(formats_layout, tiles_are_made_where_rows_stay_long) {
+  // 160 rows of the two other factors fit a tile: 64 + 64, so 16 * 16 tiles of the 1024 x 1024.
+  const std::vector<i64> dims{100, 1024, 1024};
+  EXPECT_EQ(formats::tile_bits(dims, 0, 100 * 256 * 16), (std::vector<int>{7, 6, 6}));
+  EXPECT_EQ(formats::tile_bits(dims, 0, 100 * 256 * 16 - 1),
+            (std::vector<int>{7, 7, 7})); // 320 rows: half as many cuts
+  EXPECT_EQ(formats::tile_bits(dims, 0, 1000), (std::vector<int>{7, 10, 10}));
+  EXPECT_EQ(formats::tile_bits(std::vector<i64>{100, 60, 100}, 0, 1 << 30), (std::vector<int>{7, 6, 7}));
 }
 
 TEST(formats_layout, sorted_keys_are_as_wide_as_the_other_modes_need) {

@@ -73,6 +73,30 @@ std::vector<Shape> shapes() {
   return all;
 }
 
+std::vector<int> whole_bits(std::span<const i64> dims) {
+  std::vector<int> bits;
+  for (const i64 d : dims)
+    bits.push_back(index_bits(d));
+  return bits;
+}
+
+/// Rows are not empty, and ascend among a tile's heavy ones and among its light ones.
+void check_rows(const kernels::SortedView &view) {
+  EXPECT_EQ(view.row_begin[view.rows], view.nnz);
+  EXPECT_EQ(view.tile_begin[view.tiles], view.rows);
+  for (i64 row = 1; row < view.rows; ++row)
+    EXPECT_LT(view.row_begin[row - 1], view.row_begin[row]);
+  const auto expect_ascending = [&](i64 begin, i64 end) {
+    for (i64 row = begin + 1; row < end; ++row)
+      EXPECT_LT(view.row_index[row - 1], view.row_index[row]);
+  };
+  for (i64 tile = 0; tile < view.tiles; ++tile) {
+    const i64 light = view.tiles > 1 ? view.tile_light[tile] : view.tile_begin[tile];
+    expect_ascending(view.tile_begin[tile], light);
+    expect_ascending(light, view.tile_begin[tile + 1]);
+  }
+}
+
 template <class Index, class Value> void check_formats(const Shape &shape, std::int32_t base, int threads) {
   const unsigned seed = 20240607;
   SCOPED_TRACE(testing::Message() << "order " << shape.dims.size() << ", dims[0] " << shape.dims[0] << ", nnz "
@@ -97,15 +121,20 @@ template <class Index, class Value> void check_formats(const Shape &shape, std::
   const auto blco = formats::build_blco(canonical.coo.view(), threads);
   EXPECT_EQ(entries_of(formats::decode(blco, threads).view()), in_order);
   for (std::size_t m = 0; m < shape.dims.size(); ++m) {
-    const auto sorted = formats::build_sorted(canonical.coo.view(), static_cast<int>(m), threads);
-    const auto view = sorted.view();
-    EXPECT_EQ(view.nnz, canonical.coo.values.size());
-    EXPECT_EQ(view.row_begin[view.rows], view.nnz);
-    for (i64 row = 1; row < view.rows; ++row) {
-      EXPECT_LT(view.row_index[row - 1], view.row_index[row]);
-      EXPECT_LT(view.row_begin[row - 1], view.row_begin[row]);
+    const int mode = static_cast<int>(m);
+    const auto packed = formats::pack(canonical.coo.view(), threads);
+    for (const bool tiled : {false, true}) {
+      if (tiled && (shape.dims.size() > 4 || shape.dims[m] > 10000)) // so that row counters stay few
+        continue;
+      auto bits = whole_bits(shape.dims);
+      for (std::size_t other = 0; tiled && other < bits.size(); ++other)
+        bits[other] = std::max(bits[other] - (bits[other] < 30 ? 2 : 0), 0);
+      const auto sorted = formats::build_sorted(packed, mode, bits, threads);
+      check_rows(sorted.view());
+      EXPECT_EQ(sorted.view().nnz, canonical.coo.values.size());
+      EXPECT_EQ(entries_of(formats::decode(sorted, threads).view()), in_order) << "mode " << m << ", tiled " << tiled;
     }
-    EXPECT_EQ(entries_of(formats::decode(sorted, threads).view()), in_order) << "mode " << m;
+    EXPECT_EQ(entries_of(formats::decode(formats::build_sorted(packed, mode, threads), threads).view()), in_order);
   }
 }
 

@@ -95,7 +95,8 @@ template <class T> struct Stored {
   formats::Coo coo;
   formats::Blco blco;
   std::vector<formats::Sorted> sorted;
-  formats::Dense dense; // only where asked for
+  std::vector<formats::Sorted> tiled; // up to order 4
+  formats::Dense dense;               // only where asked for
   bool has_dense = false;
 
   Stored(CallerEntries<i64, T> entries, bool with_dense) : dims(entries.dims) {
@@ -103,6 +104,12 @@ template <class T> struct Stored {
     blco = formats::build_blco(coo.view(), 1);
     for (int m = 0; m < static_cast<int>(dims.size()); ++m)
       sorted.push_back(formats::build_sorted(coo.view(), m, 1));
+    std::vector<int> bits;
+    for (const i64 d : dims)
+      bits.push_back(std::max(index_bits(d) - 2, 0));
+    if (dims.size() <= 4)
+      for (int m = 0; m < static_cast<int>(dims.size()); ++m)
+        tiled.push_back(formats::build_sorted(formats::pack(coo.view(), 1), m, bits, 1));
     if (!with_dense)
       return;
     i64 size = 1;
@@ -123,6 +130,8 @@ template <class T> struct Stored {
   std::vector<std::pair<const char *, kernels::TensorView>> views(int mode) const {
     std::vector<std::pair<const char *, kernels::TensorView>> all{
         {"coo", coo.view()}, {"blco", blco.view()}, {"sorted", sorted[static_cast<std::size_t>(mode)].view()}};
+    if (!tiled.empty())
+      all.emplace_back("tiled", tiled[static_cast<std::size_t>(mode)].view());
     if (has_dense)
       all.emplace_back("dense", dense.view());
     return all;

@@ -153,7 +153,7 @@ TEST(plan_tensor, stores_coordinates_beyond_128_bits_and_says_why_not_else) {
 TEST(plan_tensor, of_a_dense_array) {
   const std::vector<i64> dims = {2, 3};
   const std::vector<float> a = {1, 2, 3, 4, 5, 6};
-  const auto x = Tensor::make_dense({dims, {}, ValueType::f32, a.data()}, 1, "");
+  const auto x = Tensor::make_dense({dims, {}, ValueType::f32, a.data()}, Options{}, 1, "");
   EXPECT_FALSE(x->sparse());
   EXPECT_TRUE(x->divided_by_rows());
   EXPECT_EQ(x->facts().nnz, 6);

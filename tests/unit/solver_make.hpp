@@ -23,8 +23,11 @@ inline Backends reference_backends(int workers) {
 }
 
 /// First index fastest.
-template <class T> TensorPointer dense_tensor(const std::vector<i64> &dims, const std::vector<T> &values) {
-  return plan::Tensor::make_dense({dims, {}, value_type_of<T>, values.data()}, 1, "");
+template <class T>
+TensorPointer dense_tensor(const std::vector<i64> &dims, const std::vector<T> &values, const char *groups = "auto") {
+  Options options;
+  options.set_text("groups", groups);
+  return plan::Tensor::make_dense({dims, {}, value_type_of<T>, values.data()}, options, 1, "");
 }
 
 inline TensorPointer dense_tensor(const Ktensor &k) {
@@ -33,7 +36,8 @@ inline TensorPointer dense_tensor(const Ktensor &k) {
 
 /// The nonzeros of a dense array.
 template <class T>
-TensorPointer sparse_tensor(const std::vector<i64> &dims, const std::vector<T> &values, const char *format = "auto") {
+TensorPointer sparse_tensor(const std::vector<i64> &dims, const std::vector<T> &values, const char *format = "auto",
+                            const char *groups = "auto") {
   std::vector<std::vector<i64>> indices(dims.size());
   std::vector<T> kept;
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -51,6 +55,7 @@ TensorPointer sparse_tensor(const std::vector<i64> &dims, const std::vector<T> &
     columns.push_back(column.data());
   Options options;
   options.set_text("format", format);
+  options.set_text("groups", groups);
   return plan::Tensor::make_sparse(
       {dims, static_cast<i64>(kept.size()), IndexType::i64, columns.data(), 0, value_type_of<T>, kept.data()}, options,
       1, "");

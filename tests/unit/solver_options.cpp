@@ -49,6 +49,16 @@ TEST(CpalsOptions, FixedModesStay) {
   // One linear least squares problem: solved by the first iteration.
   EXPECT_NEAR(result.report.fit.front(), result.report.fit.back(), 1e-14);
   EXPECT_EQ(result.report.effective_rank.size(), 5U);
+  // Five iterations of three modes, of which the middle one alone takes time; the parts are all of the whole, but for
+  // the rounding of five sums.
+  const std::vector<double> &mttkrp = result.report.mttkrp_seconds;
+  ASSERT_EQ(mttkrp.size(), 15U);
+  double sum = 0;
+  for (std::size_t k = 0; k < mttkrp.size(); ++k) {
+    EXPECT_EQ(mttkrp[k] > 0, k % 3 == 1) << k;
+    sum += mttkrp[k];
+  }
+  EXPECT_NEAR(sum, result.report.seconds_mttkrp, 1e-14 * sum);
 }
 
 TEST(CpalsOptions, ModeOrderIsFollowed) {

@@ -37,11 +37,9 @@ std::vector<Case> cases() {
   const std::vector<i64> dims{6, 5, 2, 4}; // 2: fewer rows than workers
   const auto values = spotted(dims, 31);
   const std::vector<float> singles(values.begin(), values.end());
-  return {{"dense", dense_tensor(dims, values)},
-          {"coo", sparse_tensor(dims, values, "coo")},
-          {"blco", sparse_tensor(dims, values, "blco")},
-          {"sorted", sparse_tensor(dims, values, "sorted")},
-          {"blco f32", sparse_tensor(dims, singles, "blco")}};
+  return {{"dense", dense_tensor(dims, values, "none")},     {"dense, grouped", dense_tensor(dims, values, "0,1|2,3")},
+          {"coo", sparse_tensor(dims, values, "coo")},       {"blco", sparse_tensor(dims, values, "blco")},
+          {"sorted", sparse_tensor(dims, values, "sorted")}, {"blco f32", sparse_tensor(dims, singles, "blco")}};
 }
 
 CpalsResult run(const plan::Tensor &x, Backends backends, const char *deterministic, const char *init = "random") {

@@ -25,7 +25,8 @@ Base.getproperty(r::Report, key::Symbol) = key === :ptr ? getfield(r, :ptr) : r[
 """
     series(report, name)
 
-A value per iteration: `:fit`, `:fit_change`, `:residual`, `:seconds`; `:effective_rank` has one per solve.
+A value per iteration: `:fit`, `:fit_change`, `:residual`, `:seconds`; `:effective_rank` has one per solve and
+`:mttkrp_seconds` one per mode and iteration.
 """
 function series(r::Report, key::Union{Symbol,AbstractString})
     n = Ref{Int64}(0)

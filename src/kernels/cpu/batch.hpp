@@ -9,71 +9,82 @@
 
 namespace td::kernels::cpu {
 
-/// Nonzeros of a batch at most.
-inline constexpr i64 batch_size = 512;
+using simd::batch_size;
 
-/// A factor of more than this is not expected to stay in the second-level cache.
-inline constexpr i64 near_bytes = i64{1} << 20;
+/// Rows of a factor of more than this come from memory and are prefetched: what out-of-order execution reaches ahead
+/// hides a cache's latency, and asking twice for each line costs more than it saves there.
+inline constexpr i64 far_bytes = i64{16} << 20;
 
 /// The rows of every factor but that of `without` (-1: of every factor).
 template <class T> class Batch {
 public:
   Batch(std::span<const ConstMatrix> factors, int without, i64 rank)
-      : storage_(Buffer<i64>::zeros(static_cast<i64>(factors.size()) * row_length, "a batch of nonzeros")) {
-    for (int m = 0; m < static_cast<int>(factors.size()); ++m) {
-      if (m == without)
-        continue;
-      const auto f = static_cast<std::size_t>(count_);
-      const ConstMatrix &factor = factors[static_cast<std::size_t>(m)];
-      mode_[f] = m;
-      ld_[f] = factor.ld;
-      factor_[f] = static_cast<const T *>(factor.data);
-      offset_[f] = storage_.data() + count_ * row_length;
-      ++count_;
-      if (factor.rows * factor.ld * static_cast<i64>(sizeof(T)) > near_bytes) {
-        const auto far = static_cast<std::size_t>(products_.far++);
-        far_factor_[far] = factor_[f];
-        far_offset_[far] = offset_[f];
-      }
+      : index_(
+            Buffer<simd::Index>::zeros(static_cast<i64>(factors.size()) * simd::index_length, "a batch of nonzeros")) {
+    const auto order = static_cast<int>(factors.size());
+    for (const bool far : {true, false}) {
+      for (int m = 0; m < order; ++m)
+        if (m != without && is_far(factors[static_cast<std::size_t>(m)]) == far)
+          add(factors[static_cast<std::size_t>(m)], m);
+      if (far)
+        products_.far = products_.factors;
     }
-    products_.factors = count_;
     products_.factor = factor_.data();
-    products_.offset = offset_.data();
+    products_.index = index_.data();
     products_.rank = rank;
-    products_.far_factor = far_factor_.data();
-    products_.far_offset = far_offset_.data();
   }
   Batch(const Batch &) = delete;
   Batch &operator=(const Batch &) = delete;
 
   template <class View> void load(const View &x, Range entries) {
-    for (std::size_t f = 0; f < static_cast<std::size_t>(count_); ++f)
-      decode(x, mode_[f], entries, ld_[f], offset_[f]);
-    products_.values = static_cast<const T *>(x.values) + entries.begin;
+    load_with(x, entries, [&](int mode, simd::Index *to) { decode(x, mode, entries, to); });
+  }
+  /// Of one tile.
+  void load(const SortedView &x, i64 tile, Range entries) {
+    // A batch is decoded at the speed of memory unless it was asked for while the one before was worked on.
+    const i64 ahead = std::min(entries.end + batch_size, x.nnz);
+    const i64 count = std::min(entries.size(), x.nnz - ahead);
+    simd::prefetch(static_cast<const std::byte *>(x.keys) + ahead * x.key_bytes, count * x.key_bytes);
+    simd::prefetch(static_cast<const T *>(x.values) + ahead, count * static_cast<i64>(sizeof(T)));
+    load_with(x, entries, [&](int mode, simd::Index *to) { decode_tile(x, tile, mode, entries, to); });
   }
 
   /// Keeps the nonzeros kept[0 .. count), in ascending order; their values are `values`.
   void keep(const i64 *kept, i64 count, const T *values) {
-    for (std::size_t f = 0; f < static_cast<std::size_t>(count_); ++f)
+    for (int f = 0; f < products_.factors; ++f)
       for (i64 k = 0; k < count; ++k)
-        offset_[f][k] = offset_[f][kept[k]];
+        index(f)[k] = index(f)[kept[k]];
     products_.values = values;
   }
 
   const simd::RowProducts<T> &products() const noexcept { return products_; }
 
 private:
-  // What prefetching reads beyond a batch are rows of the batch before, or row 0.
-  static constexpr i64 row_length = batch_size + simd::prefetch_distance;
+  static bool is_far(const ConstMatrix &a) { return a.rows * a.ld * static_cast<i64>(sizeof(T)) > far_bytes; }
 
-  int count_ = 0;
+  void add(const ConstMatrix &a, int mode) {
+    if (products_.factors > 0 && a.ld != products_.ld)
+      throw_error(Status::internal, "factors with leading dimensions {} and {}, expected one", products_.ld, a.ld);
+    if (a.rows > i64{1} << 32)
+      throw_error(Status::unsupported, "a factor of {} rows: the CPU backend takes up to 2^32", a.rows);
+    const auto f = static_cast<std::size_t>(products_.factors++);
+    mode_[f] = mode;
+    factor_[f] = static_cast<const T *>(a.data);
+    products_.ld = a.ld;
+  }
+
+  // What prefetching reads beyond a batch are rows of the batch before, or row 0.
+  simd::Index *index(int f) { return index_.data() + f * simd::index_length; }
+
+  template <class View, class Decode> void load_with(const View &x, Range entries, Decode &&decode_mode) {
+    for (int f = 0; f < products_.factors; ++f)
+      decode_mode(mode_[static_cast<std::size_t>(f)], index(f));
+    products_.values = static_cast<const T *>(x.values) + entries.begin;
+  }
+
   std::array<int, max_order> mode_{};
-  std::array<i64, max_order> ld_{};
   std::array<const T *, max_order> factor_{};
-  std::array<i64 *, max_order> offset_{};
-  std::array<const T *, max_order> far_factor_{};
-  std::array<const i64 *, max_order> far_offset_{};
-  Buffer<i64> storage_;
+  Buffer<simd::Index> index_; // [factors][index_length]
   simd::RowProducts<T> products_;
 };
 

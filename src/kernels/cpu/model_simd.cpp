@@ -37,7 +37,7 @@ void values_with(D d, const RowProducts<T> &x, const double *HWY_RESTRICT weight
       const i64 column = at_end ? last : c;
       auto product = hn::LoadU(d, at_end ? last_weights : weights + c);
       for (int f = 0; f < x.factors; ++f)
-        product = hn::Mul(product, load_f64(d, x.factor[f] + x.offset[f][k] + column));
+        product = hn::Mul(product, load_f64(d, x.row(f, k) + column));
       sum = hn::Add(sum, product);
     }
     model[k] = hn::GetLane(hn::SumOfLanes(d, sum));

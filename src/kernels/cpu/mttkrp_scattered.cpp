@@ -19,7 +19,8 @@ namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 grain = 2048; // nonzeros that are worth a thread
+constexpr i64 grain = 2048;              // nonzeros that are worth a thread
+constexpr i64 near_bytes = i64{1} << 20; // rows of more than this are not expected to stay in the second-level cache
 
 /// Private rows may take as much as the tensor itself (16 bytes a nonzero), and always this much.
 constexpr i64 small_private_bytes = i64{64} << 20;
@@ -38,13 +39,14 @@ struct Target {
 
 template <class View> Range rows_spanned(const View &x, const MttkrpArgs &args, Range entries) {
   Range span{args.rows.end, args.rows.begin};
-  std::array<i64, batch_size> rows;
+  std::array<simd::Index, batch_size> rows;
   for (i64 k = entries.begin; k < entries.end; k += batch_size) {
     const i64 count = std::min(batch_size, entries.end - k);
-    decode(x, args.mode, {k, k + count}, 1, rows.data());
+    decode(x, args.mode, {k, k + count}, rows.data());
     for (i64 j = 0; j < count; ++j) {
-      span.begin = std::min(span.begin, rows[static_cast<std::size_t>(j)]);
-      span.end = std::max(span.end, rows[static_cast<std::size_t>(j)] + 1);
+      const i64 row = rows[static_cast<std::size_t>(j)];
+      span.begin = std::min(span.begin, row);
+      span.end = std::max(span.end, row + 1);
     }
   }
   span = {std::max(span.begin, args.rows.begin), std::min(span.end, args.rows.end)};
@@ -63,7 +65,8 @@ public:
     for (i64 k = entries.begin; k < entries.end; k += batch_size) {
       const Range range{k, std::min(k + batch_size, entries.end)};
       i64 count = range.size();
-      decode(x_, args_.mode, range, 1, rows_.data());
+      decode(x_, args_.mode, range, index_.data());
+      std::copy_n(index_.begin(), count, rows_.begin());
       batch_.load(x_, range);
       if (!every_row_)
         count = drop_other_rows(range);
@@ -91,7 +94,8 @@ private:
   const MttkrpArgs &args_;
   Batch<T> batch_;
   bool every_row_;
-  std::array<i64, batch_size + simd::prefetch_distance> rows_;
+  std::array<simd::Index, batch_size> index_;
+  std::array<i64, simd::index_length> rows_;
   std::array<i64, batch_size> kept_;
   std::array<T, batch_size> values_;
 };

@@ -6,6 +6,8 @@
 // order. Threads share the nonzeros evenly and meet only at row or block boundaries, so the bits of a result depend
 // neither on the number of threads nor on which rows are asked for, and a row that holds most of the tensor is still
 // everyone's work.
+//
+// Copies that are cut into tiles: mttkrp_tiled.cpp.
 #include "kernels/cpu/mttkrp.hpp"
 
 #include <algorithm>
@@ -13,14 +15,13 @@
 
 #include "core/parallel.hpp"
 #include "kernels/cpu/batch.hpp"
+#include "kernels/cpu/mttkrp_tiled.hpp"
 
 namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 chunk_size = 256; // bounds the rounding of an f32 sum; a batch holds two
 constexpr i64 block_size = 16 * chunk_size;
-constexpr i64 grain = 2048; // nonzeros that are worth a thread
 
 /// A place where a thread's share begins: nonzero `at`, of row `slot`.
 struct Cut {
@@ -138,8 +139,8 @@ public:
         if (k == x.row_begin[slot + 1])
           ++slot;
       }
-      batch_.load(x, {first, k});
-      simd::set_runs(batch_.products(), runs_);
+      batch_.load(x, 0, {first, k});
+      simd::sum_runs(batch_.products(), runs_, false);
       fold_pieces();
     }
   }
@@ -197,6 +198,18 @@ template <class T> void join_split_rows(Job &job) {
   }
 }
 
+template <class T> void mttkrp_whole(const SortedView &x, const MttkrpArgs &args, int threads) {
+  Job job(x, args, threads);
+  const auto shares = static_cast<i64>(job.cuts.size()) - 1;
+  parallel(static_cast<int>(shares), [&](int thread, int count) {
+    Worker<T> worker(job);
+    const Range mine = part_of({0, shares}, thread, count);
+    worker.work(job.cuts[static_cast<std::size_t>(mine.begin)], job.cuts[static_cast<std::size_t>(mine.end)]);
+  });
+  join_split_rows<T>(job);
+  job.zero_gap_before(job.slots.end);
+}
+
 } // namespace
 
 void zero_rows(Matrix out, Range rows) {
@@ -209,18 +222,9 @@ void zero_rows(Matrix out, Range rows) {
 void mttkrp(const SortedView &x, const MttkrpArgs &args, int threads) {
   if (args.mode != x.mode)
     throw_error(Status::internal, "a copy sorted by mode {} was given for MTTKRP in mode {}", x.mode, args.mode);
-  Job job(x, args, threads);
-  const auto shares = static_cast<i64>(job.cuts.size()) - 1;
-  dispatch(x.type, [&](auto zero) {
-    using T = decltype(zero);
-    parallel(static_cast<int>(shares), [&](int thread, int count) {
-      Worker<T> worker(job);
-      const Range mine = part_of({0, shares}, thread, count);
-      worker.work(job.cuts[static_cast<std::size_t>(mine.begin)], job.cuts[static_cast<std::size_t>(mine.end)]);
-    });
-    join_split_rows<T>(job);
-  });
-  job.zero_gap_before(job.slots.end);
+  if (x.tiles > 1)
+    return mttkrp_tiled(x, args, threads);
+  dispatch(x.type, [&](auto zero) { mttkrp_whole<decltype(zero)>(x, args, threads); });
 }
 
 } // namespace td::kernels::cpu

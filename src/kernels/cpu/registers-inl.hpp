@@ -27,6 +27,38 @@ template <class D, class T> HWY_INLINE hn::Vec<D> load(D d, const T *from) {
     return hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, D>(), from));
 }
 
+/// A copy of x that no store can change, with the factors where the compiler sees that there are F of them.
+template <int F, class T> class Local {
+public:
+  explicit HWY_INLINE Local(const RowProducts<T> &x) : x_(x) {
+    if constexpr (F > 0) {
+#pragma GCC unroll 3
+      for (int f = 0; f < F; ++f)
+        factor_[f] = x.factor[f];
+    }
+  }
+  HWY_INLINE RowProducts<T> get() const {
+    RowProducts<T> x = x_;
+    if constexpr (F > 0) {
+      x.factors = F;
+      x.factor = factor_;
+    }
+    return x;
+  }
+
+private:
+  RowProducts<T> x_;
+  const T *factor_[F > 0 ? F : 1];
+};
+
+/// Where columns of a nonzero's row begin. The compiler must not take the address apart: it would keep factor + column
+/// + v * lanes for every v in registers of their own, run out of them, and spill (R = 16, order 4: 10 cycles, then 7).
+template <class T> HWY_INLINE const T *columns_of(const RowProducts<T> &x, int f, i64 k, i64 column) {
+  const T *row = x.row(f, k) + column;
+  __asm__("" : "+r"(row));
+  return row;
+}
+
 /// V whole registers of `Lanes`, then one of Tail lanes (0: none) at column `tail`. It ends where the columns end and
 /// so may overlap the register before it; both then hold the same numbers, bit for bit. So there is neither a remainder
 /// loop nor a load beyond the row, and a tail of few lanes rarely crosses a cache line.
@@ -34,6 +66,7 @@ template <class S, i64 Lanes, int V, i64 Tail> struct Registers {
   using D = hn::CappedTag<S, static_cast<std::size_t>(Lanes)>;
   using TailD = hn::CappedTag<S, static_cast<std::size_t>(Tail > 0 ? Tail : 1)>;
   static constexpr i64 columns = V * Lanes + Tail; // as many as are held, or a few more
+  static constexpr int count = V + (Tail > 0 ? 1 : 0);
   hn::Vec<D> whole[V];
   hn::Vec<TailD> rest;
 
@@ -65,6 +98,13 @@ template <class S, i64 Lanes, int V, i64 Tail> struct Registers {
     if constexpr (Tail > 0)
       rest = hn::MulAdd(hn::Set(TailD(), value), product.rest, rest);
   }
+  HWY_INLINE void add(const Registers &other) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v)
+      whole[v] = hn::Add(whole[v], other.whole[v]);
+    if constexpr (Tail > 0)
+      rest = hn::Add(rest, other.rest);
+  }
   HWY_INLINE void store(S *HWY_RESTRICT row, i64 tail) const {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v)
@@ -75,9 +115,10 @@ template <class S, i64 Lanes, int V, i64 Tail> struct Registers {
   /// := product over the factors of nonzero k's rows. F factors; 0: as many as x says.
   template <int F, class T> HWY_INLINE void set_product(const RowProducts<T> &x, i64 column, i64 k, i64 tail) {
     const int factors = F > 0 ? F : x.factors;
-    set(x.factor[0] + x.offset[0][k] + column, tail);
+    set(columns_of(x, 0, k, column), tail);
+#pragma GCC unroll 3
     for (int f = 1; f < factors; ++f)
-      multiply(x.factor[f] + x.offset[f][k] + column, tail);
+      multiply(columns_of(x, f, k, column), tail);
   }
 };
 
@@ -93,7 +134,7 @@ template <class R, class T> HWY_INLINE void prefetch_row(const T *row) {
 /// Asks for the rows that a nonzero some way ahead will need.
 template <class R, class T> HWY_INLINE void prefetch_rows(const RowProducts<T> &x, i64 column, i64 k) {
   for (int f = 0; f < x.far; ++f)
-    prefetch_row<R>(x.far_factor[f] + x.far_offset[f][k + prefetch_distance] + column);
+    prefetch_row<R>(x.row(f, k + prefetch_distance) + column);
 }
 
 /// Calls Kernel::run<Registers, F>(x, column, tail, args...) for each block of columns.
@@ -150,10 +191,13 @@ private:
     }
   }
 
-  // Orders 3 and 4 are what most tensors have. The baseline, where speed is not to be had, does without.
+  // Orders 3 and 4 are what most tensors have, order 2 what is left of them when modes are merged. The baseline, where
+  // speed is not to be had, does without.
   template <class R, class T, class... Args>
   static void with_factors(const RowProducts<T> &x, i64 column, i64 tail, const Args &...args) {
     if constexpr (HWY_TARGET != HWY_STATIC_TARGET) {
+      if (x.factors == 1)
+        return Kernel::template run<R, 1>(x, column, tail, args...);
       if (x.factors == 2)
         return Kernel::template run<R, 2>(x, column, tail, args...);
       if (x.factors == 3)

@@ -18,18 +18,30 @@ inline i64 padded(i64 columns, ValueType type) {
   return (columns + width - 1) / width * width;
 }
 
-// ---- reading keys; `to` gets index * scale ----
+// ---- reading keys ----
+
+/// Nonzeros of a batch at most: what the inner loops work on at a time stays in the first-level cache.
+inline constexpr i64 batch_size = 512;
+
+/// Nonzeros between asking for a row and using it: ~100 ns of memory latency at 3 to 8 ns a nonzero.
+inline constexpr i64 prefetch_distance = 24;
+
+/// Indices of a batch in one mode, with room for what prefetching reads behind them.
+inline constexpr i64 index_length = batch_size + prefetch_distance;
+
+/// Rows of a factor: below 2^32, so that indices of a batch take 4 bytes.
+using Index = std::uint32_t;
 
 struct Field {
   int shift = 0;
   int bits = 0;
-  i64 base = 0;  // added to the index
-  i64 scale = 1; // a leading dimension, so that the result is where a row begins
+  i64 base = 0; // added to the index
 };
 
-void decode(const u64 *keys, i64 count, Field field, i64 *to);
-void decode(const u128 *keys, i64 count, Field field, i64 *to);
-void decode(const i64 *indices, i64 count, Field field, i64 *to); // shift and bits play no part
+void decode(const std::uint32_t *keys, i64 count, Field field, Index *to);
+void decode(const u64 *keys, i64 count, Field field, Index *to);
+void decode(const u128 *keys, i64 count, Field field, Index *to);
+void decode(const i64 *indices, i64 count, Index *to);
 
 // ---- sums of products of factor rows ----
 
@@ -50,24 +62,22 @@ struct Rows {
   i64 changes; // neighbours in different rows
 };
 
-/// Nonzeros with, for each of `factors` factor matrices, the row that belongs to each nonzero.
+/// A batch of nonzeros with, for each of `factors` factor matrices, the row that belongs to each nonzero.
 template <class T> struct RowProducts {
   const T *values = nullptr;
   int factors = 0;
-  const T *const *factor = nullptr;   // [factors]
-  const i64 *const *offset = nullptr; // [factors][nonzeros]: the row begins at factor[f] + offset[f][k]
+  const T *const *factor = nullptr; // [factors]
+  const Index *index = nullptr;     // [factors][index_length]: the row begins at factor[f] + index * ld
+  i64 ld = 0;
   i64 rank = 0;
-  int far = 0; // of the factors, those too large for the near caches: their rows are prefetched
-  const T *const *far_factor = nullptr;
-  const i64 *const *far_offset = nullptr; // [far][nonzeros + prefetch_distance]; beyond the nonzeros any row
+  int far = 0; // the first so many factors are too large for any cache: their rows are prefetched
+
+  const T *row(int f, i64 k) const { return factor[f] + i64{index[f * index_length + k]} * ld; }
 };
 
-/// Nonzeros between asking for a row and using it: ~100 ns of memory latency at 3 to 8 ns a nonzero.
-inline constexpr i64 prefetch_distance = 24;
-
-/// out := sum over each run of value * product of rows, accumulated in T.
-void set_runs(const RowProducts<float> &x, std::span<const Run<float>> runs);
-void set_runs(const RowProducts<double> &x, std::span<const Run<double>> runs);
+/// out := sum over each run of value * product of rows, or, with `add`, out + that; accumulated in T.
+void sum_runs(const RowProducts<float> &x, std::span<const Run<float>> runs, bool add);
+void sum_runs(const RowProducts<double> &x, std::span<const Run<double>> runs, bool add);
 
 /// Adds value * product of rows to each nonzero's row, in f64.
 void add_rows(const RowProducts<float> &x, const Rows &rows);

@@ -11,6 +11,11 @@ namespace td::kernels::host {
 
 namespace {
 
+// Up to this size LAPACK's unblocked routines are used, which run on the calling thread: OpenBLAS starts threads of its
+// own for 17 columns already, and these and our own then wait for each other's cores. On two cores an iteration at rank
+// 32 took 28 ms of which 16 were MTTKRP.
+constexpr int one_thread = 96;
+
 double checked_largest(const double *v, i64 rank) {
   double largest = 0;
   for (i64 k = 0; k < rank * rank; ++k) {
@@ -36,14 +41,24 @@ bool invert_by_cholesky(double *a, int n, double cutoff) {
   Buffer<int> whole_work(n, "the condition number of the normal equations");
   const double norm = dlansy_("1", "U", &n, a, &n, work.data(), 1, 1);
   int status = 0;
-  dpotrf_("U", &n, a, &n, &status, 1);
+  const bool small = n <= one_thread;
+  if (small)
+    dpotf2_("U", &n, a, &n, &status, 1);
+  else
+    dpotrf_("U", &n, a, &n, &status, 1);
   if (status != 0)
     return false;
   double reciprocal_condition = 0;
   dpocon_("U", &n, a, &n, &norm, &reciprocal_condition, work.data(), whole_work.data(), &status, 1);
   if (status != 0 || !(reciprocal_condition >= cutoff))
     return false;
-  dpotri_("U", &n, a, &n, &status, 1);
+  if (small) { // the inverse of U, then its product with its transpose: what dpotri does
+    dtrti2_("U", "N", &n, a, &n, &status, 1, 1);
+    if (status == 0)
+      dlauu2_("U", &n, a, &n, &status, 1);
+  } else {
+    dpotri_("U", &n, a, &n, &status, 1);
+  }
   if (status != 0)
     return false;
   mirror(a, n);

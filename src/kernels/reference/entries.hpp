@@ -31,11 +31,19 @@ inline void coordinates(const BlcoView &x, i64 k, std::span<i64> c) {
     c[static_cast<std::size_t>(m)] = field(x.keys[k], x.layout, m) + x.block_base[block * order + m];
 }
 
+inline u128 key_at(const SortedView &x, i64 k) {
+  if (x.key_bytes == 4)
+    return static_cast<const std::uint32_t *>(x.keys)[k];
+  return x.key_bytes == 8 ? static_cast<const u64 *>(x.keys)[k] : static_cast<const u128 *>(x.keys)[k];
+}
+
 inline void coordinates(const SortedView &x, i64 k, std::span<i64> c) {
-  const u128 key = x.key_bytes == 8 ? static_cast<const u64 *>(x.keys)[k] : static_cast<const u128 *>(x.keys)[k];
+  const u128 key = key_at(x, k);
+  const i64 row = part_holding(x.row_begin, x.rows, k);
+  const i64 *base = x.tile_base + part_holding(x.tile_begin, x.tiles, row) * static_cast<i64>(c.size());
   for (int m = 0; m < static_cast<int>(c.size()); ++m)
-    c[static_cast<std::size_t>(m)] = field(key, x.layout, m);
-  c[static_cast<std::size_t>(x.mode)] = x.row_index[part_holding(x.row_begin, x.rows, k)];
+    c[static_cast<std::size_t>(m)] = field(key, x.layout, m) + base[m];
+  c[static_cast<std::size_t>(x.mode)] = x.row_index[row];
 }
 
 inline void coordinates(const DenseView &x, i64 k, std::span<i64> c) {

@@ -1,0 +1,159 @@
+#include "figures.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "interrupt.hpp"
+#include "median.hpp"
+#include "peak_memory.hpp"
+#include "scratch_folder.hpp"
+#include "tensor_facts.hpp"
+
+namespace cli {
+
+namespace {
+
+void stop_if_interrupted() {
+  if (const int signal = InterruptGuard::signal(); signal != 0)
+    throw Failure(static_cast<ExitCode>(128 + signal), "interrupted");
+}
+
+std::int32_t stop_on_signal(const td_report *, void *) { return InterruptGuard::signal(); }
+
+SweepFigures sweep(td_context *context, const td_tensor *x, std::int64_t rank, std::int64_t repeats) {
+  const Options options = make<Options>(td_options_create);
+  check(td_options_set_i64(options.get(), "max_iters", repeats + 1));
+  check(td_options_set_f64(options.get(), "tol", 0));
+  check(td_options_set_str(options.get(), "exact_residual", "never"));
+  const Fitted run = cpals(context, x, rank, nullptr, options.get(), stop_on_signal);
+  stop_if_interrupted();
+
+  SweepFigures out;
+  out.rank = rank;
+  // The first iteration warms caches and maps memory: it is left out.
+  const std::vector<double> mttkrp = series(run.report.get(), "mttkrp_seconds");
+  const std::vector<double> elapsed = series(run.report.get(), "seconds");
+  const std::size_t order = mttkrp.size() / elapsed.size();
+  std::vector<std::vector<double>> of_mode(order);
+  std::vector<double> sums, iterations;
+  for (std::size_t k = 1; k < elapsed.size(); ++k) {
+    const auto begin = mttkrp.begin() + static_cast<std::ptrdiff_t>(k * order);
+    for (std::size_t m = 0; m < order; ++m)
+      of_mode[m].push_back(begin[static_cast<std::ptrdiff_t>(m)]);
+    sums.push_back(std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(order), 0.0));
+    iterations.push_back(elapsed[k] - elapsed[k - 1]);
+  }
+  for (auto &times : of_mode)
+    out.mttkrp.push_back(median(std::move(times)));
+  out.mttkrp_sum = median(std::move(sums));
+  out.iteration = median(std::move(iterations));
+  return out;
+}
+
+/// Builds the tensor several times; the last is left in x.
+BuildFigures build(td_context *context, const td_options *options, const EntryArrays &arrays, std::int64_t repeats,
+                   Tensor &x) {
+  BuildFigures out;
+  std::vector<double> seconds;
+  for (std::int64_t k = 0; k < repeats; ++k) {
+    x.reset();
+    std::optional<PeakMemory> memory;
+    if (k == 0)
+      memory.emplace();
+    const Timer timer;
+    x = arrays.build(context, options);
+    seconds.push_back(timer.seconds());
+    if (memory)
+      out.peak = memory->growth();
+    stop_if_interrupted();
+  }
+  out.seconds = median(std::move(seconds));
+  return out;
+}
+
+/// The arrays end here.
+Tensor built(td_context *context, const td_options *options, const EntryArrays arrays, const Wish &wish, Figures &out) {
+  if (!wish.build)
+    return arrays.build(context, options);
+  Tensor x;
+  out.build = build(context, options, arrays, wish.repeats, x);
+  return x;
+}
+
+ReadFigures read(td_context *context, const td_options *options, const std::string &path, std::int64_t repeats) {
+  ReadFigures out;
+  out.file_format = std::filesystem::path(path).extension().string();
+  out.bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  std::vector<double> seconds, build_seconds;
+  for (std::int64_t k = 0; k < repeats; ++k) {
+    const Timer timer;
+    const Tensor x = make<Tensor>(td_tensor_read, context, path.c_str(), options);
+    const double whole = timer.seconds();
+    build_seconds.push_back(get<double>(td_tensor_get_f64, x.get(), "seconds.build"));
+    seconds.push_back(whole - build_seconds.back());
+    stop_if_interrupted();
+  }
+  out.seconds = median(std::move(seconds));
+  out.build = median(std::move(build_seconds));
+  return out;
+}
+
+/// Files that are made here have their own dialect and index base, whatever the options say of the user's file.
+Options without_dialect(const td_options *options) {
+  Options out = make<Options>(td_options_create);
+  for (const OptionRow &row : option_table())
+    if (row.scope == "tensor" || row.name == "value_type")
+      check(
+          td_options_set_str(out.get(), row.name.c_str(), text(td_options_get_str, options, row.name.c_str()).c_str()));
+  return out;
+}
+
+std::vector<ReadFigures> read_files(td_context *context, const td_options *options, Tensor x, const Wish &wish) {
+  const ScratchFolder folder(wish.scratch);
+  const Options for_reading = without_dialect(options);
+  const bool sparse = get<std::int64_t>(td_tensor_get_i64, x.get(), "sparse") != 0;
+  const std::vector<std::string> paths = {folder.file(sparse ? "x.tns" : "x.npy"), folder.file("x.tdb")};
+  for (const std::string &path : paths)
+    check(td_tensor_write(x.get(), path.c_str(), nullptr));
+  x.reset();
+  std::vector<ReadFigures> out;
+  for (const std::string &path : paths)
+    out.push_back(read(context, for_reading.get(), path, wish.repeats));
+  return out;
+}
+
+} // namespace
+
+Figures measure(td_context *context, const td_options *options, EntryArrays arrays, const Wish &wish,
+                const Machine &machine) {
+  Figures out;
+  const bool sparse = arrays.sparse();
+  Tensor x = built(context, options, std::move(arrays), wish, out);
+  out.tensor = tensor_facts(x.get());
+  out.description = text(td_tensor_describe, x.get());
+  out.entries = get<std::int64_t>(td_tensor_nnz, x.get());
+  out.bytes = get<std::int64_t>(td_tensor_get_i64, x.get(), "bytes");
+  if (out.entries == 0)
+    throw Failure(exit_input, "there are no entries: nothing to measure");
+
+  if (wish.mttkrp || wish.iteration) {
+    const Floors floors(x.get(), machine);
+    for (const auto rank : wish.ranks) {
+      out.sweeps.push_back(sweep(context, x.get(), rank, wish.repeats));
+      out.sweeps.back().floor = floors.of(rank);
+    }
+  }
+  if (out.build && sparse) {
+    const auto there =
+        std::find_if(out.sweeps.begin(), out.sweeps.end(), [](const SweepFigures &s) { return s.rank == sweep_rank; });
+    const double sum =
+        there != out.sweeps.end() ? there->mttkrp_sum : sweep(context, x.get(), sweep_rank, wish.repeats).mttkrp_sum;
+    out.build->sweeps = out.build->seconds / sum;
+  }
+  if (wish.read)
+    out.files = read_files(context, options, std::move(x), wish);
+  return out;
+}
+
+} // namespace cli

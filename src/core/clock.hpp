@@ -1,0 +1,14 @@
+// Time that only goes forward.
+#pragma once
+
+#include <chrono>
+
+namespace td {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+} // namespace td

@@ -1,0 +1,64 @@
+// A set of whole numbers below some size, and the place of each in it: a bit a number.
+#pragma once
+
+#include <atomic>
+#include <bit>
+
+#include "core/buffer.hpp"
+#include "formats/parts.hpp"
+
+namespace td::formats {
+
+class Marks {
+public:
+  /// A quarter of a byte for each number below `size`.
+  Marks() = default;
+  explicit Marks(i64 size) : words_(Buffer<u64>::zeros(size / 64 + 1, "marks of what is not empty")) {}
+
+  /// Whether what marks take is no more than 16 bytes an entry, or 16 MiB.
+  static bool are_small(i64 size, i64 entries) noexcept { return size / 64 <= std::max(entries, i64{1} << 20); }
+
+  /// By any number of threads at once, before settle().
+  void add(i64 number) noexcept {
+    const u64 bit = u64{1} << (number % 64);
+    const std::atomic_ref word(words_[number / 64]);
+    if ((word.load(std::memory_order_relaxed) & bit) == 0)
+      word.fetch_or(bit, std::memory_order_relaxed);
+  }
+
+  /// Gives how many numbers there are.
+  i64 settle() {
+    before_ = Buffer<i64>(words_.size(), "places of what is not empty");
+    i64 count = 0;
+    for (i64 w = 0; w < words_.size(); ++w) {
+      before_[w] = count;
+      count += std::popcount(words_[w]);
+    }
+    return count;
+  }
+
+  /// How many smaller numbers there are; of one that is there, after settle().
+  i64 place(i64 number) const noexcept {
+    const u64 below = (u64{1} << (number % 64)) - 1;
+    return before_[number / 64] + std::popcount(words_[number / 64] & below);
+  }
+
+  /// Calls f(place, number) for all, ranges of them on several threads.
+  template <class F> void for_each(int threads, F &&f) const {
+    parallel_ranges(threads, words_.size(), grain, [&](Range r) {
+      for (i64 w = r.begin; w < r.end; ++w) {
+        i64 place = before_[w];
+        for (u64 left = words_[w]; left != 0; left &= left - 1)
+          f(place++, w * 64 + std::countr_zero(left));
+      }
+    });
+  }
+
+  i64 bytes() const noexcept { return words_.bytes() + before_.bytes(); }
+
+private:
+  Buffer<u64> words_;
+  Buffer<i64> before_; // numbers before each word
+};
+
+} // namespace td::formats

@@ -1,0 +1,24 @@
+// Some modes of a sparse tensor seen as one, whose rows are the cells that hold entries: combinations of the modes'
+// indices.
+#pragma once
+
+#include "formats/formats.hpp"
+
+namespace td::formats {
+
+/// Whether these modes can be merged: their index bits together must leave the cells' marks small.
+bool can_merge(const Packed &packed, std::span<const int> modes);
+
+/// How many cells these modes have, about: counted among those that a hash picks, which hold 8,192 entries or more.
+i64 estimate_cells(const Packed &packed, std::span<const int> modes, int threads);
+
+struct SortedCells {
+  Sorted sorted; // by the merged mode, which stands where the first of its modes stood
+  Coo cells;     // what each of its rows is: an entry of value 1 a cell; the last mode is the cell's number
+};
+
+/// `modes` can be merged, and are not all. Their cells are numbered in the order of their indices, the first mode's
+/// fastest. The packed values are lent: they are there again afterwards.
+SortedCells build_sorted_cells(Packed &packed, std::span<const int> modes, int threads);
+
+} // namespace td::formats

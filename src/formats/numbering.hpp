@@ -1,0 +1,62 @@
+// Rows that hold an entry, numbered without gaps: a tensor of many empty rows is stored and worked on in numbers.
+#pragma once
+
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/entries.hpp"
+#include "formats/marks.hpp"
+
+namespace td::formats {
+
+/// When rows are numbered.
+enum class EmptyRows {
+  keep, // never: a row's number is its index
+  few,  // in modes that are long, and have many empty rows
+  drop, // in every mode that has an empty row and is not far longer than there are entries
+};
+
+class Numbering {
+public:
+  /// A row's number is its index.
+  explicit Numbering(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), modes_(dims.size()) {}
+  /// Of checked entries.
+  Numbering(const EntriesView &entries, EmptyRows empty, int threads);
+
+  /// Numbers in each mode.
+  std::span<const i64> dims() const noexcept { return dims_; }
+  /// Whether a row's number is its index.
+  bool is_index(int mode) const noexcept { return modes_[static_cast<std::size_t>(mode)].rows.size() == 0; }
+  bool is_index() const noexcept;
+
+  /// The number of a row that holds an entry.
+  i64 number(int mode, i64 row) const noexcept {
+    const Mode &m = modes_[static_cast<std::size_t>(mode)];
+    if (m.rows.size() == 0)
+      return row;
+    return m.marks.place(row);
+  }
+  i64 row(int mode, i64 number) const noexcept {
+    const Mode &m = modes_[static_cast<std::size_t>(mode)];
+    return m.rows.size() == 0 ? number : m.rows[number];
+  }
+  /// The rows that hold an entry, ascending; empty where is_index(mode).
+  std::span<const i64> rows(int mode) const noexcept {
+    const Buffer<i64> &rows = modes_[static_cast<std::size_t>(mode)].rows;
+    return {rows.data(), static_cast<std::size_t>(rows.size())};
+  }
+
+  /// Gives back what number() needs; it must not be called afterwards.
+  void forget_indices();
+  i64 bytes() const noexcept;
+
+private:
+  struct Mode {
+    Marks marks;
+    Buffer<i64> rows;
+  };
+  std::vector<i64> dims_;
+  std::vector<Mode> modes_;
+};
+
+} // namespace td::formats

@@ -1,0 +1,171 @@
+#include "plan/groups.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/ranges.h>
+
+#include "core/mode_list.hpp"
+
+namespace td::plan {
+
+namespace {
+
+constexpr const char *option_name = "groups";
+constexpr i64 least_order = 3; // below, there is no mode to share with
+
+std::vector<Group> single_modes(int order) {
+  std::vector<Group> groups;
+  for (int m = 0; m < order; ++m)
+    groups.push_back({m});
+  return groups;
+}
+
+/// The modes before and from some place on, so that both partial products together have the fewest rows.
+std::vector<Group> halves(std::span<const i64> dims) {
+  const auto product = [&](std::size_t begin, std::size_t end) {
+    return std::accumulate(dims.begin() + static_cast<std::ptrdiff_t>(begin),
+                           dims.begin() + static_cast<std::ptrdiff_t>(end), i64{1}, std::multiplies<>());
+  };
+  std::size_t best = 1;
+  i64 fewest = std::numeric_limits<i64>::max();
+  for (std::size_t at = 1; at < dims.size(); ++at) {
+    const i64 before = product(0, at);
+    const i64 rows = before + std::min(product(at, dims.size()), std::numeric_limits<i64>::max() - before);
+    if (rows < fewest) {
+      fewest = rows;
+      best = at;
+    }
+  }
+  std::vector<Group> groups(2);
+  for (std::size_t m = 0; m < dims.size(); ++m)
+    groups[m < best ? 0 : 1].push_back(static_cast<int>(m));
+  return groups;
+}
+
+std::vector<Group> dense_groups(std::span<const i64> dims, const std::string &option) {
+  const int order = static_cast<int>(dims.size());
+  if (const auto named = named_groups(option, order)) {
+    for (const Group &group : *named)
+      if (group.front() > group.back())
+        throw_error(Status::option_range,
+                    "option '{}' = \"{}\": {} goes on from the last mode to the first, whose elements are not "
+                    "neighbours in a dense tensor; expected ascending modes",
+                    option_name, option, fmt::join(group, ","));
+    return *named;
+  }
+  return option == "auto" && order >= least_order ? halves(dims) : single_modes(order);
+}
+
+} // namespace
+
+std::optional<std::vector<Group>> named_groups(const std::string &option, int order) {
+  if (option == "auto" || option == "none")
+    return std::nullopt;
+  const auto refuse = [&](const std::string &why) {
+    throw_error(Status::option_range,
+                "option '{}' = \"{}\": {}; expected auto, none or a partition of the modes 0 .. {} as in \"0,1|2\"",
+                option_name, option, why, order - 1);
+  };
+  std::vector<Group> groups;
+  std::vector<bool> seen(static_cast<std::size_t>(order), false);
+  std::string_view rest = option;
+  for (auto pieces = std::count(option.begin(), option.end(), '|') + 1; pieces > 0; --pieces) {
+    Group group = parse_modes(take_piece(rest, '|'), order, option_name, option);
+    if (group.empty())
+      refuse("a group without modes");
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      if (k > 0 && group[k] != (group[k - 1] + 1) % order)
+        refuse(fmt::format("mode {} does not follow mode {}", group[k], group[k - 1]));
+      const auto mode = static_cast<std::size_t>(group[k]);
+      if (seen[mode])
+        refuse(fmt::format("mode {} is there twice", group[k]));
+      seen[mode] = true;
+    }
+    groups.push_back(std::move(group));
+  }
+  const auto missing = std::find(seen.begin(), seen.end(), false);
+  if (missing != seen.end())
+    refuse(fmt::format("mode {} is missing", missing - seen.begin()));
+  if (groups.size() < 2)
+    refuse("one group, whose partial product would be the tensor again for each column");
+  return groups;
+}
+
+Groups::Groups(int order) : dims_(static_cast<std::size_t>(order), 1), group_of_(static_cast<std::size_t>(order), 0) {
+  add(single_modes(order), {});
+}
+
+Groups::Groups(std::span<const i64> dims, ValueType type, const std::string &option)
+    : dims_(dims.begin(), dims.end()), type_(type), option_(option), group_of_(dims.size(), 0) {
+  add(dense_groups(dims, option), {});
+}
+
+Groups::Groups(std::span<const i64> dims, ValueType type, const std::string &option, std::vector<Group> partition,
+               std::vector<formats::Coo> cells)
+    : dims_(dims.begin(), dims.end()), type_(type), sparse_(true), option_(option), group_of_(dims.size(), 0) {
+  add(std::move(partition), std::move(cells));
+}
+
+void Groups::add(std::vector<Group> partition, std::vector<formats::Coo> cells) {
+  for (std::size_t g = 0; g < partition.size(); ++g) {
+    text_ += fmt::format("{}{}", text_.empty() ? "" : "|", fmt::join(partition[g], ","));
+    if (sparse_ && partition[g].size() > 1)
+      add(std::move(partition[g]), std::move(cells[g]));
+    else
+      add(std::move(partition[g]), std::nullopt);
+  }
+}
+
+void Groups::add(Group modes, std::optional<formats::Coo> cells) {
+  auto part = std::make_unique<Part>();
+  part->cell_count = 1;
+  for (const int m : modes) {
+    group_of_[static_cast<std::size_t>(m)] = count();
+    part->cell_count *= dims_[static_cast<std::size_t>(m)];
+  }
+  if (cells) {
+    part->cell_count = cells->values.size();
+    std::call_once(part->once, [&] { part->cells = std::move(cells); });
+  }
+  for (int m = 0; m < static_cast<int>(dims_.size()); ++m) {
+    const bool inside = std::find(modes.begin(), modes.end(), m) != modes.end();
+    if (inside && m != modes.front())
+      continue;
+    if (inside)
+      part->merged_mode = static_cast<int>(part->mode_at.size());
+    part->merged_dims.push_back(inside ? part->cell_count : dims_[static_cast<std::size_t>(m)]);
+    part->mode_at.push_back(inside ? -1 : m);
+  }
+  part->modes = std::move(modes);
+  parts_.push_back(std::move(part));
+}
+
+bool Groups::shared(int group, i64 rank) const {
+  const Part &p = part(group);
+  if (p.modes.size() == 1)
+    return false;
+  if (named() || sparse_)
+    return true;
+  // A cell's row, its coordinates and its value, against the elements that belong to a cell.
+  const double row = static_cast<double>(rank + 1) * static_cast<double>(size_of(type_)) +
+                     static_cast<double>((p.modes.size() + 1) * sizeof(i64));
+  double elements = 1;
+  for (std::size_t m = 0; m < dims_.size(); ++m)
+    if (group_of_[m] != group)
+      elements *= static_cast<double>(dims_[m]);
+  return row <= elements * static_cast<double>(size_of(type_)) / 4;
+}
+
+const formats::Coo &Groups::cells(int group) const {
+  Part &p = part(group);
+  std::call_once(p.once, [&] {
+    std::vector<i64> dims;
+    for (const int m : p.modes)
+      dims.push_back(dims_[static_cast<std::size_t>(m)]);
+    p.cells = formats::build_cells(dims, type_);
+  });
+  return *p.cells;
+}
+
+} // namespace td::plan

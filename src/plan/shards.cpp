@@ -1,0 +1,283 @@
+#include "plan/shards.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <utility>
+
+namespace td::plan {
+
+namespace {
+
+i64 rounded_up(i64 a, i64 b) { return (a + b - 1) / b; }
+
+/// Neighbouring slots that one worker takes.
+struct Shard {
+  Range slots;
+  i64 entries = 0;
+};
+
+/// Cuts the rows at the row borders nearest to equal shares of the entries, and around each row that is longer than a
+/// share. So a shard is such a row, or has at most two shares.
+std::vector<Shard> shards_of(const RowCounts &counts, i64 wanted) {
+  const i64 shares = std::min(wanted, counts.entries());
+  const i64 share = rounded_up(counts.entries(), shares);
+  std::vector<i64> cuts{0, counts.slots()};
+  for (i64 k = 0; k < shares; ++k) {
+    const i64 at = part_of({0, counts.entries()}, k, shares).begin;
+    const i64 slot = counts.slot_of(at);
+    const i64 begin = counts.before(slot);
+    const i64 end = counts.before(slot + 1);
+    const bool long_row = end - begin > share;
+    if (long_row || at - begin <= end - at)
+      cuts.push_back(slot);
+    if (long_row || at - begin > end - at)
+      cuts.push_back(slot + 1);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  std::vector<Shard> shards;
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k)
+    shards.push_back({{cuts[k], cuts[k + 1]}, counts.before(cuts[k + 1]) - counts.before(cuts[k])});
+  return shards;
+}
+
+/// The worker of each shard by Graham's rule. Workers are numbered by the first shard that they have.
+std::vector<int> assign(const std::vector<Shard> &shards, int workers) {
+  std::vector<std::size_t> order(shards.size());
+  for (std::size_t k = 0; k < order.size(); ++k)
+    order[k] = k;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return shards[a].entries > shards[b].entries; });
+  using Load = std::pair<i64, int>;
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> least;
+  for (int w = 0; w < workers; ++w)
+    least.emplace(0, w);
+  std::vector<int> taker(shards.size());
+  for (const std::size_t k : order) {
+    const auto [load, worker] = least.top();
+    least.pop();
+    taker[k] = worker;
+    least.emplace(load + shards[k].entries, worker);
+  }
+  std::vector<int> number(static_cast<std::size_t>(workers), -1);
+  int next = 0;
+  for (int &worker : taker) {
+    int &n = number[static_cast<std::size_t>(worker)];
+    if (n < 0)
+      n = next++;
+    worker = n;
+  }
+  return taker;
+}
+
+/// One attempt: shards, who takes them, and rows that are then split.
+class Attempt {
+public:
+  Attempt(const RowCounts &counts, int workers, i64 shards_per_worker)
+      : counts_(counts), shards_(shards_of(counts, shards_per_worker * workers)), taker_(assign(shards_, workers)),
+        mean_(rounded_up(counts.entries(), workers)) {
+    division_.owned.resize(static_cast<std::size_t>(workers));
+    division_.load.resize(static_cast<std::size_t>(workers));
+    for (std::size_t k = 0; k < shards_.size(); ++k) {
+      const auto [slots, entries] = shards_[k];
+      load(taker_[k]) += entries;
+      const Range rows{slots.begin == 0 ? 0 : counts.row(slots.begin),
+                       slots.end == counts.slots() ? counts.dim() : counts.row(slots.end)};
+      auto &ranges = division_.owned[static_cast<std::size_t>(taker_[k])];
+      if (!ranges.empty() && ranges.back().end == rows.begin)
+        ranges.back().end = rows.end;
+      else
+        ranges.push_back(rows);
+    }
+  }
+
+  i64 mean() const { return mean_; }
+
+  /// Workers with more than `most` give parts of their longest row, if it is longer than `longer_than`, to those below
+  /// the mean.
+  void level(i64 most, i64 longer_than) {
+    for (int w = 0; w < division_.workers(); ++w) {
+      if (load(w) <= most)
+        continue;
+      const i64 slot = longest_row_alone(w);
+      if (slot >= 0 && counts_.in(slot) > longer_than)
+        split(slot, w);
+    }
+  }
+
+  Division take() {
+    std::sort(division_.split.begin(), division_.split.end(),
+              [](const SplitRow &a, const SplitRow &b) { return a.row < b.row; });
+    return std::move(division_);
+  }
+  const Division &division() const { return division_; }
+
+private:
+  i64 &load(int worker) { return division_.load[static_cast<std::size_t>(worker)]; }
+
+  /// The slot of the longest row that is a shard by itself, or -1.
+  i64 longest_row_alone(int worker) const {
+    i64 longest = -1;
+    for (std::size_t k = 0; k < shards_.size(); ++k) {
+      const Range slots = shards_[k].slots;
+      if (taker_[k] == worker && slots.size() == 1 && (longest < 0 || shards_[k].entries > counts_.in(longest)))
+        longest = slots.begin;
+    }
+    return longest;
+  }
+
+  void split(i64 slot, int owner) {
+    std::vector<std::pair<int, i64>> shares;
+    i64 excess = std::min(load(owner) - mean_, counts_.in(slot));
+    shares.emplace_back(owner, counts_.in(slot)-excess);
+    load(owner) -= excess;
+    while (excess > 0) { // all together have at most workers * mean, so somebody is below the mean
+      const auto least =
+          static_cast<int>(std::min_element(division_.load.begin(), division_.load.end()) - division_.load.begin());
+      const i64 given = std::min(excess, mean_ - load(least));
+      shares.emplace_back(least, given);
+      load(least) += given;
+      excess -= given;
+    }
+    std::sort(shares.begin(), shares.end());
+    SplitRow row{counts_.row(slot), owner, {}};
+    i64 begin = 0;
+    for (const auto &[worker, entries] : shares) {
+      if (entries > 0)
+        row.parts.push_back({worker, {begin, begin + entries}});
+      begin += entries;
+    }
+    division_.split.push_back(std::move(row));
+  }
+
+  const RowCounts &counts_;
+  std::vector<Shard> shards_;
+  std::vector<int> taker_; // [shards]
+  i64 mean_;               // rounded up
+  Division division_;
+};
+
+} // namespace
+
+RowCounts::RowCounts(i64 dim, std::span<const i64> row_index, std::span<const i64> row_begin)
+    : dim_(dim), entries_(row_index.empty() ? 0 : row_begin.back()), listed_(true), row_index_(row_index),
+      row_begin_(row_begin) {}
+
+RowCounts RowCounts::even(i64 dim, i64 entries) {
+  RowCounts counts;
+  counts.dim_ = dim;
+  counts.entries_ = entries;
+  return counts;
+}
+
+i64 RowCounts::before(i64 slot) const noexcept {
+  if (listed_)
+    return row_begin_[static_cast<std::size_t>(slot)];
+  return part_of({0, entries_}, slot, dim_).begin;
+}
+
+i64 RowCounts::slot_of(i64 entry) const noexcept {
+  Range slots{0, this->slots()}; // the last slot that begins at or before the entry, and the next
+  while (slots.size() > 1) {
+    const i64 middle = slots.begin + slots.size() / 2;
+    (before(middle) <= entry ? slots.begin : slots.end) = middle;
+  }
+  return slots.begin;
+}
+
+std::vector<Range> Division::whole_rows(int worker) const {
+  std::vector<Range> whole;
+  for (const Range &range : owned[static_cast<std::size_t>(worker)]) {
+    i64 begin = range.begin;
+    for (const SplitRow &s : split) {
+      if (s.row < range.begin || s.row >= range.end)
+        continue;
+      if (s.row > begin)
+        whole.push_back({begin, s.row});
+      begin = s.row + 1;
+    }
+    if (range.end > begin)
+      whole.push_back({begin, range.end});
+  }
+  return whole;
+}
+
+i64 Division::largest_load() const { return *std::max_element(load.begin(), load.end()); }
+
+double Division::imbalance() const {
+  double sum = 0;
+  for (const i64 entries : load)
+    sum += static_cast<double>(entries);
+  return sum > 0 ? static_cast<double>(largest_load()) * static_cast<double>(load.size()) / sum - 1 : 0;
+}
+
+Division divide_rows(const RowCounts &counts, int workers, bool split_rows) {
+  if (workers == 1 || counts.entries() == 0)
+    return divide_evenly(counts.dim(), counts.entries(), workers);
+  constexpr i64 shards_per_worker[] = {1, 4, 16, 128};
+  Division best;
+  for (const i64 shards : shards_per_worker) {
+    Attempt attempt(counts, workers, shards);
+    if (split_rows)
+      attempt.level(attempt.mean(), attempt.mean());
+    const auto most = static_cast<i64>(static_cast<double>(attempt.mean()) * (1 + most_imbalance));
+    if (split_rows && shards == shards_per_worker[3])
+      attempt.level(most, 0);
+    if (best.load.empty() || attempt.division().largest_load() < best.largest_load())
+      best = attempt.take();
+    if (best.imbalance() <= wanted_imbalance)
+      break;
+  }
+  return best;
+}
+
+Division divide_entries(const RowCounts &counts, int workers) {
+  if (workers == 1 || counts.entries() == 0)
+    return divide_evenly(counts.dim(), counts.entries(), workers);
+  // A row is owned by who has its first entry.
+  const auto first_row = [&](i64 entry) {
+    if (entry == 0)
+      return i64{0};
+    if (entry == counts.entries())
+      return counts.dim();
+    const i64 slot = counts.slot_of(entry);
+    return counts.row(slot) + (counts.before(slot) < entry ? 1 : 0);
+  };
+  Division d;
+  for (int w = 0; w < workers; ++w) {
+    const Range mine = part_of({0, counts.entries()}, w, workers);
+    d.load.push_back(mine.size());
+    auto &owned = d.owned.emplace_back();
+    const Range rows{first_row(mine.begin), first_row(mine.end)};
+    if (rows.size() > 0)
+      owned.push_back(rows);
+    if (mine.size() == 0)
+      continue;
+    std::vector<i64> ends{counts.slot_of(mine.begin), counts.slot_of(mine.end - 1)};
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    for (const i64 slot : ends) {
+      const Range row{counts.before(slot), counts.before(slot + 1)};
+      const Range part{std::max(row.begin, mine.begin), std::min(row.end, mine.end)};
+      if (part.size() == row.size())
+        continue;
+      if (d.split.empty() || d.split.back().row != counts.row(slot))
+        d.split.push_back({counts.row(slot), w, {}});
+      d.split.back().parts.push_back({w, {part.begin - row.begin, part.end - row.begin}});
+    }
+  }
+  return d;
+}
+
+Division divide_evenly(i64 dim, i64 entries, int workers) {
+  Division d;
+  for (int w = 0; w < workers; ++w) {
+    d.load.push_back(part_of({0, entries}, w, workers).size());
+    auto &owned = d.owned.emplace_back();
+    if (const Range rows = part_of({0, dim}, w, workers); rows.size() > 0)
+      owned.push_back(rows);
+  }
+  return d;
+}
+
+} // namespace td::plan

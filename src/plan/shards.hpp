@@ -1,0 +1,85 @@
+// How the rows of one mode are divided between workers: pure functions of how many stored entries the rows have.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/views.hpp"
+
+namespace td::plan {
+
+/// Stored entries in the rows of one mode. Slots are the rows that have entries, in ascending order.
+class RowCounts {
+public:
+  /// Slot s is row row_index[s] of dim and has the entries [row_begin[s], row_begin[s + 1]). Keeps the arrays.
+  RowCounts(i64 dim, std::span<const i64> row_index, std::span<const i64> row_begin);
+  /// Every row has about the same number of entries.
+  static RowCounts even(i64 dim, i64 entries);
+
+  i64 dim() const noexcept { return dim_; }
+  i64 entries() const noexcept { return entries_; }
+  i64 slots() const noexcept { return listed_ ? static_cast<i64>(row_index_.size()) : dim_; }
+  i64 row(i64 slot) const noexcept { return listed_ ? row_index_[static_cast<std::size_t>(slot)] : slot; }
+  /// Entries before a slot; slot = slots() gives all.
+  i64 before(i64 slot) const noexcept;
+  i64 in(i64 slot) const noexcept { return before(slot + 1) - before(slot); }
+  /// The slot that holds an entry, 0 <= entry < entries().
+  i64 slot_of(i64 entry) const noexcept;
+
+private:
+  RowCounts() = default;
+  i64 dim_ = 0;
+  i64 entries_ = 0;
+  bool listed_ = false;
+  std::span<const i64> row_index_;
+  std::span<const i64> row_begin_;
+};
+
+/// A row whose entries several workers sum. Its parts stand in the order of the workers and cover its entries, counted
+/// from the row's first, once.
+struct SplitRow {
+  struct Part {
+    int worker = 0;
+    Range entries;
+  };
+  i64 row = 0;
+  int owner = 0; // whose ranges hold the row
+  std::vector<Part> parts;
+};
+
+struct Division {
+  std::vector<std::vector<Range>> owned; // [workers] ascending, no two adjacent; together each row of the mode once
+  std::vector<SplitRow> split;           // ascending
+  std::vector<i64> load;                 // [workers] stored entries
+
+  int workers() const noexcept { return static_cast<int>(load.size()); }
+  /// Rows that a worker sums alone: its own but for the split ones.
+  std::vector<Range> whole_rows(int worker) const;
+  i64 largest_load() const;
+  /// Largest load / mean load - 1; 0 without entries.
+  double imbalance() const;
+};
+
+/// Where more shards would help, they are made until the largest load is this near to the mean.
+inline constexpr double wanted_imbalance = 0.02;
+/// What split rows keep the imbalance below.
+inline constexpr double most_imbalance = 0.05;
+
+/// As AMPED (Wijeratne et al. 2025): the rows are cut into shards, contiguous ranges with about equally many entries;
+/// these are taken in descending order of entries, each by the worker that has least so far (Graham 1969: at most
+/// 4/3 - 1/(3 workers) of the best that these shards allow). There are 1, 4, 16 or 128 shards a worker, as few as
+/// wanted_imbalance takes, so that a worker mostly gets one range.
+///
+/// Beyond AMPED, with split_rows: what a worker has above the mean of a row heavier than the mean goes to workers
+/// below it; and where 128 shards a worker leave a worker above most_imbalance, so does what it has of a lighter row.
+/// No worker then has more than 1.05 times the mean, rounded up.
+Division divide_rows(const RowCounts &counts, int workers, bool split_rows);
+
+/// For comparison: worker k of n takes the k-th n-th of the entries, and rows at the borders are split.
+Division divide_entries(const RowCounts &counts, int workers);
+
+/// All rows in contiguous ranges, whose numbers of rows differ by at most one; for entries that stand in no order of
+/// rows. The loads are those of divide_entries.
+Division divide_evenly(i64 dim, i64 entries, int workers);
+
+} // namespace td::plan

@@ -1,0 +1,78 @@
+#include "solvers/products.hpp"
+
+#include <algorithm>
+
+namespace td::solvers {
+
+Products::Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, Communicator &others, i64 rank)
+    : x_(x), share_(share), backend_(backend), others_(others), rank_(rank),
+      versions_(static_cast<std::size_t>(x.order()), 0) {
+  i64 most = 0;
+  for (int group = 0; group < x.groups().count(); ++group)
+    if (x.groups().shared(group, rank))
+      most = std::max(most, x.groups().cell_count(group));
+  // All rows, though only a deterministic run fills them: of memory that is not written nothing is used.
+  if (most > 0)
+    memory_ = DeviceMatrix(backend, most, rank, x.type(), "a partial product of MTTKRP");
+}
+
+void Products::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) {
+  const int group = x_.groups().group_of(mode);
+  if (!x_.groups().shared(group, rank_)) {
+    share_.mttkrp(backend_, others_, mode, factors, out);
+    return;
+  }
+  if (!is_current(group))
+    compute_partial(group, factors);
+  contract(group, mode, factors, out);
+}
+
+bool Products::is_current(int group) const {
+  if (group != group_)
+    return false;
+  for (std::size_t m = 0; m < versions_.size(); ++m)
+    if (x_.groups().group_of(static_cast<int>(m)) != group && versions_[m] != seen_[m])
+      return false;
+  return true;
+}
+
+void Products::compute_partial(int group, std::span<const ConstMatrix> factors) {
+  const plan::Groups &groups = x_.groups();
+  group_ = -1;
+  std::vector<ConstMatrix> outside;
+  for (const int m : groups.mode_at(group))
+    outside.push_back(m < 0 ? ConstMatrix() : factors[static_cast<std::size_t>(m)]);
+  cells_of_ = share_.cells(group);
+  const Range own = cells_of_[static_cast<std::size_t>(others_.rank())];
+  const Matrix partial = memory_.view(groups.cell_count(group));
+  backend_.mttkrp(x_.merged_view(group),
+                  {groups.merged_mode(group), outside, partial, own, {0, x_.facts().nnz}, share_.deterministic()});
+  if (share_.deterministic())
+    others_.allgather_rows(partial, cells_of_);
+  seen_ = versions_;
+  group_ = group;
+}
+
+// Each worker adds up its own cells for all rows; or, where sums must not depend on the number of workers, all cells
+// for its own rows.
+void Products::contract(int group, int mode, std::span<const ConstMatrix> factors, Matrix out) {
+  const plan::Groups &groups = x_.groups();
+  const plan::Group &modes = groups.modes(group);
+  std::vector<ConstMatrix> inside;
+  for (const int m : modes)
+    inside.push_back(factors[static_cast<std::size_t>(m)]);
+  inside.push_back(memory_.view(groups.cell_count(group)));
+  const auto place = static_cast<int>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
+
+  kernels::MttkrpArgs args{place, inside, out, {0, out.rows}, cells_of_[static_cast<std::size_t>(others_.rank())]};
+  if (share_.deterministic()) {
+    args.rows = share_.own(mode);
+    args.entries = {0, groups.cell_count(group)};
+    args.stored_order = true;
+  }
+  backend_.mttkrp(groups.cells(group).view(), args);
+  if (!share_.deterministic() && others_.size() > 1)
+    others_.reduce_rows(out, out, share_.own(mode));
+}
+
+} // namespace td::solvers

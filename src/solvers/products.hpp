@@ -1,0 +1,42 @@
+// The MTTKRPs of a sweep, as one worker computes them.
+#pragma once
+
+#include <vector>
+
+#include "core/communicator.hpp"
+#include "solvers/replica.hpp"
+#include "solvers/share.hpp"
+
+namespace td::solvers {
+
+/// Keeps the partial product of one group of modes (plan/groups.hpp) as long as no factor outside the group has
+/// changed. One is enough: whoever asks for another group's is about to update a factor outside this one.
+class Products {
+public:
+  /// `x` and `share` must live as long. Memory: the largest partial product of those that are shared.
+  Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, Communicator &others, i64 rank);
+
+  /// Computes this worker's own rows of out; its other rows may be overwritten.
+  void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
+
+  /// To be told, by every worker, whenever a factor is no longer what the last mttkrp saw.
+  void changed(int mode) { ++versions_[static_cast<std::size_t>(mode)]; }
+
+private:
+  bool is_current(int group) const;
+  void compute_partial(int group, std::span<const ConstMatrix> factors);
+  void contract(int group, int mode, std::span<const ConstMatrix> factors, Matrix out);
+
+  const plan::Tensor &x_;
+  const Share &share_;
+  kernels::Backend &backend_;
+  Communicator &others_;
+  i64 rank_;
+  std::vector<u64> versions_; // how often each factor has changed
+  DeviceMatrix memory_;
+  int group_ = -1;              // whose partial product is in memory_
+  std::vector<u64> seen_;       // versions that it was computed from
+  std::vector<Range> cells_of_; // each worker's cells
+};
+
+} // namespace td::solvers

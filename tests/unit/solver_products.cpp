@@ -1,0 +1,253 @@
+// Partial products that the modes of a sweep share: the same numbers as without, and never stale ones.
+#include "unit/solver_make.hpp"
+
+#include <random>
+
+#include "kernels/reference/backend.hpp"
+#include "solvers/mttkrp.hpp"
+#include "solvers/products.hpp"
+#include "support/partitions.hpp"
+
+namespace {
+
+using namespace td;
+using namespace td::test;
+using kernels::DeviceSpec;
+using kernels::reference::ReferenceBackend;
+using solvers::CpalsResult;
+
+constexpr unsigned seed = 71;
+
+std::vector<i64> dims_of(int order) {
+  const std::vector<i64> all{4, 3, 2, 5, 2, 3};
+  return {all.begin(), all.begin() + order};
+}
+
+/// Uniform in [-1, 1).
+std::vector<double> noise(const std::vector<i64> &dims) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<double> values(static_cast<std::size_t>(checked_product(dims).value()));
+  for (double &v : values)
+    v = uniform(random);
+  return values;
+}
+
+/// Counts how often all of a dense tensor is read.
+class CountingBackend final : public ReferenceBackend {
+public:
+  void mttkrp(const kernels::TensorView &x, const kernels::MttkrpArgs &args) override {
+    passes += std::holds_alternative<kernels::DenseView>(x) ? 1 : 0;
+    ReferenceBackend::mttkrp(x, args);
+  }
+  int passes = 0;
+};
+
+/// One worker's products of a tensor with modes {0, 1} and {2, 3} together.
+class OneWorker : public testing::Test {
+protected:
+  static constexpr i64 rank = 2;
+
+  std::vector<double> product(int mode) {
+    Ktensor out(x_->dims(), rank, ValueType::f64);
+    products_.mttkrp(mode, factors_.views(), out.factor(mode));
+    return column(out, mode, 1);
+  }
+
+  std::vector<double> direct(int mode) {
+    Ktensor out(x_->dims(), rank, ValueType::f64);
+    const Matrix to = out.factor(mode);
+    ReferenceBackend().mttkrp(x_->view(mode), {mode, factors_.views(), to, {0, to.rows}, {0, x_->facts().nnz}});
+    return column(out, mode, 1);
+  }
+
+  void replace(int mode, unsigned with) { factors_.upload(mode, random_ktensor(dims_, rank, with).factor(mode), {}); }
+
+  std::vector<i64> dims_ = dims_of(4);
+  TensorPointer x_ = dense_tensor(dims_, noise(dims_), "0,1|2,3");
+  CountingBackend backend_;
+  std::unique_ptr<Communicator> self_ = make_self_communicator();
+  solvers::Share share_{*x_, 0, 1, false};
+  solvers::Replica factors_{backend_, random_ktensor(dims_, rank, 72), formats::Numbering(dims_)};
+  solvers::Products products_{*x_, share_, backend_, *self_, rank};
+};
+
+// 30 or 40 terms below 1 in another order.
+void expect_near(const std::vector<double> &a, const std::vector<double> &b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    EXPECT_NEAR(a[i], b[i], 1e-13) << i;
+}
+
+TEST_F(OneWorker, OnePassServesAGroupUntilAFactorOutsideChanges) {
+  expect_near(product(0), direct(0));
+  EXPECT_EQ(backend_.passes, 1);
+  replace(0, 73); // inside the group
+  products_.changed(0);
+  expect_near(product(1), direct(1));
+  EXPECT_EQ(backend_.passes, 1);
+  for (const int outside : {2, 3}) {
+    replace(outside, 74);
+    products_.changed(outside);
+    expect_near(product(1), direct(1));
+    EXPECT_EQ(backend_.passes, outside);
+    expect_near(product(0), direct(0));
+    EXPECT_EQ(backend_.passes, outside);
+  }
+  expect_near(product(3), direct(3)); // the other group's takes the place of this one's
+  expect_near(product(2), direct(2));
+  EXPECT_EQ(backend_.passes, 4);
+  expect_near(product(1), direct(1));
+  EXPECT_EQ(backend_.passes, 5);
+}
+
+// Shows that the test above looks at what it means to: untold, the old partial product is used.
+TEST_F(OneWorker, KeepsWhatItIsNotToldToBeStale) {
+  const std::vector<double> before = product(0);
+  replace(2, 75);
+  EXPECT_EQ(product(0), before);
+  products_.changed(2);
+  EXPECT_NE(product(0), before);
+  expect_near(product(0), direct(0));
+}
+
+struct Path {
+  const char *mode_order;
+  const char *fixed_modes;
+};
+
+int passes_of(const plan::Tensor &x, const Path &path, const char *iterations) {
+  auto request = request_for(x, 2);
+  const Ktensor init = random_ktensor({x.dims().begin(), x.dims().end()}, 2, 76);
+  const auto backend = std::make_shared<CountingBackend>();
+  request.backends = {backend};
+  request.init = &init;
+  set(request, {{"mode_order", path.mode_order},
+                {"fixed_modes", path.fixed_modes},
+                {"tol", "0"},
+                {"max_iters", iterations},
+                {"exact_residual", "never"}});
+  solvers::cpals(request);
+  return backend->passes;
+}
+
+TEST(CpalsProducts, PassesOverTheTensor) {
+  const TensorPointer x = dense_tensor(dims_of(4), noise(dims_of(4)), "0,1|2,3");
+  EXPECT_EQ(passes_of(*x, {"", ""}, "7"), 14);
+  EXPECT_EQ(passes_of(*x, {"3,2,1,0", ""}, "7"), 14);
+  EXPECT_EQ(passes_of(*x, {"0,2,1,3", ""}, "7"), 28);
+  EXPECT_EQ(passes_of(*x, {"1,2,3,0", ""}, "7"), 15); // 1 | 2 3 | 0 1 | 2 3 | ...
+  EXPECT_EQ(passes_of(*x, {"", "2,3"}, "7"), 1);      // nothing outside the group changes
+  EXPECT_EQ(passes_of(*x, {"", "3"}, "7"), 14);
+  const TensorPointer alone = dense_tensor(dims_of(4), noise(dims_of(4)), "none");
+  EXPECT_EQ(passes_of(*alone, {"", ""}, "7"), 28);
+}
+
+class Sweeps : public testing::TestWithParam<int> {
+protected:
+  CpalsResult run(const plan::Tensor &x, const Path &path, Backends backends, const char *deterministic) const {
+    auto request = request_for(x, 2);
+    const Ktensor init = random_ktensor(dims_, 2, 77);
+    request.init = &init;
+    request.backends = std::move(backends);
+    set(request, {{"mode_order", path.mode_order},
+                  {"fixed_modes", path.fixed_modes},
+                  {"deterministic", deterministic},
+                  {"tol", "0"},
+                  {"max_iters", "6"}});
+    return solvers::cpals(request);
+  }
+
+  std::vector<std::string> partitions(bool sparse) const {
+    std::vector<std::string> all = sparse ? tdtest::sparse_partitions(order_) : tdtest::partitions(order_);
+    all.emplace_back("auto");
+    return all;
+  }
+
+  std::vector<Path> paths() const {
+    constexpr const char *scrambled[] = {"2,0,1", "2,0,3,1", "4,1,0,3,2", "5,0,2,4,1,3"};
+    return {{"", ""}, {scrambled[order_ - 3], ""}, {"", "1"}, {scrambled[order_ - 3], "0,2"}};
+  }
+
+  /// Sparse: two of three cells.
+  template <class T> TensorPointer tensor(bool sparse, const std::string &groups) const {
+    const std::vector<double> wide = noise(dims_);
+    std::vector<T> values(wide.begin(), wide.end());
+    if (!sparse)
+      return dense_tensor(dims_, values, groups.c_str());
+    for (std::size_t k = 0; k < values.size(); k += 3)
+      values[k] = 0;
+    return sparse_tensor(dims_, values, "sorted", groups.c_str());
+  }
+
+  template <class T> void compare_with_none(bool sparse) const {
+    const TensorPointer none = tensor<T>(sparse, "none");
+    for (const Path &path : paths()) {
+      const CpalsResult expected = run(*none, path, reference_backends(1), "0");
+      for (const std::string &partition : partitions(sparse)) {
+        const TensorPointer x = tensor<T>(sparse, partition);
+        for (const int workers : {1, 2, 3})
+          for (const bool cpu : {false, true}) {
+            SCOPED_TRACE(fmt::format("{} {}, groups {}, mode_order '{}', fixed_modes '{}', {} workers, cpu {}, seed {}",
+                                     name_of(x->type()), order_, partition, path.mode_order, path.fixed_modes, workers,
+                                     cpu, seed));
+            auto backends = cpu ? kernels::open_backends({DeviceSpec::Kind::cpu, workers, {}}, workers)
+                                : reference_backends(workers);
+            const CpalsResult came = run(*x, path, std::move(backends), "0");
+            expect_sound(came);
+            // Six iterations of solves whose condition is in the hundreds: some 1e3 roundings.
+            for (std::size_t k = 0; k < 6; ++k)
+              EXPECT_NEAR(came.report.fit[k], expected.report.fit[k], 1e4 * epsilon_of(x->type()));
+          }
+      }
+    }
+  }
+
+  int order_ = GetParam();
+  std::vector<i64> dims_ = dims_of(order_);
+};
+
+TEST_P(Sweeps, WithGroupsAsWithout) {
+  compare_with_none<double>(false);
+  compare_with_none<float>(false);
+}
+
+TEST_P(Sweeps, SparseWithGroupsAsWithout) {
+  compare_with_none<double>(true);
+  compare_with_none<float>(true);
+}
+
+class SameBits : public Sweeps {
+protected:
+  void check(bool sparse) const;
+};
+
+TEST_P(SameBits, DenseWhenDeterministic) { check(false); }
+TEST_P(SameBits, SparseWhenDeterministic) { check(true); }
+
+// What is added up in the same order has the same bits.
+void SameBits::check(bool sparse) const {
+  for (const std::string &partition : partitions(sparse)) {
+    const TensorPointer x = tensor<double>(sparse, partition);
+    for (const Path &path : paths()) {
+      const CpalsResult one = run(*x, path, kernels::open_backends({DeviceSpec::Kind::cpu, 1, {}}, 1), "1");
+      for (const int workers : {1, 2, 3})
+        for (const int threads : {workers, 2 * workers}) {
+          SCOPED_TRACE(fmt::format("groups {}, mode_order '{}', fixed_modes '{}', {} workers, {} threads", partition,
+                                   path.mode_order, path.fixed_modes, workers, threads));
+          const CpalsResult many =
+              run(*x, path, kernels::open_backends({DeviceSpec::Kind::cpu, workers, {}}, threads), "1");
+          EXPECT_EQ(many.report.fit, one.report.fit);
+          for (int m = 0; m < order_; ++m)
+            for (i64 r = 0; r < 2; ++r)
+              EXPECT_EQ(column(many.model, m, r), column(one.model, m, r));
+        }
+    }
+  }
+}
+
+const auto order_name = [](const auto &info) { return "order" + std::to_string(info.param); };
+INSTANTIATE_TEST_SUITE_P(Orders, SameBits, testing::Values(3, 4, 5, 6), order_name);
+INSTANTIATE_TEST_SUITE_P(Orders, Sweeps, testing::Values(3, 4, 5, 6), order_name);
+
+} // namespace
