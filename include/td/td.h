@@ -246,7 +246,7 @@ TD_API td_status td_context_describe(const td_context *context, char *buf, int64
  *  values      nnz values of value_type TD_F32 or TD_F64, which is the type the tensor is stored and worked on in
  *  space       where indices[m] and values live (the array of pointers itself is on the host)
  *  options     may be NULL; scope "tensor": "format", "duplicates", "groups",
- *              "empty_rows"
+ *              "empty_rows", "sharding"
  *
  *  Entries at the same coordinates are summed, in the order given (or refused: "duplicates" = "error"). Explicit zeros
  *  are kept. With nnz = 0 indices and values may be NULL.

@@ -21,10 +21,10 @@ public:
   /// data := sum over workers.
   virtual void allreduce_sum(std::span<double> data) = 0;
   virtual void allreduce_max(std::span<double> data) = 0;
-  /// out := sum over workers of their `partial`, of which this worker gets rows [own.begin, own.end). Row-contiguous.
-  virtual void reduce_rows(ConstMatrix partial, Matrix out, Range own) = 0;
+  /// out := sum over workers of their `partial`, of which this worker gets the rows `own`. Row-contiguous.
+  virtual void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Range> own) = 0;
   /// Each worker holds rows owned[rank] of `a`; afterwards each holds all rows. `owned` is the same on every worker.
-  virtual void allgather_rows(Matrix a, std::span<const Range> owned) = 0;
+  virtual void allgather_rows(Matrix a, std::span<const Ranges> owned) = 0;
   /// Copies worker 0's bytes to all.
   virtual void broadcast(void *data, i64 bytes) = 0;
   virtual void abort() noexcept = 0;

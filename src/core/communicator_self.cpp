@@ -12,11 +12,13 @@ public:
   void barrier() override {}
   void allreduce_sum(std::span<double>) override {}
   void allreduce_max(std::span<double>) override {}
-  void reduce_rows(ConstMatrix partial, Matrix out, Range own) override {
-    if (partial.data != out.data)
-      copy_rows(partial, out, own);
+  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Range> own) override {
+    if (partial.data == out.data)
+      return;
+    for (const Range &rows : own)
+      copy_rows(partial, out, rows);
   }
-  void allgather_rows(Matrix, std::span<const Range>) override {}
+  void allgather_rows(Matrix, std::span<const Ranges>) override {}
   void broadcast(void *, i64) override {}
   void abort() noexcept override {}
 };

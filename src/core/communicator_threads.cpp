@@ -68,29 +68,20 @@ public:
   }
 
   // out may be partial: each worker writes only its own rows, which no other one reads in this worker's array.
-  void reduce_rows(ConstMatrix partial, Matrix out, Range own) override {
-    std::vector<double> sums(static_cast<std::size_t>(out.cols));
+  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Range> own) override {
     lend(partial);
-    dispatch(out.type, [&](auto zero) {
-      using T = decltype(zero);
-      for (i64 i = own.begin; i < own.end; ++i) {
-        std::fill(sums.begin(), sums.end(), 0.0);
-        for (const ConstMatrix &other : meeting_->lent()) {
-          const T *row = other.row<T>(i);
-          for (std::size_t r = 0; r < sums.size(); ++r)
-            sums[r] += static_cast<double>(row[r]);
-        }
-        std::transform(sums.begin(), sums.end(), out.row<T>(i), [](double x) { return static_cast<T>(x); });
-      }
-    });
+    for (const Range &rows : own)
+      dispatch(out.type, [&](auto zero) { add_up<decltype(zero)>(rows, out); });
     barrier();
   }
 
-  void allgather_rows(Matrix a, std::span<const Range> owned) override {
+  void allgather_rows(Matrix a, std::span<const Ranges> owned) override {
     lend(a);
     for (std::size_t k = 0; k < owned.size(); ++k) {
-      if (static_cast<int>(k) != rank_)
-        copy_rows(meeting_->lent()[k], a, owned[k]);
+      if (static_cast<int>(k) == rank_)
+        continue;
+      for (const Range &rows : owned[k])
+        copy_rows(meeting_->lent()[k], a, rows);
     }
     barrier();
   }
@@ -109,6 +100,19 @@ private:
   void lend(ConstMatrix a) {
     meeting_->lend(rank_, a);
     barrier();
+  }
+
+  template <class T> void add_up(Range rows, Matrix out) const {
+    std::vector<double> sums(static_cast<std::size_t>(out.cols));
+    for (i64 i = rows.begin; i < rows.end; ++i) {
+      std::fill(sums.begin(), sums.end(), 0.0);
+      for (const ConstMatrix &other : meeting_->lent()) {
+        const T *row = other.row<T>(i);
+        for (std::size_t r = 0; r < sums.size(); ++r)
+          sums[r] += static_cast<double>(row[r]);
+      }
+      std::transform(sums.begin(), sums.end(), out.row<T>(i), [](double x) { return static_cast<T>(x); });
+    }
   }
 
   template <class Op> void allreduce(std::span<double> data, Op op) {

@@ -36,6 +36,10 @@ constexpr OptionRow table[] = {
      "neighbouring modes that share a partial product in a sweep of CP-ALS, as in \"0,1|2,3\"; none: each mode works "
      "on the whole tensor; auto: where a sweep is expected to take less time"},
 
+    {"tensor", "sharding", OptionType::str, "auto", 0, 0, "auto|rows|entries",
+     "how workers divide a mode's entries: rows (each index's entries to one worker), auto (so, but heavy indices are "
+     "cut; formats that are not sorted by the mode: equally many entries), entries (equally many, for comparison)"},
+
     {"read", "dialect", OptionType::str, "auto", 0, 0, "auto|frostt|parti|toolbox|genten",
      "dialect of a text file; auto: found from its content"},
     {"read", "index_base", OptionType::i64, "-1", -1, 1, "",

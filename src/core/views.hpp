@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "core/types.hpp"
 
@@ -51,6 +52,9 @@ struct Range {
   i64 end = 0;
   i64 size() const noexcept { return end - begin; }
 };
+
+/// Ascending, none touching the next.
+using Ranges = std::vector<Range>;
 
 /// Part k of n of a range, sizes differing by at most one.
 constexpr Range part_of(Range whole, i64 k, i64 n) noexcept {

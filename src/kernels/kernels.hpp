@@ -93,7 +93,7 @@ i64 entries_of(const TensorView &x);
 // ---- arguments ----
 
 /// out[i, :] for i in rows := sum over the stored entries in `entries` whose index in `mode` is i.
-/// Rows outside `rows` are not written. Sorted and dense views take all entries.
+/// Rows outside `rows` are not written. Dense views take all entries.
 struct MttkrpArgs {
   int mode = 0;
   std::span<const ConstMatrix> factors; // [order], of the tensor's value type; factors[mode] is not read

@@ -1,7 +1,6 @@
 #include "plan/tensor.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/ranges.h>
 
@@ -34,6 +33,7 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
   std::shared_ptr<Tensor> x(new Tensor(entries.dims));
   x->type_ = entries.value_type;
   x->source_ = std::move(source);
+  x->sharding_ = options.text("sharding");
   const HostMemory memory = host_memory(options, 0);
   if (options.text("format") != "coo")
     x->numbering_ = formats::Numbering(entries, empty_rows(options.text("empty_rows")), threads);
@@ -99,6 +99,7 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   x->dense_ = formats::build_dense(array, threads);
   x->type_ = array.value_type;
   x->source_ = std::move(source);
+  x->sharding_ = options.text("sharding");
   x->format_ = "dense";
   x->facts_ = facts_of(x->dense_->values, threads);
   x->build_seconds_ = seconds_since(begin);
@@ -163,29 +164,6 @@ kernels::TensorView Tensor::merged_view(int group) const {
   kernels::DenseView view = dense_->view();
   view.dims = groups_->merged_dims(group);
   return view;
-}
-
-std::vector<i64> Tensor::row_boundaries(int mode, int workers) const {
-  const i64 rows = stored_dims()[static_cast<std::size_t>(mode)];
-  std::vector<i64> boundary;
-  for (int k = 0; k < workers; ++k)
-    boundary.push_back(part_of({0, rows}, k, workers).begin);
-  boundary.push_back(rows);
-  if (sorted_.empty() || facts_.nnz == 0)
-    return boundary;
-  // The row at which the entries before it come nearest to k shares of all.
-  Buffer<i64> before(rows + 1, "nonzeros of rows");
-  std::fill(before.begin(), before.end(), i64{0});
-  stored_counts(mode, before.data() + 1);
-  std::partial_sum(before.begin(), before.end(), before.begin());
-  for (int k = 1; k < workers; ++k) {
-    const i64 share = part_of({0, facts_.nnz}, k, workers).begin;
-    const i64 *after = std::lower_bound(before.begin(), before.end(), share);
-    if (after != before.begin() && share - after[-1] < *after - share)
-      --after;
-    boundary[static_cast<std::size_t>(k)] = std::min(after - before.begin(), rows);
-  }
-  return boundary;
 }
 
 kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int threads) const {

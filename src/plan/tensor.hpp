@@ -63,9 +63,8 @@ public:
   /// Whether view(mode) is divided between workers by output rows (else by stored entries).
   bool divided_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
 
-  /// Stored entries before each row of `mode`, for balancing: prefix[dims[mode] + 1] would be large, so this gives the
-  /// boundaries directly: worker k of n owns rows [boundary[k], boundary[k + 1]) of stored_dims.
-  std::vector<i64> row_boundaries(int mode, int workers) const;
+  /// Option "sharding": how view(mode) is divided then.
+  const std::string &sharding() const noexcept { return sharding_; }
 
   /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored. `holder` keeps
   /// them.
@@ -90,6 +89,7 @@ private:
   Facts facts_;
   std::string source_;
   std::string format_;
+  std::string sharding_;
   double build_seconds_ = 0; // checking what was given and storing it
   std::optional<formats::Coo> coo_;
   std::optional<formats::Blco> blco_;

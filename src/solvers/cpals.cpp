@@ -44,6 +44,8 @@ public:
     model_ = request_.resume ? resumed() : start();
     report_.seconds_init = seconds_since(begin_);
     last_saved_ = Clock::now();
+    const plan::Sharding sharding(*x_, static_cast<int>(request_.backends.size()), settings_.deterministic);
+    sharding_ = &sharding;
     if (!settled())
       run_workers(request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); });
     report_.seconds = seconds_since(begin_);
@@ -150,7 +152,7 @@ private:
 
   /// What one worker does.
   void work(kernels::Backend &backend, Communicator &others) {
-    Sweep sweep({*x_, settings_, model_, cells_}, backend, others);
+    Sweep sweep({*x_, settings_, model_, cells_, *sharding_}, backend, others);
     others.barrier(); // all have their copies of model_, which worker 0 writes
     i64 iteration = report_.iterations;
     char stop = 0;
@@ -241,7 +243,8 @@ private:
   int threads_;
   ScaledTensor x_; // given_, or a copy in a safe range
   Cells cells_;
-  Ktensor model_; // the start, later the result
+  const plan::Sharding *sharding_ = nullptr; // while workers run
+  Ktensor model_;                            // the start, later the result
   Report report_;
   double elapsed_before_ = 0;
   Clock::time_point last_saved_;

@@ -13,8 +13,9 @@ void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, std::span
   const formats::Numbering &numbering = x.numbering();
   if (!numbering.is_index(mode)) // the rows without a number
     std::memset(out.data, 0, static_cast<std::size_t>(out.rows * out.cols * size_of(out.type)));
+  const plan::Sharding sharding(x, workers, false);
   run_workers(backends, [&](kernels::Backend &backend, Communicator &others) {
-    const Share share(x, others.rank(), workers, false);
+    const Share share(x, sharding, backend, others);
     Replica replica(backend, x.stored_dims(), out.cols, x.type());
     for (int m = 0; m < x.order(); ++m) {
       if (m != mode)
@@ -27,17 +28,16 @@ void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, std::span
     const plan::Groups &groups = x.groups();
     const bool merged = groups.modes(groups.group_of(mode)).size() > 1;
     if (merged && (x.sparse() || groups.named()))
-      Products(x, share, backend, others, out.cols).mttkrp(mode, replica.views(), result.view());
+      Products(x, share, backend, out.cols).mttkrp(mode, replica.views(), result.view());
     else
-      share.mttkrp(backend, others, mode, replica.views(), result.view());
-    const Range own = share.own(mode);
-    if (own.size() == 0)
-      return;
-    const Matrix mine = result.view().slice(own.begin, own.end);
-    if (numbering.is_index(mode))
-      download_rows(backend, mine, out.slice(own.begin, own.end), {});
-    else
-      download_rows(backend, mine, out, numbering.rows(mode).subspan(static_cast<std::size_t>(own.begin)));
+      share.mttkrp(mode, replica.views(), result.view());
+    for (const Range &own : share.own(mode)) {
+      const Matrix mine = result.view().slice(own.begin, own.end);
+      if (numbering.is_index(mode))
+        download_rows(backend, mine, out.slice(own.begin, own.end), {});
+      else
+        download_rows(backend, mine, out, numbering.rows(mode).subspan(static_cast<std::size_t>(own.begin)));
+    }
   });
 }
 

@@ -4,9 +4,8 @@
 
 namespace td::solvers {
 
-Products::Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, Communicator &others, i64 rank)
-    : x_(x), share_(share), backend_(backend), others_(others), rank_(rank),
-      versions_(static_cast<std::size_t>(x.order()), 0) {
+Products::Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank)
+    : x_(x), share_(share), backend_(backend), rank_(rank), versions_(static_cast<std::size_t>(x.order()), 0) {
   i64 most = 0;
   for (int group = 0; group < x.groups().count(); ++group)
     if (x.groups().shared(group, rank))
@@ -19,7 +18,7 @@ Products::Products(const plan::Tensor &x, const Share &share, kernels::Backend &
 void Products::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) {
   const int group = x_.groups().group_of(mode);
   if (!x_.groups().shared(group, rank_)) {
-    share_.mttkrp(backend_, others_, mode, factors, out);
+    share_.mttkrp(mode, factors, out);
     return;
   }
   if (!is_current(group))
@@ -42,13 +41,7 @@ void Products::compute_partial(int group, std::span<const ConstMatrix> factors) 
   std::vector<ConstMatrix> outside;
   for (const int m : groups.mode_at(group))
     outside.push_back(m < 0 ? ConstMatrix() : factors[static_cast<std::size_t>(m)]);
-  cells_of_ = share_.cells(group);
-  const Range own = cells_of_[static_cast<std::size_t>(others_.rank())];
-  const Matrix partial = memory_.view(groups.cell_count(group));
-  backend_.mttkrp(x_.merged_view(group),
-                  {groups.merged_mode(group), outside, partial, own, {0, x_.facts().nnz}, share_.deterministic()});
-  if (share_.deterministic())
-    others_.allgather_rows(partial, cells_of_);
+  cells_ = share_.partial_product(group, outside, memory_.view(groups.cell_count(group)));
   seen_ = versions_;
   group_ = group;
 }
@@ -64,15 +57,13 @@ void Products::contract(int group, int mode, std::span<const ConstMatrix> factor
   inside.push_back(memory_.view(groups.cell_count(group)));
   const auto place = static_cast<int>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
 
-  kernels::MttkrpArgs args{place, inside, out, {0, out.rows}, cells_of_[static_cast<std::size_t>(others_.rank())]};
-  if (share_.deterministic()) {
-    args.rows = share_.own(mode);
-    args.entries = {0, groups.cell_count(group)};
-    args.stored_order = true;
+  if (!share_.deterministic()) {
+    backend_.mttkrp(groups.cells(group).view(), {place, inside, out, {0, out.rows}, cells_});
+    share_.reduce(mode, out);
+    return;
   }
-  backend_.mttkrp(groups.cells(group).view(), args);
-  if (!share_.deterministic() && others_.size() > 1)
-    others_.reduce_rows(out, out, share_.own(mode));
+  for (const Range &rows : share_.own(mode))
+    backend_.mttkrp(groups.cells(group).view(), {place, inside, out, rows, cells_, true});
 }
 
 } // namespace td::solvers

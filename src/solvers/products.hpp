@@ -14,7 +14,7 @@ namespace td::solvers {
 class Products {
 public:
   /// `x` and `share` must live as long. Memory: the largest partial product of those that are shared.
-  Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, Communicator &others, i64 rank);
+  Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank);
 
   /// Computes this worker's own rows of out; its other rows may be overwritten.
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
@@ -30,13 +30,12 @@ private:
   const plan::Tensor &x_;
   const Share &share_;
   kernels::Backend &backend_;
-  Communicator &others_;
   i64 rank_;
   std::vector<u64> versions_; // how often each factor has changed
   DeviceMatrix memory_;
-  int group_ = -1;              // whose partial product is in memory_
-  std::vector<u64> seen_;       // versions that it was computed from
-  std::vector<Range> cells_of_; // each worker's cells
+  int group_ = -1;        // whose partial product is in memory_
+  std::vector<u64> seen_; // versions that it was computed from
+  Range cells_;           // of which it holds this worker's sums; the last of them others may have sums of, too
 };
 
 } // namespace td::solvers

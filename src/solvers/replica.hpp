@@ -58,6 +58,7 @@ class DeviceNumbers {
 public:
   DeviceNumbers(kernels::Backend &backend, i64 count, const char *what);
   double *data() const noexcept { return memory_.f64(); }
+  i64 count() const noexcept { return count_; }
   std::span<double> span() const noexcept { return {memory_.f64(), static_cast<std::size_t>(count_)}; }
   void upload(std::span<const double> from);
   std::vector<double> download() const;

@@ -1,37 +1,59 @@
 #include "solvers/share.hpp"
 
+#include <algorithm>
+
 namespace td::solvers {
 
-Share::Share(const plan::Tensor &x, int worker, int workers, bool deterministic)
-    : x_(x), worker_(worker), workers_(workers), deterministic_(deterministic),
-      by_rows_(workers == 1 || deterministic || x.divided_by_rows()) {
-  for (int m = 0; m < x.order(); ++m) {
-    const std::vector<i64> boundary = x.row_boundaries(m, workers);
-    auto &ranges = owned_.emplace_back();
-    for (std::size_t k = 0; k + 1 < boundary.size(); ++k)
-      ranges.push_back({boundary[k], boundary[k + 1]});
-  }
-}
-
-std::vector<Range> Share::cells(int group) const {
-  std::vector<Range> ranges;
-  for (int worker = 0; worker < workers_; ++worker)
-    ranges.push_back(part_of({0, x_.groups().cell_count(group)}, worker, workers_));
-  return ranges;
-}
-
-void Share::mttkrp(kernels::Backend &backend, Communicator &others, int mode, std::span<const ConstMatrix> factors,
-                   Matrix out) const {
+void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) const {
   const Range all_entries{0, x_.facts().nnz};
-  kernels::MttkrpArgs args{mode, factors, out, own(mode), all_entries, deterministic_};
-  if (by_rows_) {
-    backend.mttkrp(x_.view(mode), args);
+  kernels::MttkrpArgs args{mode, factors, out, {0, out.rows}, all_entries, deterministic()};
+  if (sharding_.by_entries()) {
+    args.entries = part_of(all_entries, others_.rank(), others_.size());
+    backend_.mttkrp(x_.view(mode), args);
+    reduce(mode, out);
     return;
   }
-  args.rows = {0, out.rows};
-  args.entries = part_of(all_entries, worker_, workers_);
-  backend.mttkrp(x_.view(mode), args);
-  others.reduce_rows(out, out, own(mode));
+  const plan::Portion &portion = sharding_.portion(mode, others_.rank());
+  compute(x_.view(mode), args, portion);
+  if (portion.parts.empty())
+    return;
+  Ranges own_split;
+  for (const plan::SplitRow &row : sharding_.rows(mode).split)
+    if (row.owner == others_.rank())
+      own_split.push_back({row.row, row.row + 1});
+  others_.reduce_rows(out, out, own_split);
+}
+
+Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
+  const plan::Portion &portion = sharding_.cell_portion(group, others_.rank());
+  compute(x_.merged_view(group),
+          {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, deterministic()}, portion);
+  if (deterministic()) {
+    others_.allgather_rows(out, sharding_.cells(group).owned);
+    return {0, out.rows};
+  }
+  Range cells{out.rows, 0};
+  const auto include = [&](Range more) { cells = {std::min(cells.begin, more.begin), std::max(cells.end, more.end)}; };
+  for (const Range &range : portion.whole)
+    include(range);
+  for (const plan::Portion::Part &part : portion.parts)
+    if (part.entries.size() > 0)
+      include({part.row, part.row + 1});
+  return cells.size() > 0 ? cells : Range{};
+}
+
+void Share::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, own(mode)); }
+
+void Share::compute(const kernels::TensorView &x, kernels::MttkrpArgs args, const plan::Portion &portion) const {
+  for (const Range &rows : portion.whole) {
+    args.rows = rows;
+    backend_.mttkrp(x, args);
+  }
+  for (const auto &[row, entries] : portion.parts) {
+    args.rows = {row, row + 1};
+    args.entries = entries;
+    backend_.mttkrp(x, args);
+  }
 }
 
 } // namespace td::solvers

@@ -1,38 +1,40 @@
-// What part of a tensor's work is one worker's.
+// What one worker does of the products that all compute together.
 #pragma once
 
-#include <vector>
-
 #include "core/communicator.hpp"
-#include "plan/tensor.hpp"
+#include "plan/sharding.hpp"
 
 namespace td::solvers {
 
 /// Every worker owns some rows of each factor, maybe none.
 class Share {
 public:
-  /// With `deterministic` each worker reads all stored entries for its own rows where others would add up partial
-  /// results, and adds them in stored order, so that sums do not depend on the number of workers or threads.
-  Share(const plan::Tensor &x, int worker, int workers, bool deterministic);
+  /// With Sharding::deterministic each worker reads all stored entries for its own rows where others would add up
+  /// partial results, and adds them in stored order, so that sums do not depend on the number of workers or threads.
+  Share(const plan::Tensor &x, const plan::Sharding &sharding, kernels::Backend &backend, Communicator &others)
+      : x_(x), sharding_(sharding), backend_(backend), others_(others) {}
 
-  Range own(int mode) const { return owned(mode)[static_cast<std::size_t>(worker_)]; }
-  std::span<const Range> owned(int mode) const { return owned_[static_cast<std::size_t>(mode)]; }
-
-  /// The cells of a group of modes that each worker computes the partial product of.
-  std::vector<Range> cells(int group) const;
-  bool deterministic() const noexcept { return deterministic_; }
+  const Ranges &own(int mode) const { return owned(mode)[static_cast<std::size_t>(others_.rank())]; }
+  std::span<const Ranges> owned(int mode) const { return sharding_.rows(mode).owned; }
+  bool deterministic() const noexcept { return sharding_.deterministic(); }
 
   /// Computes this worker's own rows of out; its other rows may be overwritten.
-  void mttkrp(kernels::Backend &backend, Communicator &others, int mode, std::span<const ConstMatrix> factors,
-              Matrix out) const;
+  void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) const;
+
+  /// MTTKRP in a group's merged modes, for this worker's cells; if deterministic, then for all. `outside`: the other
+  /// modes' factors, by their places in the merged tensor. Gives the cells that were computed.
+  Range partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const;
+
+  /// This worker's own rows of out := sum over workers of theirs.
+  void reduce(int mode, Matrix out) const;
 
 private:
+  void compute(const kernels::TensorView &x, kernels::MttkrpArgs args, const plan::Portion &portion) const;
+
   const plan::Tensor &x_;
-  int worker_;
-  int workers_;
-  bool deterministic_;
-  bool by_rows_;
-  std::vector<std::vector<Range>> owned_; // [order][workers]
+  const plan::Sharding &sharding_;
+  kernels::Backend &backend_;
+  Communicator &others_;
 };
 
 } // namespace td::solvers

@@ -29,9 +29,9 @@ void zero_other_rows(Matrix a, std::span<const i64> rows) {
 } // namespace
 
 Sweep::Sweep(const Problem &problem, kernels::Backend &backend, Communicator &others)
-    : problem_(problem), backend_(backend), others_(others),
-      share_(problem.x, others.rank(), others.size(), problem.settings.deterministic), rank_(problem.start.rank()),
-      products_(problem.x, share_, backend, others, rank_), factors_(backend, problem.start, problem.x.numbering()),
+    : problem_(problem), backend_(backend), others_(others), share_(problem.x, problem.sharding, backend, others),
+      rank_(problem.start.rank()), products_(problem.x, share_, backend, rank_),
+      factors_(backend, problem.start, problem.x.numbering()),
       scratch_(backend, *std::max_element(problem.x.stored_dims().begin(), problem.x.stored_dims().end()), rank_,
                problem.x.type(), "the result of MTTKRP"),
       normal_(backend, rank_ * rank_, "the normal equations"), inverse_(backend, rank_ * rank_, "their inverse"),
@@ -108,9 +108,9 @@ void Sweep::solve(int mode, std::size_t solve_index) {
       overflow(mode, e.what());
     throw;
   }
-  const Range own = share_.own(mode);
   const Matrix product = scratch_.view(factors_[mode].rows);
-  backend_.multiply(product.slice(own.begin, own.end), inverse_.data(), factors_[mode].slice(own.begin, own.end));
+  for (const Range &own : share_.own(mode))
+    backend_.multiply(product.slice(own.begin, own.end), inverse_.data(), factors_[mode].slice(own.begin, own.end));
 }
 
 // Lengths in the first iteration, afterwards largest magnitudes but not below 1, as in cp_als of Tensor Toolbox.
@@ -119,16 +119,9 @@ void Sweep::normalize(int mode) {
   const Matrix factor = factors_[mode];
   if (deterministic)
     others_.allgather_rows(factor, share_.owned(mode));
-  const Range rows = part(mode);
-  const Matrix mine = factor.slice(rows.begin, rows.end);
   const NormKind kind = iteration_ == 0 ? NormKind::two : NormKind::max;
-  backend_.column_norms(mine, kind, columns_.data());
-  if (!deterministic) {
-    if (kind == NormKind::two)
-      others_.allreduce_sum(columns_.span());
-    else
-      others_.allreduce_max(columns_.span());
-  }
+  over_part(mode, columns_, kind == NormKind::two ? Combine::sum : Combine::max,
+            [&](Range rows, double *norms) { backend_.column_norms(factor.slice(rows.begin, rows.end), kind, norms); });
   weights_ = columns_.download();
   for (double &w : weights_) {
     if (!std::isfinite(w))
@@ -137,16 +130,15 @@ void Sweep::normalize(int mode) {
       w = kind == NormKind::two ? std::sqrt(w) : std::max(w, 1.0);
   }
   columns_.upload(weights_);
-  backend_.divide_columns(mine, columns_.data());
+  for (const Range &rows : part(mode))
+    backend_.divide_columns(factor.slice(rows.begin, rows.end), columns_.data());
   if (!deterministic)
     others_.allgather_rows(factor, share_.owned(mode));
 }
 
 void Sweep::compute_gram(int mode) {
-  const Range rows = part(mode);
-  const DeviceNumbers &gram = grams_[static_cast<std::size_t>(mode)];
-  backend_.gram(factors_[mode].slice(rows.begin, rows.end), gram.data());
-  sum_over_workers(gram);
+  over_part(mode, grams_[static_cast<std::size_t>(mode)], Combine::sum,
+            [&](Range rows, double *gram) { backend_.gram(factors_[mode].slice(rows.begin, rows.end), gram); });
 }
 
 Sweep::Outcome Sweep::measure() {
@@ -176,10 +168,9 @@ double Sweep::inner_with_tensor() {
   const Matrix product = scratch_.view(factors_[mode].rows);
   if (problem_.settings.deterministic)
     others_.allgather_rows(product, share_.owned(mode));
-  const Range rows = part(mode);
-  backend_.column_dots(product.slice(rows.begin, rows.end), factors_[mode].slice(rows.begin, rows.end),
-                       columns_.data());
-  sum_over_workers(columns_);
+  over_part(mode, columns_, Combine::sum, [&](Range rows, double *dots) {
+    backend_.column_dots(product.slice(rows.begin, rows.end), factors_[mode].slice(rows.begin, rows.end), dots);
+  });
   const std::vector<double> dots = columns_.download();
   double inner = 0;
   for (std::size_t r = 0; r < dots.size(); ++r)
@@ -235,13 +226,33 @@ bool Sweep::is_updated(int mode) const {
   return std::find(modes.begin(), modes.end(), mode) != modes.end();
 }
 
-Range Sweep::part(int mode) const {
-  return problem_.settings.deterministic ? Range{0, factors_[mode].rows} : share_.own(mode);
+Ranges Sweep::part(int mode) const {
+  if (problem_.settings.deterministic)
+    return {{0, factors_[mode].rows}};
+  return share_.own(mode);
 }
 
-void Sweep::sum_over_workers(const DeviceNumbers &numbers) {
-  if (!problem_.settings.deterministic)
-    others_.allreduce_sum(numbers.span());
+// A worker mostly has one range of rows; numbers of several meet on the host.
+template <class Body> void Sweep::over_part(int mode, DeviceNumbers &total, Combine combine, Body &&body) {
+  const Ranges ranges = part(mode);
+  if (ranges.size() == 1) {
+    body(ranges.front(), total.data());
+  } else {
+    std::vector<double> combined(static_cast<std::size_t>(total.count()), 0.0); // below no sum of squares or magnitude
+    for (const Range &rows : ranges) {
+      body(rows, total.data());
+      const std::vector<double> one = total.download();
+      for (std::size_t k = 0; k < one.size(); ++k)
+        combined[k] = combine == Combine::sum ? combined[k] + one[k] : std::max(combined[k], one[k]);
+    }
+    total.upload(combined);
+  }
+  if (problem_.settings.deterministic)
+    return;
+  if (combine == Combine::sum)
+    others_.allreduce_sum(total.span());
+  else
+    others_.allreduce_max(total.span());
 }
 
 void Sweep::overflow(int mode, const char *what) const {

@@ -20,6 +20,7 @@ public:
     const Settings &settings;
     const Ktensor &start; // its weights are not used
     Cells &cells;
+    const plan::Sharding &sharding;
   };
 
   struct Outcome {
@@ -58,8 +59,10 @@ private:
   double model_norm_squared();
   double exact_residual_squared(double model_squared);
   bool want_exact(double model_squared, double residual_squared);
-  Range part(int mode) const; // the rows that Grams and norms are taken over
-  void sum_over_workers(const DeviceNumbers &numbers);
+  Ranges part(int mode) const; // the rows that Grams and norms are taken over
+  enum class Combine { sum, max };
+  /// total := what body(rows, total) gives, over the rows of part(mode) and over workers.
+  template <class Body> void over_part(int mode, DeviceNumbers &total, Combine combine, Body &&body);
   [[noreturn]] void overflow(int mode, const char *what) const;
   static double add_time(double &total, Clock::time_point &since);
 

@@ -38,9 +38,9 @@ TEST_P(ThreadsOf, SumsAndLargestAreTheSameEverywhere) {
 TEST_P(ThreadsOf, RowsAreReducedAndGathered) {
   const int size = GetParam();
   constexpr i64 rows = 5;
-  std::vector<Range> owned;
-  for (int k = 0; k < size; ++k)
-    owned.push_back(part_of({0, rows}, k, size)); // some own nothing when size > rows
+  std::vector<Ranges> owned(static_cast<std::size_t>(size)); // some own nothing when size > rows
+  for (i64 i = 0; i < rows; ++i)
+    owned[static_cast<std::size_t>(i % size)].push_back({i, i + 1});
   on_threads(size, [&](Communicator &c) {
     std::vector<float> a(rows * 3, -1.0F); // 2 columns, ld 3
     const Matrix m{a.data(), ValueType::f32, rows, 2, 3};
@@ -95,7 +95,7 @@ TEST(Communicator, OneWorkerIsAlone) {
   EXPECT_EQ(x[0], 3);
   const double partial[] = {1, 2, 3, 4};
   double out[] = {0, 0, 0, 0};
-  c->reduce_rows({partial, ValueType::f64, 2, 2, 2}, {out, ValueType::f64, 2, 2, 2}, {0, 2});
+  c->reduce_rows({partial, ValueType::f64, 2, 2, 2}, {out, ValueType::f64, 2, 2, 2}, Ranges{{0, 2}});
   EXPECT_EQ(out[3], 4);
 }
 

@@ -10,11 +10,12 @@ using kernels::MttkrpArgs;
 
 template <class T>
 TestMatrix<T> mttkrp(kernels::Backend &backend, const kernels::TensorView &x, int mode,
-                     const std::vector<TestMatrix<T>> &factors, i64 pad, Range rows, bool stored_order = false) {
+                     const std::vector<TestMatrix<T>> &factors, i64 pad, Range rows, bool stored_order = false,
+                     std::optional<Range> entries = {}) {
   const auto f = views(factors);
   const auto &own = factors[static_cast<std::size_t>(mode)];
   TestMatrix<T> out(own.rows(), own.cols(), pad);
-  backend.mttkrp(x, {mode, f, out.view(), rows, {0, kernels::entries_of(x)}, stored_order});
+  backend.mttkrp(x, {mode, f, out.view(), rows, entries.value_or(Range{0, kernels::entries_of(x)}), stored_order});
   return out;
 }
 
@@ -53,6 +54,16 @@ void check_form(const std::string &name, const kernels::TensorView &x, int mode,
                                   << ", rank " << rank);
   const auto reference = kernels::reference::make_backend();
   expect_near(mttkrp(*reference, x, mode, factors, pad, tail), expected, magnitude, tail, order);
+
+  const i64 nnz = kernels::entries_of(x);
+  for (const Range entries : {Range{nnz / 4, nnz / 4 * 3}, Range{nnz / 3, nnz / 3}, Range{0, std::min<i64>(nnz, 1)}}) {
+    if (name == "dense")
+      continue;
+    const auto some = mttkrp(*reference, x, mode, factors, pad, tail, false, entries);
+    for (const int threads : {1, 3})
+      expect_near(mttkrp(*kernels::cpu::make_backend(threads), x, mode, factors, pad, tail, false, entries), some,
+                  magnitude, tail, order);
+  }
 
   const bool cut_by_tensor = name == "sorted" || name == "tiled" || name == "dense";
   for (const bool stored_order : {false, true}) {

@@ -115,26 +115,6 @@ TEST(plan_tensor, gives_coordinates_and_slice_counts_from_any_format) {
   }
 }
 
-TEST(plan_tensor, balances_rows_by_entries) {
-  auto e = three_rows();
-  const auto sorted = Tensor::make_sparse(e.view(), with_format("sorted"), 1, "");
-  // Two workers: 4 of 7 entries are nearest to the 5 before row 3.
-  EXPECT_EQ(sorted->row_boundaries(0, 2), (std::vector<i64>{0, 3, 4}));
-  EXPECT_EQ(sorted->row_boundaries(0, 1), (std::vector<i64>{0, 4}));
-  const auto blco = Tensor::make_sparse(e.view(), with_format("blco"), 1, "");
-  EXPECT_EQ(blco->row_boundaries(0, 2), (std::vector<i64>{0, 2, 4}));
-  for (const int workers : {3, 4, 7, 20}) { // more workers than rows: some ranges are empty
-    const auto boundary = sorted->row_boundaries(0, workers);
-    ASSERT_EQ(boundary.size(), static_cast<std::size_t>(workers) + 1);
-    EXPECT_EQ(boundary.front(), 0);
-    EXPECT_EQ(boundary.back(), 4);
-    EXPECT_TRUE(std::is_sorted(boundary.begin(), boundary.end()));
-  }
-  Entries none{{4, 8}, 0, {}, {}, {}};
-  EXPECT_EQ(Tensor::make_sparse(none.view(), with_format("sorted"), 1, "")->row_boundaries(0, 2),
-            (std::vector<i64>{0, 2, 4}));
-}
-
 TEST(plan_tensor, stores_coordinates_beyond_128_bits_and_says_why_not_else) {
   Entries e{std::vector<i64>(16, i64{1} << 31), 0, {}, {}, {}};
   e.add(std::vector<i64>(16, 5), 2);
@@ -159,7 +139,6 @@ TEST(plan_tensor, of_a_dense_array) {
   EXPECT_EQ(x->facts().nnz, 6);
   EXPECT_EQ(x->facts().sum, 21);
   EXPECT_EQ(x->describe(), "dense 2 x 3, 6 elements, f32, 40 bytes"); // 6 * 4 + 2 * 8
-  EXPECT_EQ(x->row_boundaries(1, 2), (std::vector<i64>{0, 2, 3}));
   ASSERT_NE(x->dense(), nullptr);
   EXPECT_EQ(x->dense()->values.as<float>()[4], 5.0F);
   EXPECT_EQ(kernels::entries_of(x->view(0)), 6);

@@ -67,9 +67,10 @@ protected:
   TensorPointer x_ = dense_tensor(dims_, noise(dims_), "0,1|2,3");
   CountingBackend backend_;
   std::unique_ptr<Communicator> self_ = make_self_communicator();
-  solvers::Share share_{*x_, 0, 1, false};
+  plan::Sharding sharding_{*x_, 1, false};
+  solvers::Share share_{*x_, sharding_, backend_, *self_};
   solvers::Replica factors_{backend_, random_ktensor(dims_, rank, 72), formats::Numbering(dims_)};
-  solvers::Products products_{*x_, share_, backend_, *self_, rank};
+  solvers::Products products_{*x_, share_, backend_, rank};
 };
 
 // 30 or 40 terms below 1 in another order.

@@ -28,6 +28,15 @@ std::vector<double> spotted(const std::vector<i64> &dims, unsigned seed) {
   return values;
 }
 
+/// Keeps a fifth of the entries outside of row 3 of mode 0 and cell (3, 2) of modes 0 and 1.
+template <class T> std::vector<T> with_heavy_row(std::vector<T> values) {
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (k % 6 != 3 && k / 6 % 5 != 2 && k % 5 != 0)
+      values[k] = 0;
+  }
+  return values;
+}
+
 struct Case {
   const char *name;
   TensorPointer x;
@@ -37,9 +46,18 @@ std::vector<Case> cases() {
   const std::vector<i64> dims{6, 5, 2, 4}; // 2: fewer rows than workers
   const auto values = spotted(dims, 31);
   const std::vector<float> singles(values.begin(), values.end());
-  return {{"dense", dense_tensor(dims, values, "none")},     {"dense, grouped", dense_tensor(dims, values, "0,1|2,3")},
-          {"coo", sparse_tensor(dims, values, "coo")},       {"blco", sparse_tensor(dims, values, "blco")},
-          {"sorted", sparse_tensor(dims, values, "sorted")}, {"blco f32", sparse_tensor(dims, singles, "blco")}};
+  return {{"dense", dense_tensor(dims, values, "none")},
+          {"dense, grouped", dense_tensor(dims, values, "0,1|2,3")},
+          {"coo", sparse_tensor(dims, values, "coo")},
+          {"blco", sparse_tensor(dims, values, "blco")},
+          {"blco, by rows", sparse_tensor(dims, values, "blco", "auto", "rows")},
+          {"sorted", sparse_tensor(dims, values, "sorted")},
+          {"sorted, by rows", sparse_tensor(dims, values, "sorted", "none", "rows")},
+          {"sorted, by entries", sparse_tensor(dims, values, "sorted", "none", "entries")},
+          {"grouped, a heavy cell", sparse_tensor(dims, with_heavy_row(values), "sorted", "0,1|2|3")},
+          {"sorted, a heavy row", sparse_tensor(dims, with_heavy_row(values), "sorted", "none")},
+          {"sorted f32, a heavy row", sparse_tensor(dims, with_heavy_row(singles), "sorted", "none")},
+          {"blco f32", sparse_tensor(dims, singles, "blco")}};
 }
 
 CpalsResult run(const plan::Tensor &x, Backends backends, const char *deterministic, const char *init = "random") {

@@ -42,17 +42,6 @@ struct Piece {
   i64 end = 0;
 };
 
-i64 nonzeros_of(const SortedView &x, i64 slot) { return x.row_begin[slot + 1] - x.row_begin[slot]; }
-
-i64 blocks_of(const SortedView &x, i64 slot) { return (nonzeros_of(x, slot) + block_size - 1) / block_size; }
-
-/// The last row or block boundary up to nonzero `target`.
-Cut cut_at(const SortedView &x, Range slots, i64 target) {
-  const i64 slot = slots.begin + part_holding(x.row_begin + slots.begin, slots.size(), target);
-  const i64 into = slot == slots.end ? 0 : (target - x.row_begin[slot]) / block_size * block_size;
-  return {x.row_begin[slot] + into, slot};
-}
-
 void add_to(double *sum, const double *term, i64 rank, bool first) {
   for (i64 r = 0; r < rank; ++r)
     sum[r] = first ? term[r] : sum[r] + term[r];
@@ -68,25 +57,41 @@ struct Job {
   Buffer<double> side;
 
   i64 rank() const { return args.out.cols; }
+  /// Where a row begins among the entries that are asked for, and the one before it ends.
+  i64 begin_of(i64 slot) const { return std::clamp(x.row_begin[slot], args.entries.begin, args.entries.end); }
+  i64 nonzeros_of(i64 slot) const { return begin_of(slot + 1) - begin_of(slot); }
+  i64 blocks_of(i64 slot) const { return (nonzeros_of(slot) + block_size - 1) / block_size; }
 
   Job(const SortedView &view, const MttkrpArgs &arguments, int threads) : x(view), args(arguments) {
     const auto slot_of = [&](i64 row) {
       return std::lower_bound(x.row_index, x.row_index + x.rows, row) - x.row_index;
     };
-    slots = {slot_of(args.rows.begin), slot_of(args.rows.end)};
-    const Range nonzeros{x.row_begin[slots.begin], x.row_begin[slots.end]};
+    const i64 *ends = x.row_begin + 1;
+    slots.begin = std::max(slot_of(args.rows.begin), std::upper_bound(ends, ends + x.rows, args.entries.begin) - ends);
+    slots.end = std::min(slot_of(args.rows.end),
+                         std::lower_bound(x.row_begin, x.row_begin + x.rows, args.entries.end) - x.row_begin);
+    if (slots.end < slots.begin || args.entries.size() == 0)
+      slots.end = slots.begin;
+    const Range nonzeros{begin_of(slots.begin), begin_of(slots.end)};
     const i64 shares = std::clamp<i64>(nonzeros.size() / grain, 1, threads);
     i64 side_blocks = 0;
     for (i64 t = 0; t < shares; ++t) {
-      const Cut cut = t == 0 ? Cut{nonzeros.begin, slots.begin} : cut_at(x, slots, part_of(nonzeros, t, shares).begin);
-      if (cut.at > x.row_begin[cut.slot] && (split.empty() || split.back().slot != cut.slot)) {
+      const Cut cut = t == 0 ? Cut{nonzeros.begin, slots.begin} : cut_at(part_of(nonzeros, t, shares).begin);
+      if (cut.at > begin_of(cut.slot) && (split.empty() || split.back().slot != cut.slot)) {
         split.push_back({cut.slot, side_blocks});
-        side_blocks += blocks_of(x, cut.slot);
+        side_blocks += blocks_of(cut.slot);
       }
       cuts.push_back(cut);
     }
     cuts.push_back({nonzeros.end, slots.end});
     side = Buffer<double>(side_blocks * rank(), "the sums of rows that threads share");
+  }
+
+  /// The last row or block boundary up to nonzero `target`.
+  Cut cut_at(i64 target) const {
+    const i64 slot = slots.begin + part_holding(x.row_begin + slots.begin, slots.size(), target);
+    const i64 into = slot == slots.end ? 0 : (target - begin_of(slot)) / block_size * block_size;
+    return {begin_of(slot) + into, slot};
   }
 
   /// Where block `block` of a row that is split keeps its sum; null for a row that is not.
@@ -121,25 +126,26 @@ public:
   }
 
   void work(Cut from, Cut to) {
-    const SortedView &x = job_.x;
     i64 slot = from.slot;
     for (i64 k = from.at; k < to.at;) {
       const i64 first = k;
       runs_.clear();
       pieces_.clear();
       while (k < to.at) {
-        const i64 end = std::min(x.row_begin[slot + 1], k + chunk_size);
+        const i64 row_begin = job_.begin_of(slot);
+        const i64 row_end = job_.begin_of(slot + 1);
+        const i64 end = std::min(row_end, k + chunk_size);
         if (end - first > batch_size)
           break;
-        if (k == x.row_begin[slot])
+        if (k == row_begin)
           job_.zero_gap_before(slot);
         runs_.push_back({static_cast<std::int32_t>(k - first), static_cast<std::int32_t>(end - first),
-                         destination(slot, k - x.row_begin[slot], end - x.row_begin[slot])});
+                         destination(slot, k - row_begin, end - row_begin)});
         k = end;
-        if (k == x.row_begin[slot + 1])
+        if (k == row_end)
           ++slot;
       }
-      batch_.load(x, 0, {first, k});
+      batch_.load(job_.x, 0, {first, k});
       simd::sum_runs(batch_.products(), runs_, false);
       fold_pieces();
     }
@@ -151,7 +157,7 @@ private:
   static constexpr i64 most_partials = 2 + batch_size / chunk_size * 2;
 
   T *destination(i64 slot, i64 begin, i64 end) {
-    if (nonzeros_of(job_.x, slot) <= chunk_size)
+    if (job_.nonzeros_of(slot) <= chunk_size)
       return job_.args.out.row<T>(job_.x.row_index[slot]);
     pieces_.push_back({slot, begin, end});
     return partials_.data() + (static_cast<i64>(pieces_.size()) - 1) * job_.rank();
@@ -167,7 +173,7 @@ private:
       const T *partial = partials_.data() + static_cast<i64>(p) * rank;
       std::copy_n(partial, rank, chunk);
       add_to(block, chunk, rank, piece.begin % block_size == 0);
-      const bool row_ends = piece.end == nonzeros_of(job_.x, piece.slot);
+      const bool row_ends = piece.end == job_.nonzeros_of(piece.slot);
       if (!row_ends && piece.end % block_size != 0)
         continue;
       const i64 number = piece.begin / block_size;
@@ -192,7 +198,7 @@ private:
 template <class T> void join_split_rows(Job &job) {
   Buffer<double> sum(job.rank(), "the sum of a row that threads share");
   for (const SplitRow &row : job.split) {
-    for (i64 block = 0; block < blocks_of(job.x, row.slot); ++block)
+    for (i64 block = 0; block < job.blocks_of(row.slot); ++block)
       add_to(sum.data(), job.side_of(row.slot, block), job.rank(), block == 0);
     job.write_row<T>(row.slot, sum.data());
   }

@@ -24,7 +24,7 @@ constexpr i64 longest_row = 448; // bytes of a row taken at once
 template <class T> class Adder {
 public:
   Adder(const SortedView &x, const MttkrpArgs &args)
-      : x_(x), rank_(args.out.cols), batch_(args.factors, args.mode, rank_),
+      : x_(x), entries_(args.entries), rank_(args.out.cols), batch_(args.factors, args.mode, rank_),
         partials_(in_place ? 0 : batch_size * rank_, "the sums of chunks") {
     runs_.reserve(batch_size);
     sums_.reserve(batch_size);
@@ -32,13 +32,14 @@ public:
 
   /// Slots [slots.begin, slots.end) of a tile; sum_of(row) gives where the sum of a row is kept.
   template <class SumOf> void add(i64 tile, Range slots, SumOf &&sum_of) {
-    if (slots.size() == 0)
+    if (begin_of(slots.begin) == begin_of(slots.end))
       return;
-    i64 first = x_.row_begin[slots.begin];
+    i64 first = begin_of(slots.begin);
     for (i64 slot = slots.begin; slot < slots.end; ++slot) {
       double *sum = sum_of(x_.row_index[slot]);
-      for (i64 k = x_.row_begin[slot]; k < x_.row_begin[slot + 1];) {
-        const i64 end = std::min(k + chunk_size, x_.row_begin[slot + 1]);
+      const i64 row_end = begin_of(slot + 1);
+      for (i64 k = begin_of(slot); k < row_end;) {
+        const i64 end = std::min(k + chunk_size, row_end);
         if (end - first > batch_size) {
           flush(tile, {first, k});
           first = k;
@@ -47,11 +48,14 @@ public:
         k = end;
       }
     }
-    flush(tile, {first, x_.row_begin[slots.end]});
+    flush(tile, {first, begin_of(slots.end)});
   }
 
 private:
   static constexpr bool in_place = std::is_same_v<T, double>;
+
+  /// Among the entries that are asked for.
+  i64 begin_of(i64 slot) const { return std::clamp(x_.row_begin[slot], entries_.begin, entries_.end); }
 
   void push(simd::Run<T> run, double *sum) {
     if constexpr (in_place) {
@@ -74,6 +78,7 @@ private:
   }
 
   const SortedView &x_;
+  Range entries_;
   i64 rank_;
   Batch<T> batch_;
   std::vector<simd::Run<T>> runs_;

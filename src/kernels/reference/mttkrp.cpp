@@ -7,7 +7,7 @@ namespace td::kernels::reference {
 // M[i, r] = sum over entries with index i in `mode` of x * product over the other modes m of A_m[i_m, r].
 void ReferenceBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
   const i64 rank = args.out.cols;
-  const bool takes_all = std::holds_alternative<SortedView>(x) || std::holds_alternative<DenseView>(x);
+  const bool takes_all = std::holds_alternative<DenseView>(x);
   auto sums = Buffer<double>::zeros(args.rows.size() * rank, "the sums of MTTKRP");
   for_each_entry(x, takes_all ? Range{0, entries_of(x)} : args.entries, [&](std::span<const i64> c, double value) {
     const i64 row = c[static_cast<std::size_t>(args.mode)];

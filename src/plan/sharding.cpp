@@ -1,0 +1,127 @@
+#include "plan/sharding.hpp"
+
+#include <algorithm>
+
+namespace td::plan {
+
+namespace {
+
+/// Rows of a sorted copy that have entries, and how many.
+class StoredRows {
+public:
+  explicit StoredRows(const kernels::SortedView &x) : x_(x) {
+    if (x.tiles == 1) {
+      index_.assign(x.row_index, x.row_index + x.rows);
+      begin_.assign(x.row_begin, x.row_begin + x.rows + 1);
+      return;
+    }
+    const i64 dim = x.dims[static_cast<std::size_t>(x.mode)];
+    auto entries = Buffer<i64>::zeros(dim, "entries of rows");
+    for (i64 slot = 0; slot < x.rows; ++slot)
+      entries[x.row_index[slot]] += x.row_begin[slot + 1] - x.row_begin[slot];
+    begin_.push_back(0);
+    for (i64 row = 0; row < dim; ++row) {
+      if (entries[row] == 0)
+        continue;
+      index_.push_back(row);
+      begin_.push_back(begin_.back() + entries[row]);
+    }
+  }
+
+  RowCounts counts() const { return {x_.dims[static_cast<std::size_t>(x_.mode)], index_, begin_}; }
+
+  /// The stored entries from the row's first + part.begin to the row's first + part.end.
+  Range stored(i64 row, Range part) const {
+    Range found;
+    i64 before = 0; // entries of the row in the tiles so far
+    for (i64 tile = 0; tile < x_.tiles; ++tile) {
+      const i64 slot = slot_in(tile, row);
+      if (slot < 0)
+        continue;
+      const i64 after = before + x_.row_begin[slot + 1] - x_.row_begin[slot];
+      if (before <= part.begin && part.begin < after)
+        found.begin = x_.row_begin[slot] + part.begin - before;
+      if (before < part.end && part.end <= after)
+        found.end = x_.row_begin[slot] + part.end - before;
+      before = after;
+    }
+    return found;
+  }
+
+private:
+  /// The tile's slot of a row, or -1. Heavy and light rows of a tile stand in two ascending lists.
+  i64 slot_in(i64 tile, i64 row) const {
+    const i64 begin = x_.tile_begin[tile];
+    const i64 end = x_.tile_begin[tile + 1];
+    const i64 light = x_.tiles > 1 ? x_.tile_light[tile] : begin;
+    for (const Range slots : {Range{begin, light}, Range{light, end}}) {
+      const i64 *last = x_.row_index + slots.end;
+      const i64 *at = std::lower_bound(x_.row_index + slots.begin, last, row);
+      if (at != last && *at == row)
+        return at - x_.row_index;
+    }
+    return -1;
+  }
+
+  const kernels::SortedView &x_;
+  std::vector<i64> index_, begin_;
+};
+
+Sharded shard_evenly(i64 dim, i64 entries, int workers) {
+  Sharded even{divide_evenly(dim, entries, workers), {}};
+  for (int worker = 0; worker < workers; ++worker)
+    even.portions.push_back({even.division.whole_rows(worker), {}});
+  return even;
+}
+
+} // namespace
+
+Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut) {
+  const StoredRows rows(x);
+  Sharded sharded{cut == Cut::entries ? divide_entries(rows.counts(), workers)
+                                      : divide_rows(rows.counts(), workers, cut == Cut::split_rows),
+                  {}};
+  for (int worker = 0; worker < workers; ++worker)
+    sharded.portions.push_back({sharded.division.whole_rows(worker), {}});
+  for (const SplitRow &row : sharded.division.split) {
+    for (Portion &portion : sharded.portions)
+      portion.parts.push_back({row.row, {}});
+    for (const SplitRow::Part &part : row.parts)
+      sharded.portions[static_cast<std::size_t>(part.worker)].parts.back().entries = rows.stored(row.row, part.entries);
+  }
+  return sharded;
+}
+
+Sharding::Sharding(const Tensor &x, int workers, bool deterministic)
+    : workers_(workers), deterministic_(deterministic),
+      by_entries_(workers > 1 && !deterministic && !x.divided_by_rows() && x.sharding() != "rows") {
+  for (int mode = 0; mode < x.order(); ++mode)
+    rows_.push_back(shard_mode(x, mode));
+  for (int group = 0; group < x.groups().count(); ++group)
+    cells_.push_back(x.groups().modes(group).size() > 1 ? shard_cells(x, group) : Sharded{});
+}
+
+Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
+  const i64 dim = x.stored_dims()[static_cast<std::size_t>(mode)];
+  const bool alone = x.groups().modes(x.groups().group_of(mode)).size() == 1;
+  if (workers_ > 1 && x.sparse() && x.divided_by_rows() && alone) {
+    const Cut cut = deterministic_ || x.sharding() == "rows" ? Cut::rows
+                    : x.sharding() == "entries"              ? Cut::entries
+                                                             : Cut::split_rows;
+    return shard_copy(std::get<kernels::SortedView>(x.view(mode)), workers_, cut);
+  }
+  Sharded even = shard_evenly(dim, x.facts().nnz, workers_);
+  if (!x.divided_by_rows() && !by_entries_)
+    std::fill(even.division.load.begin(), even.division.load.end(), x.facts().nnz); // each looks at all entries
+  return even;
+}
+
+Sharded Sharding::shard_cells(const Tensor &x, int group) const {
+  const kernels::TensorView merged = x.merged_view(group);
+  const auto *view = std::get_if<kernels::SortedView>(&merged);
+  if (workers_ == 1 || view == nullptr)
+    return shard_evenly(x.groups().cell_count(group), x.facts().nnz, workers_);
+  return shard_copy(*view, workers_, deterministic_ ? Cut::rows : Cut::entries);
+}
+
+} // namespace td::plan

@@ -1,0 +1,148 @@
+// Dividing stored tensors between workers.
+#include "plan/sharding.hpp"
+
+#include <cmath>
+#include <map>
+
+#include "unit/kernels_support.hpp"
+
+namespace td::test {
+namespace {
+
+using kernels::SortedView;
+using plan::Cut;
+using plan::Portion;
+using plan::Sharded;
+
+constexpr int worker_counts[] = {1, 2, 3, 4, 7, 60}; // 60: more than rows
+
+/// 60 % of the entries have index 17 in mode 0, and mode 1 is uneven.
+CallerEntries<i64, double> heavy_entries() {
+  auto entries = random_entries<i64, double>({40, 300, 700}, 4000, 0, 8);
+  for (std::size_t k = 0; k < entries.values.size(); ++k) {
+    if (k % 5 < 3)
+      entries.columns[0][k] = 17;
+    entries.columns[1][k] = entries.columns[1][k] * entries.columns[1][k] / 300;
+  }
+  return entries;
+}
+
+Range entries_of_slot(const SortedView &x, i64 slot) { return {x.row_begin[slot], x.row_begin[slot + 1]}; }
+
+/// How often each stored entry is summed, by all workers together.
+std::vector<int> times_summed(const SortedView &x, const Sharded &sharded) {
+  std::vector<int> times(static_cast<std::size_t>(x.nnz), 0);
+  const auto sum = [&](i64 row, Range among) {
+    for (i64 slot = 0; slot < x.rows; ++slot) {
+      if (x.row_index[slot] != row)
+        continue;
+      const Range all = entries_of_slot(x, slot);
+      for (i64 k = std::max(all.begin, among.begin); k < std::min(all.end, among.end); ++k)
+        ++times[static_cast<std::size_t>(k)];
+    }
+  };
+  for (const Portion &portion : sharded.portions) {
+    for (const Range &rows : portion.whole)
+      for (i64 row = rows.begin; row < rows.end; ++row)
+        sum(row, {0, x.nnz});
+    for (const Portion::Part &part : portion.parts)
+      sum(part.row, part.entries);
+  }
+  return times;
+}
+
+class ShardCopy : public testing::TestWithParam<Cut> {};
+
+TEST_P(ShardCopy, EveryEntryIsSummedOnce) {
+  const Stored<double> x(heavy_entries(), false);
+  for (const auto *copies : {&x.sorted, &x.tiled})
+    for (const formats::Sorted &copy : *copies)
+      for (const int workers : worker_counts) {
+        const SortedView view = copy.view();
+        SCOPED_TRACE(testing::Message() << view.tiles << " tiles, mode " << view.mode << ", " << workers << " workers");
+        const Sharded sharded = plan::shard_copy(view, workers, GetParam());
+        for (const int times : times_summed(view, sharded))
+          ASSERT_EQ(times, 1);
+        i64 load = 0;
+        for (const i64 entries : sharded.division.load)
+          load += entries;
+        EXPECT_EQ(load, view.nnz);
+      }
+}
+
+TEST_P(ShardCopy, EveryRowHasOneOwner) {
+  const Stored<double> x(heavy_entries(), false);
+  for (const formats::Sorted &copy : x.tiled)
+    for (const int workers : worker_counts) {
+      const Sharded sharded = plan::shard_copy(copy.view(), workers, GetParam());
+      std::vector<int> owners(static_cast<std::size_t>(x.dims[static_cast<std::size_t>(copy.view().mode)]), 0);
+      for (const Ranges &ranges : sharded.division.owned)
+        for (const Range &rows : ranges)
+          for (i64 row = rows.begin; row < rows.end; ++row)
+            ++owners[static_cast<std::size_t>(row)];
+      for (const int count : owners)
+        EXPECT_EQ(count, 1);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShardCopy, testing::Values(Cut::rows, Cut::split_rows, Cut::entries));
+
+TEST(ShardCopy, AHeavyRowIsSharedOut) {
+  const Stored<double> x(heavy_entries(), false);
+  const SortedView view = x.sorted[0].view();
+  for (const int workers : {2, 3, 4, 7}) {
+    SCOPED_TRACE(workers);
+    const Sharded split = plan::shard_copy(view, workers, Cut::split_rows);
+    EXPECT_LE(split.division.imbalance(), plan::most_imbalance);
+    ASSERT_EQ(split.division.split.size(), 1U);
+    EXPECT_EQ(split.division.split.front().row, 17);
+    // AMPED's rule leaves the row to one worker, who then has more than half of all.
+    EXPECT_GT(plan::shard_copy(view, workers, Cut::rows).division.imbalance(), 0.55 * workers - 1);
+  }
+}
+
+plan::Sharding sharding_of(const char *format, const char *sharding, int workers, bool deterministic) {
+  Options options;
+  options.set_text("format", format);
+  options.set_text("groups", "none");
+  options.set_text("sharding", sharding);
+  const auto x = plan::Tensor::make_sparse(heavy_entries().view(), options, 1, "");
+  return {*x, workers, deterministic};
+}
+
+TEST(Sharding, FollowsTheOptionAndTheFormat) {
+  EXPECT_EQ(sharding_of("sorted", "auto", 3, false).rows(0).split.size(), 1U);
+  EXPECT_TRUE(sharding_of("sorted", "rows", 3, false).rows(0).split.empty());
+  EXPECT_EQ(sharding_of("sorted", "entries", 3, false).rows(2).split.size(), 2U); // at both borders
+  EXPECT_TRUE(sharding_of("sorted", "entries", 3, true).rows(2).split.empty());
+  for (const char *format : {"coo", "blco"}) {
+    EXPECT_TRUE(sharding_of(format, "auto", 3, false).by_entries());
+    EXPECT_TRUE(sharding_of(format, "entries", 3, false).by_entries());
+    EXPECT_FALSE(sharding_of(format, "auto", 1, false).by_entries());
+    EXPECT_FALSE(sharding_of(format, "auto", 3, true).by_entries());
+    const auto rows = sharding_of(format, "rows", 3, false);
+    EXPECT_FALSE(rows.by_entries());
+    EXPECT_EQ(rows.rows(0).load[0], rows.rows(0).load[2]); // each looks at all of them
+    EXPECT_GT(rows.rows(0).load[0], 3000);
+  }
+}
+
+TEST(Sharding, CellsOfAGroupFollowOneAnother) {
+  Options options;
+  options.set_text("format", "sorted");
+  options.set_text("groups", "0,1|2");
+  auto entries = heavy_entries();
+  const auto x = plan::Tensor::make_sparse(entries.view(), options, 1, "");
+  for (const int workers : {2, 3, 7}) {
+    const plan::Sharding sharding(*x, workers, false);
+    EXPECT_LE(sharding.cells(0).imbalance(), plan::most_imbalance);
+    for (int worker = 0; worker < workers; ++worker) {
+      EXPECT_LE(sharding.cell_portion(0, worker).whole.size(), 1U);
+      EXPECT_EQ(sharding.cell_portion(0, worker).parts.size(), sharding.cells(0).split.size());
+    }
+    EXPECT_TRUE(plan::Sharding(*x, workers, true).cells(0).split.empty());
+  }
+}
+
+} // namespace
+} // namespace td::test
