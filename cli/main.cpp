@@ -67,17 +67,20 @@ int fail(int code, const char *sentence) {
 } // namespace
 
 int main(int argc, char **argv) {
+  constexpr const char *no_output = "standard output cannot be written";
   try {
     const int code = run(argc, argv);
-    // A full disk shows only here; a result that did not arrive is no success.
+    // Little output meets a full disk only here; a result that did not arrive is no success.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      return fail(exit_input, "standard output cannot be written");
+      return fail(exit_input, no_output);
     return code;
   } catch (const Failure &e) {
     return fail(e.code, e.what());
   } catch (const std::bad_alloc &) {
     return fail(exit_memory, "out of memory");
   } catch (const std::exception &e) {
+    if (std::ferror(stdout) != 0)
+      return fail(exit_input, no_output);
     return fail(exit_internal, e.what());
   }
 }

@@ -38,7 +38,9 @@ expect 2 "$td" generate x.tns --like moon
 expect 2 "$td" generate x.tns --dims 3x4x5 --nnz 10 --fiber 6
 expect 2 "$td" generate x.tns --dims 3x4x5 --dense --fiber 2
 says err "--fiber"
-[ -e /dev/full ] && { "$td" options >/dev/full 2>err; [ $? -eq 3 ] || fail "a full disk went unnoticed"; }
+for much in options --version; do # more than a buffer, and less
+  [ -e /dev/full ] && { "$td" $much >/dev/full 2>err; [ $? -eq 3 ] || fail "td $much: a full disk went unnoticed"; }
+done
 
 # A flag for every row of the table, with '-' and with '_'.
 expect 0 "$td" options --json
