@@ -34,19 +34,34 @@ public:
 
   /// to[k * to_ld ..] := row begin + k, for rows in [begin, end).
   void write(Range rows, T *to, i64 to_ld) {
+    for_each_run(rows, [&](i64 at, const T *run, i64 ld, i64 count, const T *factor) {
+      simd::scale_rows(run, ld, count, factor, rank_, to + at * to_ld, to_ld);
+    });
+  }
+
+  /// The rows as panels.
+  void write_panels(Range rows, T *to) {
+    const simd::Panels<T> panels{to, rows.size(), rank_};
+    for_each_run(rows, [&](i64 at, const T *run, i64 ld, i64 count, const T *factor) {
+      simd::write_panels(panels, at, run, ld, count, factor);
+    });
+  }
+
+private:
+  /// Calls body(at, run, ld, count, factor) for rows of the fastest factor that have the product of the others,
+  /// `factor`, in common; `at` counts from rows.begin.
+  template <class Body> void for_each_run(Range rows, Body &&body) {
     if (slow_.size() == 0)
       slow_ = Buffer<T>(max_count() * rank_, "rows of a Khatri-Rao product");
     const ConstMatrix &fast = factors_[0];
     for (i64 k = rows.begin; k < rows.end;) {
       const i64 index = k % fast.rows;
       const i64 count = std::min(fast.rows - index, rows.end - k);
-      simd::scale_rows(fast.row<T>(index), fast.ld, count, slow_product(k / fast.rows), rank_,
-                       to + (k - rows.begin) * to_ld, to_ld);
+      body(k - rows.begin, fast.row<T>(index), fast.ld, count, slow_product(k / fast.rows));
       k += count;
     }
   }
 
-private:
   i64 max_count() const { return count_ > 1 ? count_ - 1 : 1; }
 
   /// The product of factors 1 and above at their linearized index; null if there are none.

@@ -107,6 +107,50 @@ template <class T> struct Product {
 void add_product(const Product<float> &p);
 void add_product(const Product<double> &p);
 
+// ---- blocks of an unfolding times a Khatri-Rao product ----
+
+/// Rows of a block at most.
+inline constexpr i64 block_rows = 24;
+
+/// Cache lines that will be needed soon. They are asked for while a block is worked on: in each segment of its depth
+/// the next `lines` of them, `line` bytes apart.
+struct Ahead {
+  const char *at = nullptr;
+  i64 lines = 0;
+  i64 line = 0;
+  i64 segment = 0; // bytes from one segment's first line to that of the next
+};
+
+/// c += (a b) diag(scale), accumulated in T over the whole of depth, then added to c in f64.
+template <class T> struct Block {
+  const T *a = nullptr; // rows x depth: row i, step k of segment s at a[i * a_row + k * a_step + s * a_segment]
+  i64 a_row = 0;
+  i64 a_step = 0;
+  i64 a_segment = 0;
+  i64 rows = 0; // at most block_rows
+  i64 depth = 0;
+  i64 segment = 0;          // steps of a segment; the last may have fewer
+  const T *b = nullptr;     // depth x columns as write_panels leaves it
+  i64 columns = 0;          // a multiple of lanes
+  double *c = nullptr;      // rows x columns, row-major
+  const T *scale = nullptr; // [columns]; null: ones
+  Ahead ahead;
+};
+
+void add_block(const Block<float> &p);
+void add_block(const Block<double> &p);
+
+/// Rows of a matrix as panels: its columns in pieces of up to three registers, each piece row-major and without gaps.
+template <class T> struct Panels {
+  T *to = nullptr;
+  i64 rows = 0;
+  i64 columns = 0; // written; up to whole registers follow zeros
+};
+
+/// Row at + k of the panels := rows[k * ld + r] * factor[r] for k < count; factor null: ones.
+void write_panels(const Panels<float> &to, i64 at, const float *rows, i64 ld, i64 count, const float *factor);
+void write_panels(const Panels<double> &to, i64 at, const double *rows, i64 ld, i64 count, const double *factor);
+
 /// Asks for bytes [from, from + bytes) to be brought near.
 void prefetch(const void *from, i64 bytes);
 

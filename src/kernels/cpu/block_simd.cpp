@@ -1,0 +1,211 @@
+// A block of a tensor's unfolding, in place, times rows of a Khatri-Rao product in panels. A panel has 1 to 3 registers
+// of columns; the block's rows are taken as many at a time as leave 24 sums in registers (12 where there are 16
+// registers): enough chains of multiply-adds to hide their latency, and at most as many loads as multiply-adds.
+// An element of c is one chain over depth, whatever rows are asked for.
+#include "kernels/cpu/simd.hpp"
+#include "kernels/cpu/simd_targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/block_simd.cpp"
+#include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace td::kernels::cpu::simd::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int sums = HWY_MAX_BYTES >= 64 ? 24 : 12;
+constexpr int panel_registers = 3;
+
+template <class T> constexpr i64 width_of() { return static_cast<i64>(hn::MaxLanes(hn::ScalableTag<T>())); }
+
+/// Calls body(panel) for each of the panels' ranges of columns.
+template <class T, class Body> HWY_INLINE void for_each_panel(i64 columns, Body &&body) {
+  const i64 registers = (columns + width_of<T>() - 1) / width_of<T>();
+  const i64 panels = (registers + panel_registers - 1) / panel_registers;
+  for (i64 j = 0; j < panels; ++j) {
+    const Range part = part_of({0, registers}, j, panels);
+    body(Range{part.begin * width_of<T>(), part.end * width_of<T>()});
+  }
+}
+
+/// c += sum * scale. In f64 with one rounding, said explicitly: else the compiler would contract where it likes, and
+/// the bits would depend on the rows that share a tile.
+template <class T, class Vec> HWY_INLINE void add_scaled(Vec sum, Vec scale, double *HWY_RESTRICT c) {
+  const hn::ScalableTag<T> d;
+  if constexpr (sizeof(T) == sizeof(double)) {
+    hn::StoreU(hn::MulAdd(sum, scale, hn::LoadU(d, c)), d, c);
+  } else {
+    HWY_ALIGN T lanes_of_sum[width_of<T>()];
+    hn::Store(hn::Mul(sum, scale), d, lanes_of_sum);
+    for (i64 j = 0; j < width_of<T>(); ++j)
+      c[j] += static_cast<double>(lanes_of_sum[j]);
+  }
+}
+
+/// M rows by V registers.
+template <int M, int V, class T>
+HWY_NOINLINE void tile(const Block<T> &p, const T *a, const T *HWY_RESTRICT b, double *c, const T *scale, Ahead ahead) {
+  const hn::ScalableTag<T> d;
+  constexpr i64 width = width_of<T>();
+  // Every fourth row has a pointer of its own; an address holds one and one, two or three times the distance.
+  constexpr int pointers = (M + 3) / 4;
+  const i64 row = p.a_row * static_cast<i64>(sizeof(T));
+  const i64 step = p.a_step * static_cast<i64>(sizeof(T));
+  const i64 next_segment = (p.a_segment - p.segment * p.a_step) * static_cast<i64>(sizeof(T));
+  const char *four[pointers];
+#pragma GCC unroll 6
+  for (int j = 0; j < pointers; ++j)
+    four[j] = reinterpret_cast<const char *>(a) + 4 * j * row;
+
+  hn::Vec<decltype(d)> sum[M][V];
+#pragma GCC unroll 24
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 3
+    for (int v = 0; v < V; ++v)
+      sum[i][v] = hn::Zero(d);
+
+  for (i64 rest = p.depth; rest > 0; rest -= p.segment) {
+    for (i64 line = 0; line < ahead.lines; ++line)
+      hwy::Prefetch(ahead.at + line * ahead.line);
+    ahead.at += ahead.segment;
+    for (i64 k = rest < p.segment ? rest : p.segment; k > 0; --k, b += V * width) {
+      hn::Vec<decltype(d)> right[V];
+#pragma GCC unroll 3
+      for (int v = 0; v < V; ++v)
+        right[v] = hn::LoadU(d, b + v * width);
+#pragma GCC unroll 24
+      for (int i = 0; i < M; ++i) {
+        const auto left = hn::Set(d, *reinterpret_cast<const T *>(four[i / 4] + (i % 4) * row));
+#pragma GCC unroll 3
+        for (int v = 0; v < V; ++v)
+          sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
+      }
+#pragma GCC unroll 6
+      for (int j = 0; j < pointers; ++j) {
+        four[j] += step;
+        __asm__("" : "+r"(four[j])); // or the compiler keeps a pointer for each row, and runs out of registers
+      }
+    }
+#pragma GCC unroll 6
+    for (int j = 0; j < pointers; ++j)
+      four[j] += next_segment;
+  }
+
+#pragma GCC unroll 3
+  for (int v = 0; v < V; ++v) {
+    const auto factor = scale != nullptr ? hn::LoadU(d, scale + v * width) : hn::Set(d, T{1});
+#pragma GCC unroll 24
+    for (int i = 0; i < M; ++i)
+      add_scaled<T>(sum[i][v], factor, c + i * p.columns + v * width);
+  }
+}
+
+template <int M, int V, class T>
+HWY_INLINE void with_rows(const Block<T> &p, i64 rows, const T *a, const T *b, double *c, const T *scale,
+                          const Ahead &ahead) {
+  if constexpr (M > 1)
+    if (rows < M)
+      return with_rows<M - 1, V>(p, rows, a, b, c, scale, ahead);
+  tile<M, V>(p, a, b, c, scale, ahead);
+}
+
+/// What is asked for ahead is divided between the tiles of a block.
+class Shares {
+public:
+  Shares(const Ahead &ahead, i64 tiles) : ahead_(ahead), tiles_(tiles) {}
+  Ahead next() {
+    const Range lines = part_of({0, ahead_.lines}, tile_++, tiles_);
+    return {ahead_.at + lines.begin * ahead_.line, lines.size(), ahead_.line, ahead_.segment};
+  }
+
+private:
+  const Ahead &ahead_;
+  i64 tiles_;
+  i64 tile_ = 0;
+};
+
+template <int V> i64 tiles_of(i64 rows) { return (rows + sums / V - 1) / (sums / V); }
+
+template <int V, class T> void add_panel(const Block<T> &p, i64 column, Shares &shares) {
+  const i64 tiles = tiles_of<V>(p.rows);
+  for (i64 t = 0; t < tiles; ++t) {
+    const Range rows = part_of({0, p.rows}, t, tiles);
+    with_rows<sums / V, V>(p, rows.size(), p.a + rows.begin * p.a_row, p.b + p.depth * column,
+                           p.c + rows.begin * p.columns + column, p.scale != nullptr ? p.scale + column : nullptr,
+                           shares.next());
+  }
+}
+
+template <class T> void add_block_of(const Block<T> &p) {
+  i64 tiles = 0;
+  for_each_panel<T>(p.columns, [&](Range panel) {
+    const i64 registers = panel.size() / width_of<T>();
+    tiles += registers == 1 ? tiles_of<1>(p.rows) : registers == 2 ? tiles_of<2>(p.rows) : tiles_of<3>(p.rows);
+  });
+  Shares shares(p.ahead, tiles);
+  for_each_panel<T>(p.columns, [&](Range panel) {
+    const i64 registers = panel.size() / width_of<T>();
+    if (registers == 1)
+      add_panel<1>(p, panel.begin, shares);
+    else if (registers == 2)
+      add_panel<2>(p, panel.begin, shares);
+    else
+      add_panel<3>(p, panel.begin, shares);
+  });
+}
+
+template <class T>
+void write_panels_of(const Panels<T> &to, i64 at, const T *HWY_RESTRICT rows, i64 ld, i64 count,
+                     const T *HWY_RESTRICT factor) {
+  const hn::ScalableTag<T> d;
+  for_each_panel<T>(to.columns, [&](Range panel) {
+    T *HWY_RESTRICT out = to.to + to.rows * panel.begin + at * panel.size();
+    for (i64 k = 0; k < count; ++k, out += panel.size()) {
+      const T *HWY_RESTRICT row = rows + k * ld;
+      i64 r = panel.begin;
+      for (; r + width_of<T>() <= std::min(panel.end, to.columns); r += width_of<T>()) {
+        const auto x = hn::LoadU(d, row + r);
+        hn::StoreU(factor != nullptr ? hn::Mul(x, hn::LoadU(d, factor + r)) : x, d, out + r - panel.begin);
+      }
+      for (; r < panel.end; ++r)
+        out[r - panel.begin] = r >= to.columns ? T{0} : factor != nullptr ? row[r] * factor[r] : row[r];
+    }
+  });
+}
+
+void add_block_f32(const Block<float> &p) { add_block_of(p); }
+void add_block_f64(const Block<double> &p) { add_block_of(p); }
+void write_panels_f32(const Panels<float> &to, i64 at, const float *rows, i64 ld, i64 count, const float *factor) {
+  write_panels_of(to, at, rows, ld, count, factor);
+}
+void write_panels_f64(const Panels<double> &to, i64 at, const double *rows, i64 ld, i64 count, const double *factor) {
+  write_panels_of(to, at, rows, ld, count, factor);
+}
+
+} // namespace
+} // namespace td::kernels::cpu::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace td::kernels::cpu::simd {
+
+HWY_EXPORT(add_block_f32);
+HWY_EXPORT(add_block_f64);
+HWY_EXPORT(write_panels_f32);
+HWY_EXPORT(write_panels_f64);
+
+void add_block(const Block<float> &p) { HWY_DYNAMIC_DISPATCH(add_block_f32)(p); }
+void add_block(const Block<double> &p) { HWY_DYNAMIC_DISPATCH(add_block_f64)(p); }
+void write_panels(const Panels<float> &to, i64 at, const float *rows, i64 ld, i64 count, const float *factor) {
+  HWY_DYNAMIC_DISPATCH(write_panels_f32)(to, at, rows, ld, count, factor);
+}
+void write_panels(const Panels<double> &to, i64 at, const double *rows, i64 ld, i64 count, const double *factor) {
+  HWY_DYNAMIC_DISPATCH(write_panels_f64)(to, at, rows, ld, count, factor);
+}
+
+} // namespace td::kernels::cpu::simd
+#endif
