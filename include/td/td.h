@@ -361,13 +361,15 @@ TD_API td_status td_ktensor_arrange(td_ktensor *ktensor);
  *  magnitude positive; the tensor does not change. As `fixsigns` of Tensor Toolbox. */
 TD_API td_status td_ktensor_fixsigns(td_ktensor *ktensor);
 
-/** Frobenius norm of the full tensor, from the factors' Gram matrices. */
+/** Frobenius norm of the full tensor, from the factors' Gram matrices (Bader and Kolda, SIAM J. Sci. Comput. 30, 2007).
+ */
 TD_API td_status td_ktensor_norm(const td_ktensor *ktensor, double *norm);
 
 /** Inner product of two ktensors of the same dims (ranks and types may differ). Errors: TD_ERR_SHAPE. */
 TD_API td_status td_ktensor_dot(const td_ktensor *a, const td_ktensor *b, double *dot);
 
-/** Inner product of a tensor and a ktensor of the same dims. Errors: TD_ERR_SHAPE. */
+/** Inner product of a tensor and a ktensor of the same dims, by one MTTKRP (Bader and Kolda 2007). Errors:
+ *  TD_ERR_SHAPE. */
 TD_API td_status td_ktensor_dot_tensor(td_context *context, const td_ktensor *ktensor, const td_tensor *tensor,
                                        double *dot);
 
@@ -393,7 +395,8 @@ TD_API td_status td_ktensor_full(const td_ktensor *ktensor, const int64_t *strid
  *  other's so that the mean over them of  (1 - |wa - wb| / max(wa, wb)) * product over modes of |cosine|  is largest
  *  (optimal assignment), with normalized columns; with use_weights = 0 the first factor is left out. 1 is a perfect
  *  match. match (may be NULL) has room for rank of a: match[r] is b's component for a's component r, or -1.
- *  As `score` of Tensor Toolbox, but optimal where that is greedy. Errors: TD_ERR_SHAPE. */
+ *  From Acar, Dunlavy, Kolda and Morup, Chemom. Intell. Lab. Syst. 106, 2011; as `score` of Tensor Toolbox, but
+ *  optimal where that is greedy. Errors: TD_ERR_SHAPE. */
 TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int32_t use_weights, double *score,
                                   int64_t *match);
 
@@ -403,7 +406,9 @@ TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int3
 /** @defgroup td_mttkrp MTTKRP
  *  @{ */
 
-/** out = X_(mode) (A_{N-1} (.) ... (.) A_{mode+1} (.) A_{mode-1} (.) ... (.) A_0), (.) the Khatri-Rao product.
+/** out = X_(mode) (A_{N-1} (.) ... (.) A_{mode+1} (.) A_{mode-1} (.) ... (.) A_0), (.) the Khatri-Rao product
+ *  (Kolda and Bader 2009, section 2.6; sparse: Bader and Kolda 2007). How each format computes it, and
+ *  whose work that is, stands in docs/formats.md.
  *
  *  factors[order]  factors[m] is dims[m] x rank, column-major with leading dimension ld[m], of the tensor's value
  *                  type; factors[mode] is not read and may be NULL
