@@ -1,6 +1,7 @@
 // Copying rows between matrices in host memory.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/views.hpp"
@@ -9,9 +10,11 @@ namespace td {
 
 /// Both of the same type and number of columns.
 inline void copy_rows(ConstMatrix from, Matrix to, Range rows) {
-  for (i64 i = rows.begin; i < rows.end; ++i)
-    std::memcpy(to.slice(i, i + 1).data, from.slice(i, i + 1).data,
-                static_cast<std::size_t>(to.cols * size_of(to.type)));
+  const i64 row_bytes = to.cols * size_of(to.type);
+  const bool together = from.ld == to.cols && to.ld == to.cols;
+  const i64 at_once = together ? std::max<i64>(rows.size(), 1) : 1;
+  for (i64 i = rows.begin; i < rows.end; i += at_once)
+    std::memcpy(to.slice(i, i + 1).data, from.slice(i, i + 1).data, static_cast<std::size_t>(at_once * row_bytes));
 }
 
 } // namespace td
