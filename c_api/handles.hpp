@@ -23,6 +23,9 @@ struct Context {
 
   int threads() const;
   std::string describe() const;
+  plan::Target target() const noexcept {
+    return spec.kind == kernels::DeviceSpec::Kind::cuda ? plan::Target::gpu : plan::Target::cpu;
+  }
   void say(std::int32_t level, const std::string &text) const {
     if (log != nullptr)
       log(level, text.c_str(), log_user);

@@ -57,7 +57,7 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
     if (nnz > 0)
       require(values, "values");
     view.values = values;
-    *out = make_handle<td_tensor>(Tensor::make_sparse(view, options_in(*c, options), c->threads(), ""));
+    *out = make_handle<td_tensor>(Tensor::make_sparse(view, options_in(*c, options), c->threads(), "", c->target()));
   });
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/kernels.hpp"
 
 #include "core/checked.hpp"
+#include "core/error.hpp"
 
 namespace td::kernels {
 
@@ -12,6 +13,10 @@ i64 entries_of(const TensorView &x) {
   if (const auto *blco = std::get_if<BlcoView>(&x))
     return blco->nnz;
   return std::get<SortedView>(x).nnz;
+}
+
+std::shared_ptr<const void> Backend::keep(const void *, i64, const char *what) {
+  throw_error(Status::internal, "a copy of {} for kernels that read the original", what);
 }
 
 } // namespace td::kernels

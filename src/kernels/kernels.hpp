@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
@@ -126,6 +127,16 @@ public:
   virtual void release(void *memory) noexcept = 0;
   virtual void upload(void *to, const void *from_host, i64 bytes) = 0;
   virtual void download(void *to_host, const void *from, i64 bytes) = 0;
+
+  /// Waits for all that was asked for so far.
+  virtual void wait() {}
+
+  /// Names the memory that the kernels work on: null for the host's, else the same for all backends of one GPU.
+  virtual const void *memory() const noexcept { return nullptr; }
+
+  /// A copy of host memory for all backends with this memory(), complete when this returns, which may outlive the
+  /// backend. Only where memory() is not the host's.
+  virtual std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what);
 
   virtual void mttkrp(const TensorView &x, const MttkrpArgs &args) = 0;
 

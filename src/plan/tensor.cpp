@@ -27,13 +27,14 @@ std::string count_text(i64 count, std::string_view one, std::string_view many) {
 } // namespace
 
 std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const Options &options, int threads,
-                                                  std::string source) {
+                                                  std::string source, Target target) {
   const auto begin = Clock::now();
   formats::check_entries(entries, threads);
   std::shared_ptr<Tensor> x(new Tensor(entries.dims));
   x->type_ = entries.value_type;
   x->source_ = std::move(source);
   x->sharding_ = options.text("sharding");
+  x->target_ = target;
   const HostMemory memory = host_memory(options, 0);
   if (options.text("format") != "coo")
     x->numbering_ = formats::Numbering(entries, empty_rows(options.text("empty_rows")), threads);
@@ -73,12 +74,18 @@ void Tensor::store(const EntriesView &entries, const Options &options, int threa
 }
 
 void Tensor::sort(formats::Packed &packed, const std::string &groups, int threads) {
-  const std::vector<Group> partition = sparse_groups(packed, groups, threads);
+  // Tiles and shared partial products are for the caches of a CPU. A partition that is asked for by name is made.
+  const bool gpu = target_ == Target::gpu;
+  const std::vector<Group> partition = sparse_groups(packed, gpu && groups == "auto" ? "none" : groups, threads);
+  std::vector<int> whole; // one tile
+  for (const i64 dim : packed.dims)
+    whole.push_back(index_bits(dim));
   std::vector<formats::Coo> cells(partition.size());
   for (std::size_t g = 0; g < partition.size(); ++g) {
     const Group &modes = partition[g];
     if (modes.size() == 1) {
-      sorted_.push_back(formats::build_sorted(packed, modes.front(), threads));
+      sorted_.push_back(gpu ? formats::build_sorted(packed, modes.front(), whole, threads)
+                            : formats::build_sorted(packed, modes.front(), threads));
       continue;
     }
     formats::SortedCells merged = formats::build_sorted_cells(packed, modes, threads);
@@ -136,34 +143,45 @@ std::string Tensor::describe() const {
                      format_, parts, size);
 }
 
-kernels::TensorView Tensor::view(int mode) const {
+kernels::TensorView Tensor::stored(int form) const {
   if (dense_)
     return dense_->view();
   if (coo_)
     return coo_->view();
   if (blco_)
     return blco_->view();
+  return sorted_[static_cast<std::size_t>(form)].view();
+}
+
+kernels::TensorView Tensor::placed(int form, kernels::Backend &backend) const {
+  return resident_.on(backend, sorted_.empty() ? 0 : form, stored(form));
+}
+
+kernels::TensorView Tensor::view(int mode, kernels::Backend &backend) const {
   const int group = groups_->group_of(mode);
-  if (groups_->modes(group).size() > 1)
+  if (!sorted_.empty() && groups_->modes(group).size() > 1)
     throw_error(Status::internal, "no copy is sorted by mode {} alone", mode);
-  return sorted_[static_cast<std::size_t>(group)].view();
+  return placed(group, backend);
 }
 
-kernels::TensorView Tensor::whole_view() const { return sorted_.empty() ? view(0) : whole_copy().view(); }
+kernels::TensorView Tensor::whole_view(kernels::Backend &backend) const { return placed(whole_form(), backend); }
 
-const formats::Sorted &Tensor::whole_copy() const {
-  std::size_t group = 0;
-  while (groups_->modes(static_cast<int>(group)).size() > 1)
+int Tensor::whole_form() const {
+  int group = 0;
+  while (!sorted_.empty() && groups_->modes(group).size() > 1)
     ++group;
-  return sorted_[group];
+  return group;
 }
 
-kernels::TensorView Tensor::merged_view(int group) const {
-  if (!dense_)
-    return sorted_[static_cast<std::size_t>(group)].view();
-  kernels::DenseView view = dense_->view();
-  view.dims = groups_->merged_dims(group);
+kernels::TensorView Tensor::merged_view(int group, kernels::Backend &backend) const {
+  kernels::TensorView view = placed(group, backend);
+  if (auto *dense = std::get_if<kernels::DenseView>(&view))
+    dense->dims = groups_->merged_dims(group);
   return view;
+}
+
+kernels::TensorView Tensor::cells_view(int group, kernels::Backend &backend) const {
+  return resident_.on(backend, groups_->count() + group, groups_->cells(group).view());
 }
 
 kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int threads) const {
@@ -174,7 +192,7 @@ kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int th
   if (blco_)
     holder = formats::decode(*blco_, threads);
   else
-    holder = formats::decode(whole_copy(), threads);
+    holder = formats::decode(sorted_[static_cast<std::size_t>(whole_form())], threads);
   formats::restore_indices(*holder, numbering_, dims_, threads);
   return holder->view();
 }

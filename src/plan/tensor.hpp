@@ -8,6 +8,7 @@
 #include "core/options.hpp"
 #include "formats/formats.hpp"
 #include "plan/groups.hpp"
+#include "plan/resident.hpp"
 
 namespace td::plan {
 
@@ -25,11 +26,14 @@ struct Facts {
 /// itself is beyond f64 it is infinite, and so is the sum.
 Facts facts_of(const ValueBuffer &values, int threads);
 
+/// Whose kernels a tensor is stored for. All others work on it too.
+enum class Target { cpu, gpu };
+
 class Tensor {
 public:
   /// Checks and copies what is given, if it fits (plan/needs.hpp). Option "format": see choose_format.
   static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const Options &options, int threads,
-                                                   std::string source);
+                                                   std::string source, Target target = Target::cpu);
   /// Also only if it fits.
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const Options &options, int threads,
                                                   std::string source);
@@ -48,17 +52,23 @@ public:
   std::string_view format() const noexcept { return format_; }
   i64 bytes() const;
   double build_seconds() const noexcept { return build_seconds_; }
+  Target target() const noexcept { return target_; }
   std::string describe() const;
 
+  // Views for a backend's kernels: of what is stored, or of a copy on the GPU that is made when it is first asked for
+  // and kept as long as the tensor.
+
   /// What MTTKRP in `mode`, which is alone in its group, works on, in stored_dims.
-  kernels::TensorView view(int mode) const;
+  kernels::TensorView view(int mode, kernels::Backend &backend) const;
 
   /// All entries, in stored_dims, in whatever order suits.
-  kernels::TensorView whole_view() const;
+  kernels::TensorView whole_view(kernels::Backend &backend) const;
 
   /// Modes that share partial products, and what MTTKRP of a group's merged modes works on.
   const Groups &groups() const noexcept { return *groups_; }
-  kernels::TensorView merged_view(int group) const;
+  kernels::TensorView merged_view(int group, kernels::Backend &backend) const;
+  /// The cells of a group, an entry of value 1 each.
+  kernels::TensorView cells_view(int group, kernels::Backend &backend) const;
 
   /// Whether view(mode) is divided between workers by output rows (else by stored entries).
   bool divided_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
@@ -80,7 +90,10 @@ private:
   explicit Tensor(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), numbering_(dims) {}
   void store(const EntriesView &entries, const Options &options, int threads);
   void sort(formats::Packed &packed, const std::string &groups, int threads);
-  const formats::Sorted &whole_copy() const;
+  int whole_form() const;
+  /// What is stored as `form`: a sorted copy by the number of its group; what there is one of whatever the number.
+  kernels::TensorView stored(int form) const;
+  kernels::TensorView placed(int form, kernels::Backend &backend) const;
   void stored_counts(int mode, i64 *counts) const;
 
   std::vector<i64> dims_;
@@ -90,12 +103,14 @@ private:
   std::string source_;
   std::string format_;
   std::string sharding_;
+  Target target_ = Target::cpu;
   double build_seconds_ = 0; // checking what was given and storing it
   std::optional<formats::Coo> coo_;
   std::optional<formats::Blco> blco_;
   std::vector<formats::Sorted> sorted_; // one a group of modes
   std::optional<formats::Dense> dense_;
   std::unique_ptr<const Groups> groups_;
+  mutable Resident resident_;
 };
 
 } // namespace td::plan

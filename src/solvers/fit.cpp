@@ -85,14 +85,15 @@ double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, 
   const Pair pair(backend, x, model);
   Cells cells(*pair.tensor);
   const double norm = pair.model.norm();
-  const double squared =
-      cells.residual_squared(Placed(backend, pair.model, pair.tensor->numbering()).compare(cells.view()), norm * norm);
+  const double squared = cells.residual_squared(
+      Placed(backend, pair.model, pair.tensor->numbering()).compare(cells.view(backend)), norm * norm);
   return Scaled(squared, 2 * i64{pair.tensor.exponent()}).value();
 }
 
 double dot(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
   const Pair pair(backend, x, model);
-  const Comparison stored = Placed(backend, pair.model, pair.tensor->numbering()).compare(pair.tensor->whole_view());
+  const Comparison stored =
+      Placed(backend, pair.model, pair.tensor->numbering()).compare(pair.tensor->whole_view(backend));
   return Scaled(stored.inner, 2 * i64{pair.tensor.exponent()}).value();
 }
 
@@ -101,12 +102,12 @@ Fit fit(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) 
   const Placed placed(backend, pair.model, pair.tensor->numbering());
   const double tensor_norm = pair.tensor->facts().norm;
   const double model_norm = pair.model.norm();
-  const Comparison stored = placed.compare(pair.tensor->whole_view());
+  const Comparison stored = placed.compare(pair.tensor->whole_view(backend));
   double squared = tensor_norm * tensor_norm + model_norm * model_norm - 2 * stored.inner;
   if (!residual_is_trustworthy(tensor_norm, model_norm, squared, x.type())) {
     Cells cells(*pair.tensor);
     const bool seen = !x.sparse() || !cells.complete(); // the stored entries are what it visits
-    squared = cells.residual_squared(seen ? stored : placed.compare(cells.view()), model_norm * model_norm);
+    squared = cells.residual_squared(seen ? stored : placed.compare(cells.view(backend)), model_norm * model_norm);
   }
   return fit_of(Scaled(tensor_norm, pair.tensor.exponent()), pair.residual(squared));
 }

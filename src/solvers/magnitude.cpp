@@ -36,7 +36,7 @@ std::shared_ptr<const plan::Tensor> scaled_copy(const plan::Tensor &x, int expon
   std::vector<const void *> indices(coo.indices, coo.indices + x.order());
   options.set_text("format", x.format());
   return plan::Tensor::make_sparse({x.dims(), coo.nnz, IndexType::i64, indices.data(), 0, x.type(), values.data()},
-                                   options, threads, x.source());
+                                   options, threads, x.source(), x.target());
 }
 
 } // namespace

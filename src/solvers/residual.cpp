@@ -50,9 +50,9 @@ Comparison compare_entries(kernels::Backend &backend, Communicator &others, cons
 Cells::Cells(const plan::Tensor &x)
     : x_(x), complete_(!x.sparse() || (x.numbering().is_index() && few_enough_cells(x))) {}
 
-kernels::TensorView Cells::view() {
+kernels::TensorView Cells::view(kernels::Backend &backend) {
   if (!x_.sparse() || !complete_)
-    return x_.whole_view();
+    return x_.whole_view(backend);
   std::call_once(once_, [&] {
     formats::Dense all;
     all.dims.assign(x_.dims().begin(), x_.dims().end());
@@ -60,7 +60,7 @@ kernels::TensorView Cells::view() {
     plan::export_dense(x_, {}, x_.type(), all.values.data());
     all_ = std::move(all);
   });
-  return all_->view();
+  return resident_.on(backend, 0, all_->view());
 }
 
 double Cells::residual_squared(const Comparison &over_view, double model_norm_squared) const {

@@ -28,7 +28,7 @@ class Cells {
 public:
   explicit Cells(const plan::Tensor &x);
   bool complete() const noexcept { return complete_; }
-  kernels::TensorView view();
+  kernels::TensorView view(kernels::Backend &backend);
 
   /// |X - M|^2 from a comparison over view(), and |M|^2 for the cells outside it.
   double residual_squared(const Comparison &over_view, double model_norm_squared) const;
@@ -38,6 +38,7 @@ private:
   bool complete_;
   std::once_flag once_;
   std::optional<formats::Dense> all_;
+  plan::Resident resident_;
 };
 
 } // namespace td::solvers

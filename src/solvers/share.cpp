@@ -9,12 +9,12 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) c
   kernels::MttkrpArgs args{mode, factors, out, {0, out.rows}, all_entries, deterministic()};
   if (sharding_.by_entries()) {
     args.entries = part_of(all_entries, others_.rank(), others_.size());
-    backend_.mttkrp(x_.view(mode), args);
+    backend_.mttkrp(x_.view(mode, backend_), args);
     reduce(mode, out);
     return;
   }
   const plan::Portion &portion = sharding_.portion(mode, others_.rank());
-  compute(x_.view(mode), args, portion);
+  compute(x_.view(mode, backend_), args, portion);
   if (portion.parts.empty())
     return;
   Ranges own_split;
@@ -26,7 +26,7 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) c
 
 Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
   const plan::Portion &portion = sharding_.cell_portion(group, others_.rank());
-  compute(x_.merged_view(group),
+  compute(x_.merged_view(group, backend_),
           {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, deterministic()}, portion);
   if (deterministic()) {
     others_.allgather_rows(out, sharding_.cells(group).owned);

@@ -48,7 +48,8 @@ Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 ra
     fibers.reset(); // at most one such copy at a time
     if (coordinates)
       fibers = formats::build_fibers(*coordinates, m, backend.threads());
-    const kernels::TensorView view = fibers ? kernels::TensorView(fibers->view()) : x->view(m);
+    plan::Resident resident;
+    const kernels::TensorView view = fibers ? resident.on(backend, 0, fibers->view()) : x->view(m, backend);
     const Eigenvectors eigen = leading_eigenvectors(backend, view, m, std::min(rank, a.rows), seed);
     for (i64 r = 0; r < eigen.count; ++r)
       set_column(

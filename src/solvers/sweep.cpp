@@ -81,6 +81,7 @@ void Sweep::update(i64 iteration) {
     auto since = Clock::now();
     const Matrix product = scratch_.view(factors_[mode].rows);
     products_.mttkrp(mode, factors_.views(), product);
+    backend_.wait(); // or its time would be counted where a result is first asked for
     times_.mttkrp_of_mode[static_cast<std::size_t>(mode)] = add_time(times_.mttkrp, since);
     solve(mode, solve_index++);
     normalize(mode);
@@ -204,7 +205,8 @@ bool Sweep::want_exact(double model_squared, double residual_squared) {
 
 double Sweep::exact_residual_squared(double model_squared) {
   columns_.upload(weights_);
-  const Comparison c = compare_entries(backend_, others_, problem_.cells.view(), columns_.data(), factors_.views());
+  const Comparison c =
+      compare_entries(backend_, others_, problem_.cells.view(backend_), columns_.data(), factors_.views());
   const double squared = problem_.cells.residual_squared(c, model_squared);
   if (!std::isfinite(squared))
     overflow(problem_.settings.updated_modes.back(), "the residual is not finite");

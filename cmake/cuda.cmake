@@ -1,0 +1,38 @@
+# The CUDA backend, a library of its own, where there is a CUDA compiler. Sanitizers are for host code: with them it is
+# left out.
+option(TD_BUILD_CUDA "Build libtd_cuda, the backend for NVIDIA GPUs, if there is a CUDA compiler" ON)
+set(TD_CUDA OFF)
+if(NOT TD_BUILD_CUDA)
+  message(STATUS "CUDA is left out: TD_BUILD_CUDA is OFF")
+elseif(TD_SANITIZE OR TD_BUILD_FUZZERS)
+  message(STATUS "CUDA is left out: it does not go with sanitizers")
+else()
+  include(CheckLanguage)
+  # NVIDIA's installer puts nothing on the PATH.
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(TD_NVCC nvcc HINTS /usr/local/cuda/bin)
+    if(TD_NVCC)
+      set(CMAKE_CUDA_COMPILER ${TD_NVCC})
+    endif()
+  endif()
+  # Code for the A100 and H100 generations, and PTX that drivers compile for later ones.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+  endif()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+    enable_language(CUDA)
+    # nvcc's host compiler searches where g++ does; told again, as system folders, it finds them in the wrong order.
+    list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
+    find_package(CUDAToolkit 12.4 REQUIRED)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # which CMake 3.25 does not know
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    endif()
+    set(TD_CUDA ON)
+  else()
+    message(STATUS "CUDA is left out: no CUDA compiler (nvcc) was found")
+  endif()
+endif()

@@ -1,0 +1,120 @@
+#include "kernels/cuda/backend.hpp"
+
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "kernels/cuda/matrix.hpp"
+#include "kernels/cuda/mttkrp.hpp"
+#include "kernels/cuda/sums.hpp"
+
+namespace td::kernels::cuda {
+
+std::string CudaBackend::describe() const {
+  return fmt::format("cuda:{}, {}, {} multiprocessors, {:.0f} GB, compute capability {}.{}", device_.ordinal(),
+                     device_.name(), device_.multiprocessors(), static_cast<double>(device_.memory_bytes()) / 1e9,
+                     device_.capability() / 10, device_.capability() % 10);
+}
+
+// What is done on the host for this worker, such as sorting a tensor, has all its cores.
+int CudaBackend::threads() const noexcept {
+  const unsigned cores = std::thread::hardware_concurrency();
+  return cores == 0 ? 1 : static_cast<int>(cores);
+}
+
+void *CudaBackend::allocate(i64 bytes, const char *what) {
+  const CurrentDevice current(device_.ordinal());
+  return device_.allocate(bytes, what);
+}
+
+void CudaBackend::release(void *memory) noexcept { device_.release(memory); }
+
+void CudaBackend::upload(void *to, const void *from_host, i64 bytes) {
+  const CurrentDevice current(device_.ordinal());
+  device_.upload(to, from_host, bytes);
+}
+
+void CudaBackend::download(void *to_host, const void *from, i64 bytes) {
+  const CurrentDevice current(device_.ordinal());
+  device_.download(to_host, from, bytes);
+}
+
+void CudaBackend::wait() {
+  const CurrentDevice current(device_.ordinal());
+  device_.wait();
+}
+
+std::shared_ptr<const void> CudaBackend::keep(const void *host, i64 bytes, const char *what) {
+  const CurrentDevice current(device_.ordinal());
+  Memory &memory = device_.memory();
+  std::shared_ptr<void> copy(device_.allocate(bytes, what), [&memory](void *p) { memory.release(p); });
+  device_.upload(copy.get(), host, bytes);
+  return copy;
+}
+
+void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
+  const CurrentDevice current(device_.ordinal());
+  if (args.rows.size() == 0)
+    return;
+  if (const auto *coo = std::get_if<CooView>(&x))
+    mttkrp_coo(device_, *coo, args);
+  else if (const auto *blco = std::get_if<BlcoView>(&x))
+    mttkrp_blco(device_, *blco, args);
+  else if (const auto *sorted = std::get_if<SortedView>(&x))
+    mttkrp_sorted(device_, *sorted, args);
+  else
+    mttkrp_dense(device_, std::get<DenseView>(x), args);
+}
+
+void CudaBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::unfolding_normal(device_, x, mode, omega, y);
+}
+
+void CudaBackend::gram(ConstMatrix a, double *g) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::gram(device_, a, g);
+}
+
+void CudaBackend::hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::hadamard(device_, grams, rank, ridge, v);
+}
+
+void CudaBackend::pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::pseudo_inverse(device_, v, rank, cutoff, p, record);
+}
+
+void CudaBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::multiply(device_, m, p, a);
+}
+
+void CudaBackend::column_norms(ConstMatrix a, NormKind kind, double *out) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::column_norms(device_, a, kind, out);
+}
+
+void CudaBackend::divide_columns(Matrix a, const double *d) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::divide_columns(device_, a, d);
+}
+
+void CudaBackend::column_dots(ConstMatrix a, ConstMatrix b, double *out) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::column_dots(device_, a, b, out);
+}
+
+void CudaBackend::random_uniform(Matrix a, u64 seed, int mode, i64 first_row) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::random_uniform(device_, a, seed, mode, first_row);
+}
+
+void CudaBackend::compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors,
+                          Range entries, double *out) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::compare(device_, x, weights, factors, entries, out);
+}
+
+} // namespace td::kernels::cuda

@@ -1,0 +1,41 @@
+// The backend of one GPU. Each function makes the GPU current for its own time and hands on to the kernels' files.
+#pragma once
+
+#include "kernels/cuda/device.hpp"
+#include "kernels/kernels.hpp"
+
+namespace td::kernels::cuda {
+
+class CudaBackend final : public Backend {
+public:
+  explicit CudaBackend(int ordinal) : device_(ordinal) {}
+
+  std::string describe() const override;
+  int threads() const noexcept override;
+
+  void *allocate(i64 bytes, const char *what) override;
+  void release(void *memory) noexcept override;
+  void upload(void *to, const void *from_host, i64 bytes) override;
+  void download(void *to_host, const void *from, i64 bytes) override;
+  void wait() override;
+  const void *memory() const noexcept override { return &device_.memory(); }
+  std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what) override;
+
+  void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
+  void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) override;
+  void gram(ConstMatrix a, double *g) override;
+  void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
+  void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) override;
+  void multiply(ConstMatrix m, const double *p, Matrix a) override;
+  void column_norms(ConstMatrix a, NormKind kind, double *out) override;
+  void divide_columns(Matrix a, const double *d) override;
+  void column_dots(ConstMatrix a, ConstMatrix b, double *out) override;
+  void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override;
+  void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
+               double *out) override;
+
+private:
+  Device device_;
+};
+
+} // namespace td::kernels::cuda

@@ -1,0 +1,49 @@
+#include "kernels/cuda/by_row.hpp"
+
+#include <bit>
+
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+
+namespace td::kernels::cuda {
+
+ByRow::ByRow(Device &device, i64 count)
+    : device_(device), count_(count), row_(device, count, "the rows of entries"),
+      row_after_(device, count, "the rows of entries"), number_(device, count, "the order of entries"),
+      number_after_(device, count, "the order of entries") {}
+
+void ByRow::sort(u64 largest) {
+  const int bits = std::max(static_cast<int>(std::bit_width(largest)), 1);
+  std::size_t bytes = 0;
+  const auto run = [&](void *memory) {
+    return cub::DeviceRadixSort::SortPairs(memory, bytes, row_.data(), row_after_.data(), number_.data(),
+                                           number_after_.data(), count_, 0, bits, device_.stream());
+  };
+  if (count_ > 0) {
+    check(run(nullptr), "sorting entries by row");
+    const Scratch<char> memory(device_, static_cast<i64>(bytes), "sorting entries by row");
+    check(run(memory.data()), "sorting entries by row");
+  }
+  sorted_ = true;
+}
+
+void set_zero(Device &device, Matrix a) {
+  if (a.rows == 0 || a.cols == 0)
+    return;
+  const auto element = static_cast<std::size_t>(size_of(a.type));
+  check(cudaMemset2DAsync(a.data, static_cast<std::size_t>(a.ld) * element, 0,
+                          static_cast<std::size_t>(a.cols) * element, static_cast<std::size_t>(a.rows),
+                          device.stream()),
+        "setting rows to zero");
+}
+
+void running_sum(Device &device, const i64 *from, i64 count, i64 *to) {
+  if (count == 0)
+    return;
+  std::size_t bytes = 0;
+  check(cub::DeviceScan::InclusiveSum(nullptr, bytes, from, to, count, device.stream()), "adding up");
+  const Scratch<char> memory(device, static_cast<i64>(bytes), "adding up");
+  check(cub::DeviceScan::InclusiveSum(memory.data(), bytes, from, to, count, device.stream()), "adding up");
+}
+
+} // namespace td::kernels::cuda

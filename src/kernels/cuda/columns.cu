@@ -1,0 +1,102 @@
+// Sums, maxima and quotients of columns.
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/matrix.hpp"
+
+namespace td::kernels::cuda {
+
+namespace {
+
+constexpr i64 most_blocks = 512;
+
+struct Square {
+  __device__ static double term(double x, double) { return x * x; }
+  __device__ static double join(double a, double b) { return a + b; }
+};
+struct Product {
+  __device__ static double term(double x, double y) { return x * y; }
+  __device__ static double join(double a, double b) { return a + b; }
+};
+struct Magnitude {
+  __device__ static double term(double x, double) { return fabs(x); }
+  // A NaN stays: fmax would lose it, and with it that the factors overflowed.
+  __device__ static double join(double a, double b) { return b > a || isnan(b) ? b : a; }
+};
+
+/// part[block][column] := the block's rows' share; blockIdx.y counts tiles of `lanes` columns.
+template <class Op, class T> __global__ void reduce_rows(Rows<const T> a, Rows<const T> b, double *part, int lanes) {
+  __shared__ double sums[block_threads];
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const int groups = block_threads / lanes;
+  const i64 r = i64{blockIdx.y} * lanes + lane;
+  double sum = 0;
+  if (r < a.cols)
+    for (i64 i = i64{blockIdx.x} * groups + threadIdx.x / lanes; i < a.rows; i += i64{gridDim.x} * groups)
+      sum = Op::join(sum, Op::term(static_cast<double>(a(i, r)), static_cast<double>(b(i, r))));
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  if (static_cast<int>(threadIdx.x) >= lanes || r >= a.cols)
+    return;
+  for (int g = 1; g < groups; ++g)
+    sum = Op::join(sum, sums[g * lanes + lane]);
+  part[blockIdx.x * a.cols + r] = sum;
+}
+
+/// A warp a column.
+template <class Op> __global__ void reduce_parts(const double *part, i64 blocks, i64 columns, double *out) {
+  const i64 r = blockIdx.x;
+  double sum = 0;
+  for (i64 b = threadIdx.x; b < blocks; b += warp)
+    sum = Op::join(sum, part[b * columns + r]);
+  for (int step = warp / 2; step > 0; step /= 2)
+    sum = Op::join(sum, __shfl_down_sync(0xffffffffu, sum, step));
+  if (threadIdx.x == 0)
+    out[r] = sum;
+}
+
+template <class Op> void reduce(Device &device, ConstMatrix a, ConstMatrix b, double *out) {
+  const int lanes = lanes_for(a.cols);
+  const i64 blocks = std::clamp<i64>(a.rows / (8 * (block_threads / lanes)), 1, most_blocks);
+  const Scratch<double> part(device, blocks * a.cols, "parts of sums over columns");
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>((a.cols + lanes - 1) / lanes));
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    reduce_rows<Op><<<grid, block_threads, 0, device.stream()>>>(rows_of<T>(a), rows_of<T>(b), part.data(), lanes);
+  });
+  check_launch("sums over columns");
+  reduce_parts<Op><<<static_cast<unsigned>(a.cols), warp, 0, device.stream()>>>(part.data(), blocks, a.cols, out);
+  check_launch("sums over columns");
+}
+
+template <class T> __global__ void divide(Rows<T> a, const double *d) {
+  const i64 count = a.rows * a.cols;
+  for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < count; k += i64{gridDim.x} * blockDim.x) {
+    const i64 r = k % a.cols;
+    if (d[r] != 0) {
+      T &x = a(k / a.cols, r);
+      x = static_cast<T>(static_cast<double>(x) / d[r]);
+    }
+  }
+}
+
+} // namespace
+
+void column_norms(Device &device, ConstMatrix a, NormKind kind, double *out) {
+  if (kind == NormKind::two)
+    reduce<Square>(device, a, a, out);
+  else
+    reduce<Magnitude>(device, a, a, out);
+}
+
+void column_dots(Device &device, ConstMatrix a, ConstMatrix b, double *out) { reduce<Product>(device, a, b, out); }
+
+void divide_columns(Device &device, Matrix a, const double *d) {
+  if (a.rows == 0)
+    return;
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    divide<<<blocks_for(device, a.rows * a.cols, block_threads), block_threads, 0, device.stream()>>>(rows_of<T>(a), d);
+  });
+  check_launch("dividing columns");
+}
+
+} // namespace td::kernels::cuda

@@ -1,0 +1,107 @@
+// One GPU as a worker uses it: a stream, memory in stream order, library handles.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <cuda_runtime_api.h>
+#include <cusolverDn.h>
+
+#include "core/types.hpp"
+#include "kernels/cuda/errors.hpp"
+
+namespace td::kernels::cuda {
+
+/// Makes a GPU the current one and afterwards the caller's again.
+class CurrentDevice {
+public:
+  explicit CurrentDevice(int ordinal) {
+    check(cudaGetDevice(&before_), "asking for the current GPU");
+    if (before_ != ordinal)
+      check(cudaSetDevice(ordinal), "choosing a GPU");
+    changed_ = before_ != ordinal;
+  }
+  CurrentDevice(const CurrentDevice &) = delete;
+  CurrentDevice &operator=(const CurrentDevice &) = delete;
+  ~CurrentDevice() {
+    if (changed_)
+      cudaSetDevice(before_);
+  }
+
+private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+/// A GPU's memory, shared by all contexts that work on it: a pool of our own, so that the settings of the process's
+/// default pool stay the caller's. What was freed is kept for the next allocation while any Device is open.
+class Memory {
+public:
+  /// The one of a GPU, made at its first use and never destroyed: memory may be freed in the last moments of a process.
+  static Memory &of(int ordinal);
+
+  void open();
+  void close() noexcept;
+  void *allocate(i64 bytes, const char *what, cudaStream_t stream);
+  /// After all work that uses it, on whatever stream.
+  void release(void *memory) noexcept;
+  int ordinal() const noexcept { return ordinal_; }
+
+private:
+  explicit Memory(int ordinal);
+  int ordinal_;
+  cudaMemPool_t pool_ = nullptr;
+  cudaStream_t stream_ = nullptr; // on which memory is freed that belongs to no Device
+  int open_ = 0;
+};
+
+class Device {
+public:
+  explicit Device(int ordinal);
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+  ~Device();
+
+  int ordinal() const noexcept { return memory_.ordinal(); }
+  cudaStream_t stream() const noexcept { return stream_; }
+  Memory &memory() const noexcept { return memory_; }
+  const std::string &name() const noexcept { return name_; }
+  i64 memory_bytes() const noexcept { return memory_bytes_; }
+  int multiprocessors() const noexcept { return multiprocessors_; }
+  int capability() const noexcept { return capability_; } // 90 for 9.0
+
+  void *allocate(i64 bytes, const char *what) { return memory_.allocate(bytes, what, stream_); }
+  void release(void *memory) noexcept;
+  void wait() { check(cudaStreamSynchronize(stream_), "waiting for the GPU"); }
+  void upload(void *to, const void *from_host, i64 bytes);
+  void download(void *to_host, const void *from, i64 bytes);
+
+  /// Made at its first use.
+  cusolverDnHandle_t solver();
+
+private:
+  Memory &memory_;
+  cudaStream_t stream_ = nullptr;
+  cusolverDnHandle_t solver_ = nullptr;
+  std::string name_;
+  i64 memory_bytes_ = 0;
+  int multiprocessors_ = 0;
+  int capability_ = 0;
+};
+
+/// Device memory for the time of a call, in stream order: nothing waits when it ends.
+template <class T> class Scratch {
+public:
+  Scratch(Device &device, i64 count, const char *what)
+      : device_(device), data_(static_cast<T *>(device.allocate(count * static_cast<i64>(sizeof(T)), what))) {}
+  Scratch(const Scratch &) = delete;
+  Scratch &operator=(const Scratch &) = delete;
+  ~Scratch() { device_.release(data_); }
+  T *data() const noexcept { return data_; }
+
+private:
+  Device &device_;
+  T *data_;
+};
+
+} // namespace td::kernels::cuda

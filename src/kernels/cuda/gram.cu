@@ -1,0 +1,112 @@
+// A^T A of a tall matrix. cuBLAS takes no f32 input with f64 sums and is not made for 32 columns of millions of rows;
+// here a warp reads four rows once and both operands are the same registers: the lane that holds an entry of A^T as the
+// left operand holds the same entry as the right one.
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/matrix.hpp"
+#include "kernels/cuda/mma.cuh"
+
+namespace td::kernels::cuda {
+
+namespace {
+
+constexpr int warps = 4;
+constexpr i64 least_rows = 256; // of a block, so that adding up the blocks stays small beside the work
+constexpr i64 most_blocks = 512;
+
+/// Entries of four rows, eight columns: lane t holds row t % 4, column t / 4; zero outside the matrix.
+template <class T> __device__ double entry(const Rows<const T> &a, i64 row, i64 column) {
+  return row < a.rows && column < a.cols ? static_cast<double>(a(row, column)) : 0.0;
+}
+
+/// part[block][pair][32 x 32] := the block's rows' share of one tile of the Gram matrix; blockIdx.y is the pair of
+/// column tiles, counted over the upper triangle row by row.
+template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Rows<const T> a, i64 tiles, double *part) {
+  __shared__ double sums[tile * tile];
+  i64 left = 0;
+  i64 right = blockIdx.y;
+  for (; right >= tiles - left; ++left)
+    right -= tiles - left;
+  right += left;
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  const int own = static_cast<int>(threadIdx.x) / warp;
+  double d[4][4][2] = {};
+  const i64 step = i64{gridDim.x} * warps * 4;
+  for (i64 row = (i64{blockIdx.x} * warps + own) * 4 + lane % 4; row - lane % 4 < a.rows; row += step) {
+    double u[4];
+    double v[4];
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+      u[c] = v[c] = entry(a, row, left * tile + c * 8 + lane / 4);
+    if (left != right)
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        v[c] = entry(a, row, right * tile + c * 8 + lane / 4);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        mma(u[i], v[j], d[i][j]);
+  }
+  for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
+    if (own == w)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+#pragma unroll
+          for (int k = 0; k < 2; ++k) {
+            double &sum = sums[(i * 8 + lane / 4) * tile + j * 8 + 2 * (lane % 4) + k];
+            sum = w == 0 ? d[i][j][k] : sum + d[i][j][k];
+          }
+    __syncthreads();
+  }
+  double *to = part + (i64{blockIdx.x} * gridDim.y + blockIdx.y) * tile * tile;
+  for (int k = static_cast<int>(threadIdx.x); k < tile * tile; k += warps * warp)
+    to[k] = sums[k];
+}
+
+/// g := the sum over blocks; each entry also to its mirror image. 32 x 32 threads, one row of a tile a block.
+__global__ void gram_sum(const double *part, i64 blocks, i64 pairs, i64 tiles, i64 columns, double *g) {
+  __shared__ double sums[tile][tile + 1];
+  i64 left = 0;
+  i64 right = blockIdx.y;
+  for (; right >= tiles - left; ++left)
+    right -= tiles - left;
+  right += left;
+  const double *from = part + i64{blockIdx.y} * tile * tile + blockIdx.x * tile + threadIdx.x;
+  double sum = 0;
+  for (i64 b = threadIdx.y; b < blocks; b += tile)
+    sum += from[b * pairs * tile * tile];
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0)
+    return;
+  for (int k = 1; k < tile; ++k)
+    sum += sums[k][threadIdx.x];
+  const i64 i = left * tile + blockIdx.x;
+  const i64 j = right * tile + threadIdx.x;
+  if (i < columns && j < columns && (left != right || i <= j)) {
+    g[i * columns + j] = sum;
+    g[j * columns + i] = sum;
+  }
+}
+
+} // namespace
+
+void gram(Device &device, ConstMatrix a, double *g) {
+  const i64 tiles = (a.cols + tile - 1) / tile;
+  const i64 pairs = tiles * (tiles + 1) / 2;
+  const i64 blocks = std::clamp<i64>(a.rows / least_rows, 1, std::max<i64>(most_blocks / pairs, 1));
+  const Scratch<double> part(device, blocks * pairs * tile * tile, "parts of a Gram matrix");
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(pairs));
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    gram_parts<<<grid, warps * warp, 0, device.stream()>>>(rows_of<T>(a), tiles, part.data());
+  });
+  check_launch("a Gram matrix");
+  gram_sum<<<dim3(tile, static_cast<unsigned>(pairs)), dim3(tile, tile), 0, device.stream()>>>(part.data(), blocks,
+                                                                                               pairs, tiles, a.cols, g);
+  check_launch("a Gram matrix");
+}
+
+} // namespace td::kernels::cuda

@@ -1,0 +1,83 @@
+// The door of libtd_cuda; src/kernels/cuda_library.hpp says what it promises.
+#include "kernels/cuda_library.hpp"
+
+#include <new>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "kernels/cuda/backend.hpp"
+
+namespace td::kernels::cuda {
+
+namespace {
+
+// Kernels add f64 atomically and allocate in stream order; nothing older is compiled for.
+constexpr int oldest_capability = 80;
+
+int count_devices() {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess && count > 0)
+    return count;
+  cudaGetLastError();
+  if (result == cudaErrorInsufficientDriver)
+    throw_error(Status::backend_unavailable,
+                "no NVIDIA driver, or one too old for CUDA {}.{}, which td was built with: {}", CUDART_VERSION / 1000,
+                CUDART_VERSION % 1000 / 10, cudaGetErrorString(result));
+  if (result == cudaSuccess || result == cudaErrorNoDevice)
+    throw_error(Status::backend_unavailable, "this machine has no NVIDIA GPU, or shows none to this process");
+  throw_error(Status::backend_unavailable, "the GPUs of this machine do not answer: {}: {}", cudaGetErrorName(result),
+              cudaGetErrorString(result));
+}
+
+std::shared_ptr<Backend> open_device(int ordinal, int count) {
+  if (ordinal >= count)
+    throw_error(Status::backend_unavailable, "device cuda:{}: this machine has {} GPU{}, counted from 0", ordinal,
+                count, count == 1 ? "" : "s");
+  int major = 0;
+  int minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal), "asking what GPU it is");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal), "asking what GPU it is");
+  if (10 * major + minor < oldest_capability)
+    throw_error(Status::backend_unavailable, "device cuda:{} has compute capability {}.{}: expected {}.{} or newer",
+                ordinal, major, minor, oldest_capability / 10, oldest_capability % 10);
+  return std::make_shared<CudaBackend>(ordinal);
+}
+
+std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceSpec &spec) {
+  if (build != TD_VERSION)
+    throw_error(Status::backend_unavailable, "libtd_cuda is of version {}, libtd of {}: expected the same", TD_VERSION,
+                build);
+  const int count = count_devices();
+  std::vector<int> ordinals = spec.devices;
+  if (ordinals.empty()) {
+    ordinals.resize(static_cast<std::size_t>(count));
+    std::iota(ordinals.begin(), ordinals.end(), 0);
+  }
+  if (ordinals.size() > 1)
+    throw_error(Status::unsupported, "{} GPUs at once: expected one, such as \"cuda:0\"", ordinals.size());
+  std::vector<std::shared_ptr<Backend>> backends;
+  for (const int ordinal : ordinals)
+    backends.push_back(open_device(ordinal, count));
+  return backends;
+}
+
+} // namespace
+
+} // namespace td::kernels::cuda
+
+extern "C" __attribute__((visibility("default"))) std::int32_t
+td_cuda_open(const char *build, const td::kernels::DeviceSpec *spec,
+             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::string *why) noexcept {
+  using td::Status;
+  try {
+    *out = td::kernels::cuda::open(build, *spec);
+    return 0;
+  } catch (const td::Error &error) {
+    *why = error.what();
+    return static_cast<std::int32_t>(error.status());
+  } catch (const std::bad_alloc &) {
+    *why = "out of host memory"; // short enough to need none
+    return static_cast<std::int32_t>(Status::host_memory);
+  }
+}

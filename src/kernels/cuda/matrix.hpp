@@ -1,0 +1,18 @@
+// Kernels on factors and R x R matrices, as kernels.hpp declares them.
+#pragma once
+
+#include "kernels/cuda/device.hpp"
+#include "kernels/kernels.hpp"
+
+namespace td::kernels::cuda {
+
+void gram(Device &device, ConstMatrix a, double *g);
+void hadamard(Device &device, std::span<const double *const> grams, i64 rank, double ridge, double *v);
+void pseudo_inverse(Device &device, const double *v, i64 rank, double cutoff, double *p, SolveRecord *record);
+void multiply(Device &device, ConstMatrix m, const double *p, Matrix a);
+void column_norms(Device &device, ConstMatrix a, NormKind kind, double *out);
+void divide_columns(Device &device, Matrix a, const double *d);
+void column_dots(Device &device, ConstMatrix a, ConstMatrix b, double *out);
+void random_uniform(Device &device, Matrix a, u64 seed, int mode, i64 first_row);
+
+} // namespace td::kernels::cuda
