@@ -2,6 +2,10 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS td td_static EXPORT tdTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TD_CUDA)
+  # A component of its own: who has no GPU can do without its 3 MB and without CUDA's libraries.
+  install(TARGETS td_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda NAMELINK_SKIP)
+endif()
 install(FILES include/td/td.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/td)
 install(EXPORT tdTargets NAMESPACE td:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/td)
 if(TD_BUILD_CLI)
@@ -46,6 +50,8 @@ set(CPACK_DEBIAN_PACKAGE_SECTION math)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+# Without the component cuda: the libraries that it needs are in no Debian package that a dependency could name.
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};td;Unspecified;/")
 # The loader is told of the library.
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers)
 include(CPack)

@@ -157,12 +157,16 @@ kernels::TensorView Tensor::placed(int form, kernels::Backend &backend) const {
   return resident_.on(backend, sorted_.empty() ? 0 : form, stored(form));
 }
 
-kernels::TensorView Tensor::view(int mode, kernels::Backend &backend) const {
+int Tensor::form_of(int mode) const {
   const int group = groups_->group_of(mode);
   if (!sorted_.empty() && groups_->modes(group).size() > 1)
     throw_error(Status::internal, "no copy is sorted by mode {} alone", mode);
-  return placed(group, backend);
+  return group;
 }
+
+kernels::TensorView Tensor::view(int mode) const { return stored(form_of(mode)); }
+
+kernels::TensorView Tensor::view(int mode, kernels::Backend &backend) const { return placed(form_of(mode), backend); }
 
 kernels::TensorView Tensor::whole_view(kernels::Backend &backend) const { return placed(whole_form(), backend); }
 
@@ -173,8 +177,13 @@ int Tensor::whole_form() const {
   return group;
 }
 
+kernels::TensorView Tensor::merged_view(int group) const { return merged(group, stored(group)); }
+
 kernels::TensorView Tensor::merged_view(int group, kernels::Backend &backend) const {
-  kernels::TensorView view = placed(group, backend);
+  return merged(group, placed(group, backend));
+}
+
+kernels::TensorView Tensor::merged(int group, kernels::TensorView view) const {
   if (auto *dense = std::get_if<kernels::DenseView>(&view))
     dense->dims = groups_->merged_dims(group);
   return view;

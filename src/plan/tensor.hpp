@@ -55,10 +55,11 @@ public:
   Target target() const noexcept { return target_; }
   std::string describe() const;
 
-  // Views for a backend's kernels: of what is stored, or of a copy on the GPU that is made when it is first asked for
-  // and kept as long as the tensor.
+  // Views of what is stored, in host memory; with a backend, for its kernels: of the same, or of a copy on the GPU that
+  // is made when it is first asked for and kept as long as the tensor.
 
   /// What MTTKRP in `mode`, which is alone in its group, works on, in stored_dims.
+  kernels::TensorView view(int mode) const;
   kernels::TensorView view(int mode, kernels::Backend &backend) const;
 
   /// All entries, in stored_dims, in whatever order suits.
@@ -66,6 +67,7 @@ public:
 
   /// Modes that share partial products, and what MTTKRP of a group's merged modes works on.
   const Groups &groups() const noexcept { return *groups_; }
+  kernels::TensorView merged_view(int group) const;
   kernels::TensorView merged_view(int group, kernels::Backend &backend) const;
   /// The cells of a group, an entry of value 1 each.
   kernels::TensorView cells_view(int group, kernels::Backend &backend) const;
@@ -91,6 +93,8 @@ private:
   void store(const EntriesView &entries, const Options &options, int threads);
   void sort(formats::Packed &packed, const std::string &groups, int threads);
   int whole_form() const;
+  int form_of(int mode) const;
+  kernels::TensorView merged(int group, kernels::TensorView view) const;
   /// What is stored as `form`: a sorted copy by the number of its group; what there is one of whatever the number.
   kernels::TensorView stored(int form) const;
   kernels::TensorView placed(int form, kernels::Backend &backend) const;

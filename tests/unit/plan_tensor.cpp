@@ -78,7 +78,7 @@ Entries three_rows() { // mode 0: 1, 0, 4 and 2 entries
 TEST(plan_tensor, stores_what_is_asked_for) {
   auto e = three_rows();
   const auto coo = Tensor::make_sparse(e.view(), with_format("coo"), 1, "a file");
-  EXPECT_TRUE(std::holds_alternative<kernels::CooView>(coo->view(0, *kernels::reference::make_backend())));
+  EXPECT_TRUE(std::holds_alternative<kernels::CooView>(coo->view(0)));
   EXPECT_EQ(coo->format(), "coo");
   EXPECT_EQ(coo->source(), "a file");
   EXPECT_EQ(coo->describe(), "sparse 4 x 8, 7 entries, f64, coo (184 bytes)"); // 2 * 8 + 7 * (2 * 8 + 8)
@@ -141,7 +141,7 @@ TEST(plan_tensor, of_a_dense_array) {
   EXPECT_EQ(x->describe(), "dense 2 x 3, 6 elements, f32, 40 bytes"); // 6 * 4 + 2 * 8
   ASSERT_NE(x->dense(), nullptr);
   EXPECT_EQ(x->dense()->values.as<float>()[4], 5.0F);
-  EXPECT_EQ(kernels::entries_of(x->view(0, *kernels::reference::make_backend())), 6);
+  EXPECT_EQ(kernels::entries_of(x->view(0)), 6);
   std::optional<formats::Coo> holder;
   EXPECT_THROW(x->coordinates(holder, 1), Error);
   std::vector<i64> counts(3);

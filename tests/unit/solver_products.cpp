@@ -57,8 +57,7 @@ protected:
   std::vector<double> direct(int mode) {
     Ktensor out(x_->dims(), rank, ValueType::f64);
     const Matrix to = out.factor(mode);
-    ReferenceBackend reference;
-    reference.mttkrp(x_->view(mode, reference), {mode, factors_.views(), to, {0, to.rows}, {0, x_->facts().nnz}});
+    ReferenceBackend().mttkrp(x_->view(mode), {mode, factors_.views(), to, {0, to.rows}, {0, x_->facts().nnz}});
     return column(out, mode, 1);
   }
 
