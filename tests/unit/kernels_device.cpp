@@ -1,0 +1,433 @@
+// Kernels of backends with memory of their own against the reference, for each device string in TD_TEST_DEVICES.
+#include <cstdlib>
+#include <sstream>
+
+#include "core/error.hpp"
+#include "kernels/loader.hpp"
+#include "plan/resident.hpp"
+#include "unit/kernels_support.hpp"
+
+namespace td::test {
+namespace {
+
+using kernels::Backend;
+using kernels::BackendBuffer;
+using kernels::SolveRecord;
+using Numbers = std::vector<double>;
+
+/// A host matrix in a backend's memory, padding and all.
+template <class T> class Placed {
+public:
+  Placed(Backend &backend, const TestMatrix<T> &a)
+      : backend_(backend), copy_(a), memory_(backend, bytes(a), "a test"), view_(copy_.view()) {
+    backend.upload(memory_.data(), &a.at(0, 0), bytes(a));
+    view_.data = memory_.data();
+  }
+  Matrix view() const { return view_; }
+  TestMatrix<T> download() {
+    backend_.download(&copy_.at(0, 0), memory_.data(), memory_.bytes());
+    return copy_;
+  }
+
+private:
+  static i64 bytes(const TestMatrix<T> &a) { return a.rows() * a.view().ld * static_cast<i64>(sizeof(T)); }
+  Backend &backend_;
+  TestMatrix<T> copy_;
+  BackendBuffer memory_;
+  Matrix view_;
+};
+
+/// Calls compute(out) for `size` numbers in the backend's memory, which begin as NaN.
+template <class F> Numbers numbers(Backend &backend, i64 size, F &&compute) {
+  Numbers host(static_cast<std::size_t>(size), std::nan(""));
+  const BackendBuffer out(backend, size * 8, "a test");
+  backend.upload(out.data(), host.data(), out.bytes());
+  compute(out.f64());
+  backend.download(host.data(), out.data(), out.bytes());
+  return host;
+}
+
+BackendBuffer upload(Backend &backend, const double *from, i64 size) {
+  BackendBuffer to(backend, size * 8, "a test");
+  backend.upload(to.data(), from, to.bytes());
+  return to;
+}
+
+class KernelsDevice : public testing::Test {
+protected:
+  void SetUp() override {
+    const char *devices = std::getenv("TD_TEST_DEVICES");
+    std::istringstream words(devices == nullptr ? "" : devices);
+    for (std::string word; words >> word;)
+      try {
+        for (auto &backend : kernels::open_backends(kernels::parse_devices(word), 1))
+          if (backend->memory() != nullptr)
+            backends_.push_back(std::move(backend));
+      } catch (const Error &error) {
+        ASSERT_EQ(error.status(), Status::backend_unavailable) << error.what();
+      }
+    if (backends_.empty())
+      GTEST_SKIP() << "TD_TEST_DEVICES names no device with memory of its own that is there";
+  }
+  const std::shared_ptr<Backend> reference_ = kernels::reference::make_backend();
+  std::vector<std::shared_ptr<Backend>> backends_;
+};
+
+void expect_near(const Numbers &got, const Numbers &expected, double tolerance) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t k = 0; k < got.size(); ++k)
+    ASSERT_NEAR(got[k], expected[k], tolerance) << "at " << k;
+}
+
+// f64 sums of n terms of at most 1 in any order, and the same in the reference.
+double allowed_sum(i64 n) { return 2.0 * static_cast<double>(n * n) * 0x1p-53; }
+
+template <class T> void check_sums(Backend &reference, Backend &device) {
+  for (const i64 rank : test_ranks)
+    for (const i64 rows : {i64{1}, i64{27}, i64{3001}}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, rank " << rank << ", " << name_of(value_type_of<T>));
+      const auto a = TestMatrix<T>::random(rows, rank, rank % 3, 41);
+      const auto b = TestMatrix<T>::random(rows, rank, 2, 42);
+      const Placed<T> on_a(device, a), on_b(device, b);
+      const auto check = [&](i64 size, auto &&compute) {
+        const auto expected =
+            numbers(reference, size, [&](double *out) { compute(reference, a.view(), b.view(), out); });
+        const auto run = [&] {
+          return numbers(device, size, [&](double *out) { compute(device, on_a.view(), on_b.view(), out); });
+        };
+        const Numbers got = run();
+        expect_near(got, expected, allowed_sum(rows));
+        EXPECT_EQ(got, run()) << "twice is not the same";
+      };
+      using M = ConstMatrix;
+      check(rank * rank, [](Backend &k, M x, M, double *out) { k.gram(x, out); });
+      check(rank, [](Backend &k, M x, M, double *out) { k.column_norms(x, kernels::NormKind::two, out); });
+      check(rank, [](Backend &k, M x, M, double *out) { k.column_norms(x, kernels::NormKind::max, out); });
+      check(rank, [](Backend &k, M x, M y, double *out) { k.column_dots(x, y, out); });
+    }
+}
+
+TEST_F(KernelsDevice, SumsOverRows) {
+  for (const auto &device : backends_) {
+    check_sums<float>(*reference_, *device);
+    check_sums<double>(*reference_, *device);
+  }
+}
+
+TEST_F(KernelsDevice, NoRowsGiveZeros) {
+  for (const auto &device : backends_) {
+    const ConstMatrix none(nullptr, ValueType::f64, 0, 3, 3);
+    EXPECT_EQ(numbers(*device, 9, [&](double *out) { device->gram(none, out); }), Numbers(9, 0.0));
+    EXPECT_EQ(numbers(*device, 3, [&](double *out) { device->column_dots(none, none, out); }), Numbers(3, 0.0));
+    EXPECT_EQ(numbers(*device, 3, [&](double *out) { device->column_norms(none, kernels::NormKind::max, out); }),
+              Numbers(3, 0.0));
+  }
+}
+
+template <class T> void check_products(Backend &reference, Backend &device) {
+  for (const i64 rank : test_ranks)
+    for (const i64 rows : {i64{1}, i64{1025}}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, rank " << rank);
+      const auto m = TestMatrix<T>::random(rows, rank, 3, 51);
+      const auto p = TestMatrix<double>::random(rank, rank, 0, 52);
+      auto d = TestMatrix<double>::random(1, rank, 0, 53);
+      d.at(0, rank / 2) = 0;
+      auto expected = m;
+      reference.multiply(m.view(), &p.at(0, 0), expected.view());
+      auto divided = m;
+      reference.divide_columns(divided.view(), &d.at(0, 0));
+
+      const Placed<T> on_m(device, m);
+      const BackendBuffer on_p = upload(device, &p.at(0, 0), rank * rank);
+      const BackendBuffer on_d = upload(device, &d.at(0, 0), rank);
+      Placed<T> apart(device, TestMatrix<T>(rows, rank, 1)), in_place(device, m), quotient(device, m);
+      device.multiply(on_m.view(), on_p.f64(), apart.view());
+      device.multiply(in_place.view(), on_p.f64(), in_place.view());
+      device.divide_columns(quotient.view(), on_d.f64());
+      const auto a = apart.download(), b = in_place.download(), q = quotient.download();
+      // rank terms of at most 1 in f64, rounded once to T
+      const double tolerance = static_cast<double>(rank * rank) * (0x1p-52 + epsilon_of(value_type_of<T>));
+      for (i64 i = 0; i < rows; ++i)
+        for (i64 r = 0; r < rank; ++r) {
+          ASSERT_NEAR(a.at(i, r), expected.at(i, r), tolerance);
+          ASSERT_EQ(b.at(i, r), a.at(i, r));
+          ASSERT_EQ(q.at(i, r), divided.at(i, r));
+        }
+      EXPECT_TRUE(a.padding_untouched());
+      EXPECT_TRUE(b.padding_untouched());
+      EXPECT_TRUE(q.padding_untouched());
+    }
+}
+
+TEST_F(KernelsDevice, MultiplyAndDivide) {
+  for (const auto &device : backends_) {
+    check_products<float>(*reference_, *device);
+    check_products<double>(*reference_, *device);
+  }
+}
+
+template <class T> void check_random(Backend &reference, Backend &device) {
+  TestMatrix<T> expected(301, 7, 2);
+  reference.random_uniform(expected.view(), 5, 1, 0);
+  Placed<T> got(device, TestMatrix<T>(301, 7, 2));
+  device.random_uniform(got.view().slice(0, 100), 5, 1, 0);
+  device.random_uniform(got.view().slice(100, 301), 5, 1, 100);
+  EXPECT_TRUE(got.download().same_bits(expected));
+}
+
+TEST_F(KernelsDevice, RandomIsTheSameEverywhere) {
+  for (const auto &device : backends_) {
+    check_random<float>(*reference_, *device);
+    check_random<double>(*reference_, *device);
+  }
+}
+
+TEST_F(KernelsDevice, Hadamard) {
+  for (const auto &device : backends_)
+    for (const i64 rank : test_ranks) {
+      const auto a = TestMatrix<double>::random(rank, rank, 0, 54);
+      const BackendBuffer on_a = upload(*device, &a.at(0, 0), rank * rank);
+      const std::vector<const double *> host(3, &a.at(0, 0)), placed(3, on_a.f64());
+      EXPECT_EQ(numbers(*device, rank * rank, [&](double *v) { device->hadamard(placed, rank, 0.5, v); }),
+                numbers(*reference_, rank * rank, [&](double *v) { reference_->hadamard(host, rank, 0.5, v); }));
+    }
+}
+
+struct Solved {
+  Numbers p;
+  SolveRecord record;
+};
+
+Solved solve(Backend &device, const Numbers &v) {
+  const auto rank = static_cast<i64>(std::lround(std::sqrt(static_cast<double>(v.size()))));
+  const BackendBuffer on_v = upload(device, v.data(), rank * rank);
+  const BackendBuffer record(device, sizeof(SolveRecord), "a test");
+  Solved out;
+  out.p = numbers(device, rank * rank, [&](double *p) {
+    device.pseudo_inverse(on_v.f64(), rank, 1e-12, p, static_cast<SolveRecord *>(record.data()));
+  });
+  device.download(&out.record, record.data(), sizeof out.record);
+  return out;
+}
+
+TEST_F(KernelsDevice, PseudoInverse) {
+  const std::vector<Numbers> cases{
+      {4, 2, 2, 3}, {1, 1, 1, 1}, {2, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 1e-14}, {3}, {0x1p-40, 0, 0, 0x1p-40},
+      {1, 0, 0, -1}};
+  for (const auto &device : backends_)
+    for (const Numbers &v : cases)
+      for (const double scale : {1.0, 0x1p-1000, 0x1p1000}) {
+        if (v[0] == 0x1p-40 && scale == 0x1p-1000)
+          continue; // its inverse is beyond f64
+        Numbers scaled = v;
+        for (double &x : scaled)
+          x *= scale;
+        Solved got = solve(*device, scaled), expected = solve(*reference_, scaled);
+        for (double &x : got.p)
+          x *= scale;
+        for (double &x : expected.p)
+          x *= scale;
+        SCOPED_TRACE(testing::Message() << v[0] << " " << v.back() << ", scale " << scale);
+        const double unit = v[0] == 0x1p-40 ? 0x1p40 : 1;
+        expect_near(got.p, expected.p, 4e-15 * unit);
+        EXPECT_EQ(got.record.effective_rank, expected.record.effective_rank);
+        EXPECT_EQ(got.record.used_eigen, expected.record.used_eigen);
+      }
+}
+
+TEST_F(KernelsDevice, PseudoInverseOfGrams) {
+  for (const auto &device : backends_)
+    for (const i64 rank : {i64{5}, i64{32}, i64{70}, i64{150}}) {
+      for (const i64 rows : {4 * rank, rank / 2}) { // of full rank, and not
+        const auto a = TestMatrix<double>::random(rows, rank, 0, 61);
+        const Numbers v = numbers(*reference_, rank * rank, [&](double *g) { reference_->gram(a.view(), g); });
+        const Solved got = solve(*device, v), expected = solve(*reference_, v);
+        EXPECT_EQ(got.record.effective_rank, expected.record.effective_rank);
+        EXPECT_EQ(got.record.used_eigen, expected.record.used_eigen);
+        // Nonzero eigenvalues of these are above 0.01 and conditions below 1e4.
+        expect_near(got.p, expected.p, 1e5 * static_cast<double>(rank) * 0x1p-53);
+        EXPECT_EQ(solve(*device, v).p, got.p);
+      }
+    }
+}
+
+TEST_F(KernelsDevice, PseudoInverseRefusesWhatIsNotFinite) {
+  for (const auto &device : backends_) {
+    for (const Numbers &v : {Numbers{1, 0, 0, std::nan("")}, Numbers{1, 0, 0, INFINITY}})
+      try {
+        solve(*device, v);
+        FAIL() << "a matrix with " << v.back() << " was inverted";
+      } catch (const Error &error) {
+        EXPECT_EQ(error.status(), Status::numerical);
+        EXPECT_NE(std::string(error.what()).find("(1, 1)"), std::string::npos) << error.what();
+      }
+    EXPECT_THROW(solve(*device, {0x1p-1070}), Error); // the inverse is beyond f64
+    EXPECT_EQ(solve(*device, {4}).p, Numbers{0.25});  // and it works on
+  }
+}
+
+template <class T> struct PlacedFactors {
+  std::vector<std::unique_ptr<Placed<T>>> memory;
+  std::vector<ConstMatrix> views;
+  PlacedFactors(Backend &device, const std::vector<TestMatrix<T>> &factors) {
+    for (const auto &f : factors)
+      views.push_back(memory.emplace_back(std::make_unique<Placed<T>>(device, f))->view());
+  }
+};
+
+template <class T> void check_mttkrp(Backend &reference, Backend &device, const Stored<T> &x, i64 rank) {
+  const auto factors = random_factors<T>(x.dims, rank, 2, 91);
+  const PlacedFactors<T> placed(device, factors);
+  const PlacedFactors<T> sizes(reference, magnitudes(factors));
+  for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode) {
+    const i64 n = x.dims[static_cast<std::size_t>(mode)];
+    for (const auto &[name, host] : x.views(mode)) {
+      const plan::DeviceCopy copy(device, host);
+      const i64 nnz = kernels::entries_of(host);
+      std::vector<Range> parts{{0, nnz}};
+      if (std::string_view(name) != "dense")
+        parts.insert(parts.end(), {{nnz / 4, nnz / 4 * 3}, {nnz / 3, nnz / 3}});
+      for (const Range rows : {Range{0, n}, Range{n / 3, n}})
+        for (const Range entries : parts)
+          for (const bool stored_order : {false, true}) {
+            SCOPED_TRACE(testing::Message() << name << ", mode " << mode << " of " << x.dims.size() << ", rank " << rank
+                                            << ", stored order " << stored_order);
+            TestMatrix<T> expected(n, rank, 1), magnitude(n, rank, 1);
+            const auto f = views(factors);
+            reference.mttkrp(host, {mode, f, expected.view(), rows, entries});
+            reference.mttkrp(host, {mode, sizes.views, magnitude.view(), rows, entries});
+            const auto run = [&] {
+              Placed<T> out(device, TestMatrix<T>(n, rank, 1));
+              device.mttkrp(copy.view(host), {mode, placed.views, out.view(), rows, entries, stored_order});
+              return out.download();
+            };
+            const auto got = run();
+            EXPECT_TRUE(got.padding_untouched());
+            for (i64 i = 0; i < n; ++i)
+              for (i64 r = 0; r < rank; ++r)
+                if (i < rows.begin || i >= rows.end)
+                  ASSERT_TRUE(std::isnan(got.at(i, r))) << "row " << i << " is not one of those asked for";
+                else // nnz terms of order + 1 roundings, added in any order
+                  ASSERT_NEAR(got.at(i, r), expected.at(i, r),
+                              static_cast<double>(nnz + std::ssize(x.dims) + 1) * epsilon_of(value_type_of<T>) *
+                                  static_cast<double>(magnitude.at(i, r)))
+                      << "row " << i << ", column " << r;
+            if (stored_order) {
+              EXPECT_TRUE(run().same_bits(got)) << "twice is not the same";
+            }
+          }
+    }
+  }
+}
+
+template <class T> void check_all_mttkrp(Backend &reference, Backend &device) {
+  for (const i64 rank : {1, 3, 16, 32, 50})
+    check_mttkrp(reference, device, Stored<T>(random_entries<i64, T>({23, 9, 14}, 1500, 0, 7), true), rank);
+  for (const auto &dims :
+       std::vector<std::vector<i64>>{{70, 65}, {1, 1}, {130, 3, 2}, {5, 1, 6, 3, 4}, {3, 2, 3, 2, 3, 2}})
+    check_mttkrp(reference, device, Stored<T>(random_entries<i64, T>(dims, 900, 0, 5), true), 10);
+  const std::vector<i64> wide(6, 16384); // keys of 128 bits
+  check_mttkrp(reference, device, Stored<T>(random_entries<i64, T>(wide, 3000, 0, 21), false), 3);
+  check_mttkrp(reference, device, Stored<T>(random_entries<i64, T>({4, 5, 6}, 0, 0, 1), true), 3);
+}
+
+TEST_F(KernelsDevice, Mttkrp) {
+  for (const auto &device : backends_) {
+    check_all_mttkrp<float>(*reference_, *device);
+    check_all_mttkrp<double>(*reference_, *device);
+  }
+}
+
+template <class T> void check_compare(Backend &reference, Backend &device) {
+  const Stored<T> x(random_entries<i64, T>({23, 9, 14}, 1500, 0, 7), true);
+  for (const i64 rank : test_ranks) {
+    const auto factors = random_factors<T>(x.dims, rank, 1, 71);
+    const PlacedFactors<T> placed(device, factors);
+    const auto f = views(factors);
+    const auto weights = TestMatrix<double>::random(1, rank, 0, 72);
+    const BackendBuffer w = upload(device, &weights.at(0, 0), rank);
+    for (int mode = 0; mode < 3; ++mode)
+      for (const auto &[name, host] : x.views(mode)) {
+        const plan::DeviceCopy copy(device, host);
+        const i64 all = kernels::entries_of(host);
+        for (const Range range : {Range{0, all}, Range{all / 4, all / 4 * 3}, Range{5, 5}}) {
+          const Numbers expected =
+              numbers(reference, 3, [&](double *out) { reference.compare(host, &weights.at(0, 0), f, range, out); });
+          const auto run = [&] {
+            return numbers(device, 3,
+                           [&](double *out) { device.compare(copy.view(host), w.f64(), placed.views, range, out); });
+          };
+          // Values are below 1e3 and |model| <= rank, all in f64: each of n terms of at most (1e3 + rank)^2 has about
+          // rank roundings, and the sum n more.
+          const double n = static_cast<double>(range.size()), r = static_cast<double>(rank);
+          SCOPED_TRACE(testing::Message() << name << ", rank " << rank);
+          const Numbers got = run();
+          expect_near(got, expected, n * (n + r) * (1e3 + r) * (1e3 + r) * 0x1p-53);
+          EXPECT_EQ(run(), got) << "twice is not the same";
+        }
+      }
+  }
+}
+
+TEST_F(KernelsDevice, ResidualSums) {
+  for (const auto &device : backends_) {
+    check_compare<float>(*reference_, *device);
+    check_compare<double>(*reference_, *device);
+  }
+}
+
+template <class T> void check_unfolding(Backend &reference, Backend &device) {
+  for (const auto &dims : std::vector<std::vector<i64>>{{23, 9, 14}, {7, 300}, {3, 4, 5, 6}}) {
+    const Stored<T> x(random_entries<i64, T>(dims, 700, 0, 7), true);
+    for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode) {
+      const i64 n = dims[static_cast<std::size_t>(mode)];
+      const auto fibers = formats::build_fibers(x.coo.view(), mode, 1);
+      for (const i64 columns : {i64{1}, i64{5}, i64{40}}) {
+        const auto omega = TestMatrix<double>::random(n, columns, 2, 81);
+        const Placed<double> on_omega(device, omega);
+        TestMatrix<double> expected(n, columns, 0);
+        reference.unfolding_normal(x.dense.view(), mode, omega.view(), expected.view());
+        for (const kernels::TensorView &host :
+             {kernels::TensorView(fibers.view()), kernels::TensorView(x.dense.view())}) {
+          const plan::DeviceCopy copy(device, host);
+          const auto run = [&] {
+            Placed<double> y(device, TestMatrix<double>(n, columns, 1));
+            device.unfolding_normal(copy.view(host), mode, on_omega.view(), y.view());
+            return y.download();
+          };
+          const auto y = run();
+          EXPECT_TRUE(y.padding_untouched());
+          EXPECT_TRUE(run().same_bits(y)) << "twice is not the same";
+          for (i64 i = 0; i < n; ++i)
+            for (i64 s = 0; s < columns; ++s) // 700 products of two values below 1e3, in f64
+              ASSERT_NEAR(y.at(i, s), expected.at(i, s), 1e6 * 700 * 700 * 0x1p-53)
+                  << "format " << host.index() << ", mode " << mode;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(KernelsDevice, UnfoldingNormal) {
+  for (const auto &device : backends_) {
+    check_unfolding<float>(*reference_, *device);
+    check_unfolding<double>(*reference_, *device);
+  }
+}
+
+TEST_F(KernelsDevice, MemoryErrorsSayHowMuchForWhat) {
+  for (const auto &device : backends_) {
+    for (const i64 bytes : {i64{-8}, i64{1} << 50})
+      try {
+        device->release(device->allocate(bytes, "a test"));
+        FAIL() << bytes << " bytes were allocated";
+      } catch (const Error &error) {
+        EXPECT_EQ(error.status(), Status::device_memory);
+        EXPECT_EQ(error.what(), "out of device memory: " + std::to_string(bytes) + " bytes for a test");
+      }
+    EXPECT_EQ(solve(*device, {4}).p, Numbers{0.25}); // and it works on
+  }
+}
+
+} // namespace
+} // namespace td::test
