@@ -22,12 +22,12 @@ int count_devices() {
   cudaGetLastError();
   if (result == cudaErrorInsufficientDriver)
     throw_error(Status::backend_unavailable,
-                "no NVIDIA driver, or one too old for CUDA {}.{}, which td was built with: {}", CUDART_VERSION / 1000,
-                CUDART_VERSION % 1000 / 10, cudaGetErrorString(result));
+                "cuda: no NVIDIA driver, or one too old for CUDA {}.{}, which td was built with: {}",
+                CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, cudaGetErrorString(result));
   if (result == cudaSuccess || result == cudaErrorNoDevice)
-    throw_error(Status::backend_unavailable, "this machine has no NVIDIA GPU, or shows none to this process");
-  throw_error(Status::backend_unavailable, "the GPUs of this machine do not answer: {}: {}", cudaGetErrorName(result),
-              cudaGetErrorString(result));
+    throw_error(Status::backend_unavailable, "cuda: this machine has no NVIDIA GPU, or shows none to this process");
+  throw_error(Status::backend_unavailable, "cuda: the GPUs of this machine do not answer: {}: {}",
+              cudaGetErrorName(result), cudaGetErrorString(result));
 }
 
 std::shared_ptr<Backend> open_device(int ordinal, int count) {
@@ -55,7 +55,7 @@ std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceS
     std::iota(ordinals.begin(), ordinals.end(), 0);
   }
   if (ordinals.size() > 1)
-    throw_error(Status::unsupported, "{} GPUs at once: expected one, such as \"cuda:0\"", ordinals.size());
+    throw_error(Status::unsupported, "cuda: {} GPUs at once: expected one, such as \"cuda:0\"", ordinals.size());
   std::vector<std::shared_ptr<Backend>> backends;
   for (const int ordinal : ordinals)
     backends.push_back(open_device(ordinal, count));
