@@ -124,8 +124,8 @@ TYPED_TEST(KernelsMttkrp, EveryOrder) {
 }
 
 TYPED_TEST(KernelsMttkrp, LongDenseTiles) { // more than one tile on both sides of the mode, and n of one and of many
-  for (const auto &dims :
-       std::vector<std::vector<i64>>{{300, 7, 5}, {40, 20, 9, 6}, {6, 700, 2}, {100, 1, 30}, {4500, 2, 3}})
+  for (const auto &dims : std::vector<std::vector<i64>>{
+           {300, 7, 5}, {40, 20, 9, 6}, {6, 700, 2}, {100, 1, 30}, {4500, 2, 3}, {700, 150}, {3, 300, 60}})
     check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 8000, 0, 6), true), 17, 0, 4);
 }
 

@@ -46,6 +46,17 @@ template <class T, class Vec> HWY_INLINE void add_scaled(Vec sum, Vec scale, dou
   }
 }
 
+/// What a segment asks for.
+HWY_INLINE void ask_for(const Ahead &ahead) {
+  const char *at = ahead.at;
+  if (ahead.far) // Highway has no name for this
+    for (i64 line = 0; line < ahead.lines; ++line, at += ahead.line)
+      __builtin_prefetch(at, 0, 2);
+  else
+    for (i64 line = 0; line < ahead.lines; ++line, at += ahead.line)
+      hwy::Prefetch(at);
+}
+
 /// M rows by V registers.
 template <int M, int V, class T>
 HWY_NOINLINE void tile(const Block<T> &p, const T *a, const T *HWY_RESTRICT b, double *c, const T *scale, Ahead ahead) {
@@ -69,8 +80,8 @@ HWY_NOINLINE void tile(const Block<T> &p, const T *a, const T *HWY_RESTRICT b, d
       sum[i][v] = hn::Zero(d);
 
   for (i64 rest = p.depth; rest > 0; rest -= p.segment) {
-    for (i64 line = 0; line < ahead.lines; ++line)
-      hwy::Prefetch(ahead.at + line * ahead.line);
+    if (--ahead.segments >= 0)
+      ask_for(ahead);
     ahead.at += ahead.segment;
     for (i64 k = rest < p.segment ? rest : p.segment; k > 0; --k, b += V * width) {
       hn::Vec<decltype(d)> right[V];
@@ -113,13 +124,24 @@ HWY_INLINE void with_rows(const Block<T> &p, i64 rows, const T *a, const T *b, d
   tile<M, V>(p, a, b, c, scale, ahead);
 }
 
-/// What is asked for ahead is divided between the tiles of a block.
+/// What is asked for ahead is divided between the tiles of a block; one stretch of memory into stretches, since
+/// hardware foresees those.
 class Shares {
 public:
   Shares(const Ahead &ahead, i64 tiles) : ahead_(ahead), tiles_(tiles) {}
   Ahead next() {
-    const Range lines = part_of({0, ahead_.lines}, tile_++, tiles_);
-    return {ahead_.at + lines.begin * ahead_.line, lines.size(), ahead_.line, ahead_.segment};
+    Ahead share = ahead_;
+    const i64 tile = tile_++;
+    if (ahead_.segment == ahead_.lines * ahead_.line) {
+      share.lines = (ahead_.lines + tiles_ - 1) / tiles_;
+      share.segment = share.lines * ahead_.line;
+      share.at += tile * ahead_.segments * share.segment;
+    } else {
+      const Range lines = part_of({0, ahead_.lines}, tile, tiles_);
+      share.lines = lines.size();
+      share.at += lines.begin * ahead_.line;
+    }
+    return share;
   }
 
 private:

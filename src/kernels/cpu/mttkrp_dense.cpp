@@ -20,8 +20,9 @@ namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 block_depth = 128;                  // columns of a block: with a panel, what the first-level cache holds
-constexpr i64 short_left = 64;                    // below this, tiles span several q
+constexpr i64 long_depth = 256; // columns of a block at most: a panel of so many fits the first-level cache
+constexpr i64 short_depth = 64; // where tiles are short and a block's rows lie far apart, so do these
+constexpr i64 short_left = 64;  // below this, tiles span several q
 constexpr i64 product_bytes = i64{512} << 10;     // of a piece of a Khatri-Rao product, in the second-level cache
 constexpr i64 sums_bytes = i64{1} << 20;          // of the rows that one thread works on, in that cache too
 constexpr i64 short_rows = 10 * simd::block_rows; // of them, where tiles are short
@@ -30,7 +31,6 @@ constexpr i64 most_parts = 64;
 constexpr i64 part_rows = 4096;     // rows of all parts' sums together, unless one part has more
 constexpr i64 items_per_thread = 4; // shares of the work, so that a slow thread does not keep the others waiting
 constexpr i64 least_rows = 2 * simd::block_rows; // that make good use of a tile's Khatri-Rao rows
-constexpr i64 prefetched_bytes = i64{256} << 10; // of the next tile, beside this one in the second-level cache
 
 constexpr i64 ceil_of(i64 a, i64 b) { return (a + b - 1) / b; }
 
@@ -39,9 +39,9 @@ public:
   DenseMttkrp(const DenseView &x, const MttkrpArgs &args)
       : x_(static_cast<const T *>(x.values)), args_(args), shape_(x.dims, args.mode), rank_(args.out.cols),
         padded_(simd::padded(rank_, x.type)), long_left_(shape_.left >= short_left) {
-    const i64 depth = std::max(product_bytes / (padded_ * size), block_depth);
+    const i64 depth = std::max(product_bytes / (padded_ * size), long_depth);
     pieces_ = long_left_ ? ceil_of(shape_.left, depth) : 1;
-    q_per_tile_ = long_left_ ? 1 : std::max<i64>(1, block_depth / shape_.left);
+    q_per_tile_ = long_left_ ? 1 : std::max<i64>(1, short_depth / shape_.left);
     tiles_ = pieces_ * ceil_of(shape_.right, q_per_tile_);
     parts_ = std::min(tiles_, std::clamp<i64>(part_rows / shape_.n, 1, most_parts));
   }
@@ -58,11 +58,14 @@ public:
     const i64 wanted = ceil_of(items_per_thread * threads, parts_);
     const i64 groups =
         std::max(ceil_of(rows, most_rows), std::clamp<i64>(wanted, 1, std::max<i64>(rows / least_rows, 1)));
-    sums_ = Buffer<double>(parts_ * rows * padded_, "the sums of a dense MTTKRP");
+    if (parts_ > 1)
+      sums_ = Buffer<double>(parts_ * rows * padded_, "the sums of a dense MTTKRP");
     for_each_item(threads, parts_ * groups, [&](i64 item) {
       add_part(item / groups, part_of({0, rows}, item % groups, groups));
     });
-    parallel_ranges(threads, rows, 64, [&](Range part) { write_rows(part); });
+    if (parts_ > 1)
+      parallel_ranges(threads, rows, 64,
+                      [&](Range part) { write_rows(part, sums_.data() + part.begin * padded_, rows); });
   }
 
 private:
@@ -70,7 +73,8 @@ private:
 
   /// Sums the tiles of a part for rows counted from args.rows.begin.
   void add_part(i64 part, Range rows) {
-    double *sums = sums_.data() + (part * args_.rows.size() + rows.begin) * padded_;
+    Buffer<double> own(parts_ > 1 ? 0 : rows.size() * padded_, "sums of a dense MTTKRP");
+    double *sums = parts_ > 1 ? sums_.data() + (part * args_.rows.size() + rows.begin) * padded_ : own.data();
     std::fill_n(sums, rows.size() * padded_, 0.0);
     const Range whole{args_.rows.begin + rows.begin, args_.rows.begin + rows.end};
     const Range tiles = part_of({0, tiles_}, part, parts_);
@@ -78,6 +82,8 @@ private:
       add_long_tiles(tiles, whole, sums);
     else
       add_short_tiles(tiles, whole, sums);
+    if (parts_ == 1)
+      write_rows(rows, sums, 0);
   }
 
   void add_factors(KhatriRao<T> &product, int begin, int end) const {
@@ -102,13 +108,12 @@ private:
     block.a_step = 1;
     block.segment = block.a_segment = line_bytes / size;
     block.columns = padded_;
-    block.ahead = {nullptr, 0, shape_.left * size, line_bytes};
     const i64 row_blocks = ceil_of(rows.size(), simd::block_rows);
     i64 have = -1;
     for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
       const i64 q = tile % shape_.right;
       const Range left = part_of({0, shape_.left}, tile / shape_.right, pieces_);
-      const i64 column_blocks = ceil_of(left.size(), block_depth);
+      const i64 column_blocks = ceil_of(left.size(), long_depth);
       if (tile / shape_.right != have)
         for (i64 k = 0; k < column_blocks; ++k) {
           const Range some = part_of(left, k, column_blocks);
@@ -134,13 +139,17 @@ private:
         block.depth = l.size();
         block.b = product.data() + (l.begin - left.begin) * padded_;
         block.c = sums + (i.begin - rows.begin) * padded_;
-        block.ahead.at = reinterpret_cast<const char *>(next);
-        block.ahead.lines = next != nullptr ? i.size() : 0;
+        block.ahead = {};
+        if (next != nullptr && l.size() == shape_.left) // one stretch
+          block.ahead = {bytes_of(next), i.size(), line_bytes, i.size() * line_bytes, segments_of(block), true};
+        else if (next != nullptr)
+          block.ahead = {bytes_of(next), i.size(), shape_.left * size, line_bytes, segments_of(block), false};
         simd::add_block(block);
       }
     }
   }
 
+  // Columns outside, rows inside: the memory of a tile is one stretch, or one for each q.
   void add_short_tiles(Range tiles, Range rows, double *sums) {
     KhatriRao<T> others(rank_);
     add_factors(others, 0, static_cast<int>(args_.factors.size()));
@@ -149,57 +158,54 @@ private:
     block.b = product.data();
     block.columns = padded_;
     block.a_row = shape_.left;
-    const i64 row_blocks = ceil_of(rows.size(), simd::block_rows);
+    block.segment = shape_.left > 1 ? shape_.left : line_bytes / size;
+    block.a_step = shape_.left > 1 ? 1 : shape_.n;
+    block.a_segment = shape_.left > 1 ? shape_.left * shape_.n : block.segment * shape_.n;
     for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
       const Range q{tile * q_per_tile_, std::min((tile + 1) * q_per_tile_, shape_.right)};
       others.write_panels({q.begin * shape_.left, q.end * shape_.left}, product.data());
       block.depth = q.size() * shape_.left;
-      const i64 tile_bytes = block.depth * shape_.n * size;
-      const bool together = rows.size() == shape_.n && tile_bytes <= prefetched_bytes;
-      if (shape_.left == 1) {
-        block.segment = together ? 8 : 1;
-        block.a_step = shape_.n;
-        block.a_segment = block.segment * block.a_step;
-      } else {
-        block.segment = shape_.left;
-        block.a_step = 1;
-        block.a_segment = shape_.left * shape_.n;
-      }
-      const i64 segments = ceil_of(block.depth, block.segment);
-      for (i64 b = 0; b < row_blocks; ++b) {
-        const Range i = part_of(rows, b, row_blocks);
-        const bool last = b + 1 == row_blocks;
-        block.a = element(0, i.begin, q.begin);
-        block.rows = i.size();
-        block.c = sums + (i.begin - rows.begin) * padded_;
-        block.ahead = {};
-        if (last && tile + 1 == tiles.end) {
-        } else if (together) {
-          if (tile + 1 < tiles.end) {
-            const Range bytes = part_of({0, ceil_of(tile_bytes, line_bytes)}, b, row_blocks);
-            const i64 lines = ceil_of(bytes.size(), segments);
-            block.ahead = {reinterpret_cast<const char *>(element(0, 0, q.end)) + bytes.begin * line_bytes, lines,
-                           line_bytes, lines * line_bytes};
-          }
-        } else {
-          const T *next =
-              last ? element(0, rows.begin, q.end) : element(0, part_of(rows, b + 1, row_blocks).begin, q.begin);
-          block.ahead = {reinterpret_cast<const char *>(next), ceil_of(i.size() * shape_.left * size, line_bytes) + 1,
-                         line_bytes, shape_.left * shape_.n * size};
-        }
+      // Not evenly divided: where memory begins with a line, so do all blocks.
+      for (i64 i = rows.begin; i < rows.end; i += simd::block_rows) {
+        block.a = element(0, i, q.begin);
+        block.rows = std::min(simd::block_rows, rows.end - i);
+        block.c = sums + (i - rows.begin) * padded_;
+        block.ahead = tile + 1 < tiles.end ? next_tile(block, rows, i, q) : simd::Ahead();
         simd::add_block(block);
       }
     }
   }
 
-  void write_rows(Range rows) const {
-    const i64 part_size = args_.rows.size() * padded_;
-    for (i64 i = rows.begin; i < rows.end; ++i) {
+  /// The share of the block with row i in asking for the next tile: all rows for some q.
+  simd::Ahead next_tile(const simd::Block<T> &block, Range rows, i64 i, Range q) const {
+    const i64 blocks = ceil_of(rows.size(), simd::block_rows);
+    const i64 number = (i - rows.begin) / simd::block_rows;
+    const Range next = part_of({q.end, std::min(q.end + q.size(), shape_.right)}, number, blocks);
+    const char *at = bytes_of(element(0, rows.begin, next.begin));
+    const i64 segments = segments_of(block);
+    const i64 row_bytes = rows.size() * shape_.left * size;
+    if (rows.size() < shape_.n)
+      return {at,
+              ceil_of(row_bytes, line_bytes),
+              line_bytes,
+              shape_.left * shape_.n * size,
+              std::min(segments, next.size()),
+              true};
+    const i64 lines = ceil_of(ceil_of(next.size() * row_bytes, line_bytes), segments);
+    return {at, lines, line_bytes, lines * line_bytes, segments, true};
+  }
+
+  static const char *bytes_of(const T *x) { return reinterpret_cast<const char *>(x); }
+  static i64 segments_of(const simd::Block<T> &block) { return ceil_of(block.depth, block.segment); }
+
+  /// Rows of the result: of each part, sums that begin with those of rows.begin.
+  void write_rows(Range rows, const double *sums, i64 rows_of_part) const {
+    for (i64 i = rows.begin; i < rows.end; ++i, sums += padded_) {
       T *out = args_.out.template row<T>(args_.rows.begin + i);
       for (i64 r = 0; r < rank_; ++r) {
         double sum = 0;
         for (i64 part = 0; part < parts_; ++part)
-          sum += sums_[part * part_size + i * padded_ + r];
+          sum += sums[part * rows_of_part * padded_ + r];
         out[r] = static_cast<T>(sum);
       }
     }

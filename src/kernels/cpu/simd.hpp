@@ -112,13 +112,15 @@ void add_product(const Product<double> &p);
 /// Rows of a block at most.
 inline constexpr i64 block_rows = 24;
 
-/// Cache lines that will be needed soon. They are asked for while a block is worked on: in each segment of its depth
-/// the next `lines` of them, `line` bytes apart.
+/// Cache lines that will be needed soon. They are asked for while a block is worked on: in each of the first `segments`
+/// segments of its depth the next `lines` of them, `line` bytes apart.
 struct Ahead {
   const char *at = nullptr;
   i64 lines = 0;
   i64 line = 0;
   i64 segment = 0; // bytes from one segment's first line to that of the next
+  i64 segments = 0;
+  bool far = false; // too many, or too late needed, for the first-level cache
 };
 
 /// c += (a b) diag(scale), accumulated in T over the whole of depth, then added to c in f64.
