@@ -1,8 +1,10 @@
 #include "arguments.hpp"
+#include "core/strides.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
 #include "named.hpp"
 #include "plan/export.hpp"
+#include "space.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -53,10 +55,14 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
     const auto c = object_of(context, "context");
     EntriesView view = coordinates_view(dims_view(order, dims), nnz, index_type, indices, index_base);
     view.value_type = c_api::value_type(value_type, "value_type");
-    require_host(space);
+    Space where(*c, space);
     if (nnz > 0)
       require(values, "values");
-    view.values = values;
+    view.values = where.readable(values, 0, nnz, size_of(view.value_type), "values");
+    std::vector<const void *> columns;
+    for (int m = 0; nnz > 0 && m < view.order(); ++m)
+      columns.push_back(where.readable(indices[m], 0, nnz, size_of(view.index_type), fmt::format("indices[{}]", m)));
+    view.indices = columns.data();
     *out = make_handle<td_tensor>(Tensor::make_sparse(view, options_in(*c, options), c->threads(), "", c->target()));
   });
 }
@@ -69,10 +75,14 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
     const auto c = object_of(context, "context");
     const auto shape = dims_view(order, dims);
     const auto type = c_api::value_type(value_type, "value_type");
-    require_host(space);
+    Space where(*c, space);
     require(values, "values");
-    *out = make_handle<td_tensor>(Tensor::make_dense({shape, strides_view(order, strides), type, values},
-                                                     options_in(*c, options), c->threads(), ""));
+    const auto steps = strides_view(order, strides);
+    formats::check_dims(shape);
+    const Range reach = reach_of(shape, steps);
+    const void *array = where.readable(values, reach.begin, reach.end, size_of(type), "values");
+    *out = make_handle<td_tensor>(
+        Tensor::make_dense({shape, steps, type, array}, options_in(*c, options), c->threads(), ""));
   });
 }
 

@@ -136,7 +136,8 @@ enum {
 typedef int32_t td_space;
 enum {
   TD_HOST = 0,  /**< memory that the CPU reads and writes */
-  TD_DEVICE = 1 /**< memory of the context's GPU; TD_ERR_UNSUPPORTED in a context without one */
+  TD_DEVICE = 1 /**< memory of the context's GPU (device or managed memory; else TD_ERR_ARGUMENT); td waits for the work
+                     that the caller has started there. TD_ERR_UNSUPPORTED in a context without a GPU */
 };
 
 /** @} */

@@ -8,6 +8,7 @@
 
 #include "core/checked.hpp"
 #include "core/error.hpp"
+#include "core/views.hpp"
 
 namespace td {
 
@@ -17,6 +18,23 @@ inline i64 element_count(std::span<const i64> dims) {
   if (!count)
     throw_error(Status::shape, "dims {}: more than 2^63 - 1 elements in a dense array", fmt::join(dims, " x "));
   return *count;
+}
+
+/// Where an array's elements lie, from its first one's place: from the one furthest before it to one past the last.
+inline Range reach_of(std::span<const i64> dims, std::span<const i64> strides) {
+  const i64 count = element_count(dims);
+  if (strides.empty())
+    return {0, count};
+  Range reach{0, 0};
+  for (std::size_t m = 0; m < dims.size(); ++m) {
+    const auto span = checked_multiply(dims[m] - 1, strides[m]);
+    i64 &end = strides[m] < 0 ? reach.begin : reach.end;
+    if (!span || __builtin_add_overflow(end, *span, &end))
+      throw_error(Status::shape, "strides[{}] = {}: elements further apart than 2^63 - 1", m, strides[m]);
+  }
+  if (__builtin_add_overflow(reach.end, 1, &reach.end))
+    throw_error(Status::shape, "strides: elements further apart than 2^63 - 1");
+  return reach;
 }
 
 /// Strides of an array that is written: two elements must not share a place.

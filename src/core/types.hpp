@@ -18,6 +18,7 @@ inline constexpr int min_order = 2;
 inline constexpr int max_order = 64;
 
 constexpr i64 size_of(ValueType t) noexcept { return t == ValueType::f32 ? 4 : 8; }
+constexpr i64 size_of(IndexType t) noexcept { return t == IndexType::i32 ? 4 : 8; }
 constexpr std::string_view name_of(ValueType t) noexcept { return t == ValueType::f32 ? "f32" : "f64"; }
 
 /// Unit roundoff times two (the spacing of numbers at 1).

@@ -19,4 +19,8 @@ std::shared_ptr<const void> Backend::keep(const void *, i64, const char *what) {
   throw_error(Status::internal, "a copy of {} for kernels that read the original", what);
 }
 
+void Backend::borrow(const void *, std::string_view name) {
+  throw_error(Status::internal, "{}: a caller's array for a backend without memory of its own", name);
+}
+
 } // namespace td::kernels

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "core/views.hpp"
@@ -137,6 +138,10 @@ public:
   /// A copy of host memory for all backends with this memory(), complete when this returns, which may outlive the
   /// backend. Only where memory() is not the host's.
   virtual std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what);
+
+  /// Before a caller's array in this memory() is copied: waits for all work that the caller has started on the device.
+  /// Throws Status::argument, naming the array, if it is somewhere else.
+  virtual void borrow(const void *array, std::string_view name);
 
   virtual void mttkrp(const TensorView &x, const MttkrpArgs &args) = 0;
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/error.hpp"
 #include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/mttkrp.hpp"
 #include "kernels/cuda/sums.hpp"
@@ -50,6 +51,16 @@ std::shared_ptr<const void> CudaBackend::keep(const void *host, i64 bytes, const
   std::shared_ptr<void> copy(device_.allocate(bytes, what), [&memory](void *p) { memory.release(p); });
   device_.upload(copy.get(), host, bytes);
   return copy;
+}
+
+void CudaBackend::borrow(const void *array, std::string_view name) {
+  const CurrentDevice current(device_.ordinal());
+  cudaPointerAttributes found{};
+  check(cudaPointerGetAttributes(&found, array), "asking where a caller's array is");
+  if (found.type == cudaMemoryTypeDevice ? found.device != device_.ordinal() : found.type != cudaMemoryTypeManaged)
+    throw_error(Status::argument, "{}: expected an array in the memory of cuda:{}, as space = TD_DEVICE says", name,
+                device_.ordinal());
+  check(cudaDeviceSynchronize(), "waiting for the caller's work on the GPU");
 }
 
 void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {

@@ -21,6 +21,8 @@ public:
   const void *memory() const noexcept override { return &device_.memory(); }
   std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what) override;
 
+  void borrow(const void *array, std::string_view name) override;
+
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) override;
   void gram(ConstMatrix a, double *g) override;

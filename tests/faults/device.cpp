@@ -1,0 +1,220 @@
+// On a GPU: the k-th allocation of device memory fails, for k = 0, 1, 2, ..., until a whole scenario succeeds. Each
+// failure must come out as TD_ERR_DEVICE_MEMORY, leave the context usable and leak nothing. And what is made and
+// destroyed again and again does not grow. This program has functions of CUDA's runtime, which libtd_cuda then calls
+// instead; they call the real ones.
+#include <cstdlib>
+#include <string>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <td/td.h>
+
+namespace {
+
+long live = 0;  // allocations that are alive
+long left = -1; // those still to succeed before one fails; below 0: none fails
+
+void *runtime() {
+  static void *library = [] {
+    for (const char *name : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.14"})
+      if (void *loaded = dlopen(name, RTLD_NOW | RTLD_NOLOAD))
+        return loaded;
+    std::abort(); // libtd_cuda called one of its functions
+  }();
+  return library;
+}
+
+template <class F> F *real(const char *name) { return reinterpret_cast<F *>(dlsym(runtime(), name)); }
+
+constexpr int out_of_memory = 2; // cudaErrorMemoryAllocation
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) int cudaMallocFromPoolAsync(void **memory, std::size_t bytes,
+                                                                              void *pool, void *stream) {
+  if (left == 0)
+    return out_of_memory;
+  if (left > 0)
+    --left;
+  static auto *allocate = real<int(void **, std::size_t, void *, void *)>("cudaMallocFromPoolAsync");
+  const int result = allocate(memory, bytes, pool, stream);
+  live += result == 0 ? 1 : 0;
+  return result;
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaFreeAsync(void *memory, void *stream) {
+  static auto *release = real<int(void *, void *)>("cudaFreeAsync");
+  --live;
+  return release(memory, stream);
+}
+
+namespace {
+
+constexpr const char *devices = "cuda";
+constexpr int64_t dims[3] = {6, 5, 4};
+constexpr int64_t nnz = 40;
+
+#define TRY(call)                                                                                                      \
+  if (const td_status status_of_call = (call); status_of_call < 0)                                                     \
+  return status_of_call
+
+struct Handles {
+  td_context *context = nullptr;
+  td_options *options = nullptr;
+  td_tensor *x = nullptr;
+  td_ktensor *k = nullptr;
+  td_report *report = nullptr;
+  Handles() = default;
+  Handles(const Handles &) = delete;
+  Handles &operator=(const Handles &) = delete;
+  ~Handles() {
+    td_context_destroy(context);
+    td_options_destroy(options);
+    td_tensor_destroy(x);
+    td_ktensor_destroy(k);
+    td_report_destroy(report);
+  }
+};
+
+td_status make_tensor(Handles &h, const std::string &format) {
+  if (format == "dense") {
+    static double cells[6 * 5 * 4];
+    for (int n = 0; n < 120; ++n)
+      cells[n] = n % 11 - 4.25;
+    return td_tensor_create_dense(h.context, 3, dims, nullptr, TD_F64, cells, TD_HOST, h.options, &h.x);
+  }
+  static int64_t i[nnz], j[nnz], l[nnz];
+  static double values[nnz];
+  for (int64_t n = 0; n < nnz; ++n) {
+    i[n] = n % 6;
+    j[n] = n / 6 % 5;
+    l[n] = (7 * n + 1) % 4;
+    values[n] = static_cast<double>(n % 7) - 2.5;
+  }
+  const void *indices[3] = {i, j, l};
+  TRY(td_options_set_str(h.options, "format", format.c_str()));
+  return td_tensor_create(h.context, 3, dims, nnz, TD_I64, indices, 0, TD_F64, values, TD_HOST, h.options, &h.x);
+}
+
+td_status multiply(td_context *context, const td_tensor *x, int times) {
+  double a[6 * 3], out[6 * 3];
+  for (double &value : a)
+    value = 0.5;
+  const void *factors[3] = {a, a, a};
+  for (int32_t k = 0; k < times; ++k)
+    TRY(td_mttkrp(context, x, k % 3, 3, factors, dims, out, 6, TD_HOST));
+  return TD_OK;
+}
+
+td_status scenario(Handles &h, const std::string &format, const char *init, int deterministic) {
+  TRY(td_options_create(&h.options));
+  TRY(make_tensor(h, format));
+  TRY(multiply(h.context, h.x, 3));
+  TRY(td_options_set_i64(h.options, "max_iters", 2));
+  TRY(td_options_set_i64(h.options, "deterministic", deterministic));
+  TRY(td_options_set_str(h.options, "init", init));
+  TRY(td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, &h.k, &h.report));
+  double fit = 0;
+  return td_ktensor_fit(h.context, h.k, h.x, &fit, nullptr, nullptr, nullptr);
+}
+
+std::string last_error() {
+  char text[512];
+  td_last_error(text, sizeof text);
+  return text;
+}
+
+class Device : public testing::Test {
+protected:
+  void SetUp() override {
+    left = -1;
+    td_context *context = nullptr;
+    const td_status status = td_context_create(devices, nullptr, &context);
+    td_context_destroy(context);
+    if (status == TD_ERR_BACKEND_UNAVAILABLE)
+      GTEST_SKIP() << last_error();
+    ASSERT_EQ(status, TD_OK) << last_error();
+  }
+  void TearDown() override { left = -1; }
+};
+
+TEST_F(Device, EachAllocationMayFail) {
+  for (const char *format : {"coo", "blco", "sorted", "dense"})
+    for (const char *init : {"random", "nvecs"})
+      for (const int deterministic : {0, 1}) {
+        SCOPED_TRACE(std::string(format) + ", init " + init);
+        const long before = live;
+        td_status status = TD_ERR_DEVICE_MEMORY;
+        long k = 0;
+        for (; status != TD_OK && k < 10000; ++k) {
+          Handles h;
+          ASSERT_EQ(td_context_create(devices, nullptr, &h.context), TD_OK);
+          left = k;
+          status = scenario(h, format, init, deterministic);
+          left = -1;
+          if (status != TD_OK) {
+            ASSERT_EQ(status, TD_ERR_DEVICE_MEMORY) << "allocation " << k << ": " << last_error();
+            ASSERT_NE(last_error().find("out of device memory"), std::string::npos) << last_error();
+            if (h.x != nullptr) {
+              ASSERT_EQ(multiply(h.context, h.x, 3), TD_OK) << "after allocation " << k << ": " << last_error();
+            }
+          }
+        }
+        EXPECT_EQ(status, TD_OK);
+        EXPECT_GT(k, 10) << "fewer allocations than there must be: are they seen?";
+        EXPECT_EQ(live, before);
+      }
+}
+
+using MemoryInfo = int(std::size_t *, std::size_t *);
+
+std::size_t free_memory() {
+  std::size_t free = 0, total = 0;
+  real<MemoryInfo>("cudaMemGetInfo")(&free, &total);
+  return free;
+}
+
+// A cycle that leaked one allocation in the driver's smallest unit of 2 MB would take 20 GB.
+TEST_F(Device, TenThousandCyclesDoNotGrow) {
+  const auto cycle = [] {
+    Handles h;
+    TRY(td_context_create(devices, nullptr, &h.context));
+    TRY(td_options_create(&h.options));
+    TRY(make_tensor(h, "blco"));
+    return multiply(h.context, h.x, 1);
+  };
+  for (int k = 0; k < 10; ++k)
+    ASSERT_EQ(cycle(), TD_OK) << last_error();
+  const std::size_t before = free_memory();
+  const long live_before = live;
+  for (int k = 0; k < 10000; ++k)
+    ASSERT_EQ(cycle(), TD_OK) << "cycle " << k << ": " << last_error();
+  EXPECT_EQ(live, live_before);
+  EXPECT_GE(free_memory() + (std::size_t{64} << 20), before);
+}
+
+TEST_F(Device, CallsAreRepeatedWithoutANewCopy) {
+  Handles h;
+  ASSERT_EQ(td_context_create(devices, nullptr, &h.context), TD_OK);
+  ASSERT_EQ(td_options_create(&h.options), TD_OK);
+  ASSERT_EQ(make_tensor(h, "blco"), TD_OK);
+  const long before = live;
+  ASSERT_EQ(multiply(h.context, h.x, 1), TD_OK);
+  const long with_copy = live;
+  EXPECT_GT(with_copy, before);
+  ASSERT_EQ(multiply(h.context, h.x, 9), TD_OK);
+  EXPECT_EQ(live, with_copy);
+
+  td_context *other = nullptr; // on the same GPU: the copy serves it too, and outlives the context that made it
+  ASSERT_EQ(td_context_create(devices, nullptr, &other), TD_OK);
+  td_context_destroy(h.context);
+  h.context = other;
+  ASSERT_EQ(multiply(other, h.x, 3), TD_OK);
+  EXPECT_EQ(live, with_copy);
+  td_tensor_destroy(h.x);
+  h.x = nullptr;
+  EXPECT_EQ(live, before);
+}
+
+} // namespace
