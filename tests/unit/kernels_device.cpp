@@ -53,6 +53,10 @@ BackendBuffer upload(Backend &backend, const double *from, i64 size) {
   return to;
 }
 
+/// As in the other suites: TD_TEST_LIGHT leaves most combinations out.
+bool light() { return std::getenv("TD_TEST_LIGHT") != nullptr; }
+std::vector<i64> ranks() { return light() ? std::vector<i64>{3, 33} : test_ranks; }
+
 class KernelsDevice : public testing::Test {
 protected:
   void SetUp() override {
@@ -83,7 +87,7 @@ void expect_near(const Numbers &got, const Numbers &expected, double tolerance) 
 double allowed_sum(i64 n) { return 2.0 * static_cast<double>(n * n) * 0x1p-53; }
 
 template <class T> void check_sums(Backend &reference, Backend &device) {
-  for (const i64 rank : test_ranks)
+  for (const i64 rank : ranks())
     for (const i64 rows : {i64{1}, i64{27}, i64{3001}}) {
       SCOPED_TRACE(testing::Message() << rows << " rows, rank " << rank << ", " << name_of(value_type_of<T>));
       const auto a = TestMatrix<T>::random(rows, rank, rank % 3, 41);
@@ -125,7 +129,7 @@ TEST_F(KernelsDevice, NoRowsGiveZeros) {
 }
 
 template <class T> void check_products(Backend &reference, Backend &device) {
-  for (const i64 rank : test_ranks)
+  for (const i64 rank : ranks())
     for (const i64 rows : {i64{1}, i64{1025}}) {
       SCOPED_TRACE(testing::Message() << rows << " rows, rank " << rank);
       const auto m = TestMatrix<T>::random(rows, rank, 3, 51);
@@ -184,7 +188,7 @@ TEST_F(KernelsDevice, RandomIsTheSameEverywhere) {
 
 TEST_F(KernelsDevice, Hadamard) {
   for (const auto &device : backends_)
-    for (const i64 rank : test_ranks) {
+    for (const i64 rank : ranks()) {
       const auto a = TestMatrix<double>::random(rank, rank, 0, 54);
       const BackendBuffer on_a = upload(*device, &a.at(0, 0), rank * rank);
       const std::vector<const double *> host(3, &a.at(0, 0)), placed(3, on_a.f64());
@@ -237,7 +241,7 @@ TEST_F(KernelsDevice, PseudoInverse) {
 
 TEST_F(KernelsDevice, PseudoInverseOfGrams) {
   for (const auto &device : backends_)
-    for (const i64 rank : {i64{5}, i64{32}, i64{70}, i64{150}}) {
+    for (const i64 rank : light() ? std::vector<i64>{5, 33} : std::vector<i64>{5, 32, 70, 150}) {
       for (const i64 rows : {4 * rank, rank / 2}) { // of full rank, and not
         const auto a = TestMatrix<double>::random(rows, rank, 0, 61);
         const Numbers v = numbers(*reference_, rank * rank, [&](double *g) { reference_->gram(a.view(), g); });
@@ -321,7 +325,7 @@ template <class T> void check_mttkrp(Backend &reference, Backend &device, const 
 }
 
 template <class T> void check_all_mttkrp(Backend &reference, Backend &device) {
-  for (const i64 rank : {1, 3, 16, 32, 50})
+  for (const i64 rank : light() ? std::vector<i64>{3, 33} : std::vector<i64>{1, 3, 16, 32, 50})
     check_mttkrp(reference, device, Stored<T>(random_entries<i64, T>({23, 9, 14}, 1500, 0, 7), true), rank);
   for (const auto &dims :
        std::vector<std::vector<i64>>{{70, 65}, {1, 1}, {130, 3, 2}, {5, 1, 6, 3, 4}, {3, 2, 3, 2, 3, 2}})
@@ -340,7 +344,7 @@ TEST_F(KernelsDevice, Mttkrp) {
 
 template <class T> void check_compare(Backend &reference, Backend &device) {
   const Stored<T> x(random_entries<i64, T>({23, 9, 14}, 1500, 0, 7), true);
-  for (const i64 rank : test_ranks) {
+  for (const i64 rank : ranks()) {
     const auto factors = random_factors<T>(x.dims, rank, 1, 71);
     const PlacedFactors<T> placed(device, factors);
     const auto f = views(factors);

@@ -1,7 +1,11 @@
 // Device strings, and what they open.
+#include <string_view>
+
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "kernels/cuda_library.hpp"
 #include "kernels/loader.hpp"
 
 namespace td::test {
@@ -62,6 +66,21 @@ TEST(KernelsLoader, MissingCudaSaysWhy) {
     EXPECT_EQ(error.status(), Status::backend_unavailable);
     EXPECT_NE(std::string(error.what()).find("libtd_cuda.so"), std::string::npos) << error.what();
   }
+}
+
+TEST(KernelsLoader, CudaLibraryOfAnotherVersionIsRefused) {
+  if (std::string_view(TD_CUDA_LIBRARY).empty())
+    GTEST_SKIP() << "libtd_cuda is not part of this build";
+  void *library = dlopen(TD_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto *open = reinterpret_cast<kernels::CudaOpen *>(dlsym(library, kernels::cuda_open_symbol));
+  ASSERT_NE(open, nullptr) << dlerror();
+  const DeviceSpec spec{DeviceSpec::Kind::cuda, 1, {0}};
+  std::vector<std::shared_ptr<kernels::Backend>> backends;
+  std::string why;
+  EXPECT_EQ(static_cast<Status>(open("0.0.0-other", &spec, &backends, &why)), Status::backend_unavailable);
+  EXPECT_NE(why.find("libtd of 0.0.0-other"), std::string::npos) << why;
+  EXPECT_TRUE(backends.empty());
 }
 
 // A size that cannot be, so that sanitizers do not take offence at a huge one.
