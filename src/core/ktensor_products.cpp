@@ -127,8 +127,8 @@ void values_at(const Ktensor &k, const EntriesView &coordinates, double *values)
       for (std::size_t m = 0; m < coordinate.size(); ++m) {
         const i64 i = static_cast<const I *>(coordinates.indices[m])[e];
         if (i < base || i - base >= k.dims()[m])
-          throw_error(Status::index, "entry {}: index {} in mode {} is outside {} .. {} (index base {})", e, i, m, base,
-                      k.dims()[m] - 1 + base, base);
+          throw_error(Status::index, "entry {}, mode {} (counting from {}): index {} outside {}..{}", e + base,
+                      static_cast<i64>(m) + base, base, i, base, k.dims()[m] - 1 + base);
         coordinate[m] = i - base;
       }
       values[e] = value_with(k, coordinate, products);

@@ -29,8 +29,9 @@ template <class Index> [[noreturn]] void throw_outside(const EntriesView &e, i64
   for (int m = 0; m < e.order(); ++m)
     if (first_outside<Index>(e, m, {k, k + 1}) == k) {
       const i64 dim = e.dims[static_cast<std::size_t>(m)];
-      throw_error(Status::index, "entry {} (0-based count of entries), mode {}: index {} outside {}..{}", k, m,
-                  static_cast<const Index *>(e.indices[m])[k], e.index_base, dim - 1 + e.index_base);
+      throw_error(Status::index, "entry {}, mode {} (counting from {}): index {} outside {}..{}", k + e.index_base,
+                  m + e.index_base, e.index_base, static_cast<const Index *>(e.indices[m])[k], e.index_base,
+                  dim - 1 + e.index_base);
     }
   throw_error(Status::internal, "entry {} has no index outside", k);
 }
@@ -60,8 +61,8 @@ void check_entries(const EntriesView &e, int threads) {
     const i64 before = outside < 0 ? e.nnz : outside; // of two bad entries the first is reported
     const i64 k = first_found(before, threads, [&](Range r) { return first_bad(r, bad); });
     if (k >= 0)
-      throw_error(Status::argument, "entry {} (0-based count of entries): value {}, expected a finite number", k,
-                  values[k]);
+      throw_error(Status::argument, "entry {} (counting from {}): value {}, expected a finite number", k + e.index_base,
+                  e.index_base, values[k]);
   });
   if (outside >= 0)
     dispatch(e.index_type, [&](auto zero) { throw_outside<decltype(zero)>(e, outside); });

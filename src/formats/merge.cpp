@@ -21,9 +21,9 @@ void refuse_duplicate(const EntriesView &e, std::span<const i64> coordinate) {
         at.push_back(k);
     }
   });
-  throw_error(Status::index,
-              "entries {} and {} (0-based count of entries) are both at {}: repeated coordinates are refused", at.at(0),
-              at.at(1), coordinate_text(coordinate, e.index_base));
+  throw_error(Status::index, "entries {} and {} (counting from {}) are both at {}: repeated coordinates are refused",
+              at.at(0) + e.index_base, at.at(1) + e.index_base, e.index_base,
+              coordinate_text(coordinate, e.index_base));
 }
 
 } // namespace td::formats

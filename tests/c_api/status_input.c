@@ -170,8 +170,8 @@ static void matrices(void) {
     const void *at[2];
     at[0] = i;
     at[1] = j;
-    REFUSED(TD_ERR_INDEX, "entry 1", "mode 1", td_ktensor_values_at(k, 2, TD_I64, at, 1, out));
-    REFUSED(TD_ERR_INDEX, "6", "1 .. 3", td_ktensor_values_at(k, 2, TD_I64, at, 1, out));
+    REFUSED(TD_ERR_INDEX, "entry 2", "mode 2", td_ktensor_values_at(k, 2, TD_I64, at, 1, out));
+    REFUSED(TD_ERR_INDEX, "6", "1..3", td_ktensor_values_at(k, 2, TD_I64, at, 1, out));
   }
   {
     const int64_t overlapping[2] = {0, 1};

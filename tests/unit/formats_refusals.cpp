@@ -52,12 +52,12 @@ TEST(formats_refusals, index_outside_in_the_callers_base) {
     for (int k = 0; k < 20; ++k)
       e.add({2, 3, k == 17 ? 11 : 10}, 1);
     expect_check(e.view(), Status::index,
-                 base == 1 ? "entry 17 (0-based count of entries), mode 2: index 12 outside 1..11"
-                           : "entry 17 (0-based count of entries), mode 2: index 11 outside 0..10");
+                 base == 1 ? "entry 18, mode 3 (counting from 1): index 12 outside 1..11"
+                           : "entry 17, mode 2 (counting from 0): index 11 outside 0..10");
     e.columns[0][3] = base - 1;
     expect_check(e.view(), Status::index,
-                 base == 1 ? "entry 3 (0-based count of entries), mode 0: index 0 outside 1..3"
-                           : "entry 3 (0-based count of entries), mode 0: index -1 outside 0..2");
+                 base == 1 ? "entry 4, mode 1 (counting from 1): index 0 outside 1..3"
+                           : "entry 3, mode 0 (counting from 0): index -1 outside 0..2");
   }
 }
 
@@ -69,22 +69,23 @@ TEST(formats_refusals, smallest_and_largest_numbers_are_outside) {
   e.values = {1};
   EXPECT_NO_THROW(formats::check_entries(e.view(), 1));
   e.columns = {{smallest}, {1}};
-  expect_check(e.view(), Status::index, "mode 0: index -9223372036854775808 outside 1..9223372036854775807");
+  expect_check(e.view(), Status::index,
+               "mode 1 (counting from 1): index -9223372036854775808 outside 1..9223372036854775807");
 }
 
 TEST(formats_refusals, of_several_bad_entries_the_first_is_named) {
   auto e = test::random_entries<i64, double>({100, 100, 100}, 100000, 0, 7);
   e.values[90000] = nan;
-  expect_check(e.view(), Status::argument, "entry 90000 (0-based count of entries): value nan, expected a finite");
+  expect_check(e.view(), Status::argument, "entry 90000 (counting from 0): value nan, expected a finite");
   e.columns[0][80000] = 100;
-  expect_check(e.view(), Status::index, "entry 80000 (0-based count of entries), mode 0: index 100 outside 0..99");
+  expect_check(e.view(), Status::index, "entry 80000, mode 0 (counting from 0): index 100 outside 0..99");
   e.columns[2][60000] = -5;
-  expect_check(e.view(), Status::index, "entry 60000 (0-based count of entries), mode 2: index -5 outside 0..99");
+  expect_check(e.view(), Status::index, "entry 60000, mode 2 (counting from 0): index -5 outside 0..99");
   e.values[50000] = -std::numeric_limits<double>::infinity();
-  expect_check(e.view(), Status::argument, "entry 50000 (0-based count of entries): value -inf");
+  expect_check(e.view(), Status::argument, "entry 50000 (counting from 0): value -inf");
   e.columns[1][50000] = 100;
   e.columns[2][50000] = 100;
-  expect_check(e.view(), Status::index, "entry 50000 (0-based count of entries), mode 1: index 100 outside 0..99");
+  expect_check(e.view(), Status::index, "entry 50000, mode 1 (counting from 0): index 100 outside 0..99");
 }
 
 TEST(formats_refusals, duplicates_name_both_entries) {
@@ -95,7 +96,7 @@ TEST(formats_refusals, duplicates_name_both_entries) {
     e.add({1, 2, 3}, 1);
     e.add({1, 2, 4}, 1);
     e.add({1, 2, 3}, 1);
-    expect_refused(Status::index, "entries 1 and 3 (0-based count of entries) are both at (2, 3, 4)",
+    expect_refused(Status::index, "entries 2 and 4 (counting from 1) are both at (2, 3, 4)",
                    [&] { formats::build_canonical(e.view(), true, 1); });
     e.values[1] = e.values[3] = 1e308;
     expect_refused(Status::argument, "the entries at (2, 3, 4) have a sum beyond the range of f64",

@@ -88,7 +88,7 @@ TEST(KtensorProducts, ValuesAtChecksIndicesInTheCallersBase) {
     ADD_FAILURE();
   } catch (const Error &e) {
     EXPECT_EQ(e.status(), Status::index);
-    EXPECT_STREQ(e.what(), "entry 1: index 3 in mode 1 is outside 1 .. 2 (index base 1)");
+    EXPECT_STREQ(e.what(), "entry 2, mode 2 (counting from 1): index 3 outside 1..2");
   }
 }
 
