@@ -38,6 +38,8 @@ const char *name_of(Kind kind) {
     return "td_ktensor";
   case Kind::report:
     return "td_report";
+  case Kind::plan:
+    return "td_plan";
   }
   return "unknown kind";
 }
@@ -47,7 +49,7 @@ Kind kind_of(std::uintptr_t handle) { return static_cast<Kind>(handle & 15); }
 bool is_ours(std::uintptr_t handle) {
   const auto kind = handle & 15;
   return (handle & mark_mask) == mark && kind >= static_cast<std::uintptr_t>(Kind::context) &&
-         kind <= static_cast<std::uintptr_t>(Kind::report);
+         kind <= static_cast<std::uintptr_t>(Kind::plan);
 }
 
 } // namespace

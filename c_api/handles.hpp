@@ -7,6 +7,7 @@
 #include "core/ktensor.hpp"
 #include "core/options.hpp"
 #include "kernels/loader.hpp"
+#include "plan/plan.hpp"
 #include "plan/tensor.hpp"
 #include "solvers/cpals.hpp"
 #include "td/td.h"
@@ -32,7 +33,7 @@ struct Context {
   }
 };
 
-enum class Kind : int { context = 1, options, tensor, ktensor, report };
+enum class Kind : int { context = 1, options, tensor, ktensor, report, plan };
 
 template <class Handle> struct HandleTraits;
 template <> struct HandleTraits<td_context> {
@@ -54,6 +55,10 @@ template <> struct HandleTraits<td_ktensor> {
 template <> struct HandleTraits<td_report> {
   using Object = const solvers::Report;
   static constexpr Kind kind = Kind::report;
+};
+template <> struct HandleTraits<td_plan> {
+  using Object = const plan::Plan;
+  static constexpr Kind kind = Kind::plan;
 };
 template <class Handle> using ObjectOf = typename HandleTraits<Handle>::Object;
 

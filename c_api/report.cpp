@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 
 #include "guard.hpp"
 #include "handles.hpp"
@@ -101,14 +101,7 @@ td_status td_report_get_str(const td_report *report, const char *key, char *buf,
 td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap, int64_t *n) {
   return guard([&] {
     const auto r = object_of(report, "report");
-    if (cap < 0 || (values == nullptr && cap > 0))
-      throw_error(Status::argument, "values, cap = {}: expected room for cap >= 0 numbers", cap);
-    const std::vector<double> &s = named(series, *r, key);
-    const auto count = std::min(static_cast<std::size_t>(cap), s.size());
-    if (count > 0)
-      std::memcpy(values, s.data(), count * sizeof(double));
-    if (n != nullptr)
-      *n = static_cast<int64_t>(s.size());
+    copy_series(named(series, *r, key), values, cap, n);
   });
 }
 

@@ -37,9 +37,9 @@
  *            Every function that takes a handle may give TD_ERR_HANDLE, every function that takes a required pointer
  *            TD_ERR_ARGUMENT, and every function that makes something TD_ERR_HOST_MEMORY; these are not repeated below.
  * Numbers    Finite input never gives NaN. Input that is not finite is refused (TD_ERR_ARGUMENT).
- * Threads    A context is used by one thread at a time; distinct contexts are independent. Tensors and reports are
- *            immutable and may be shared between threads. Options and ktensors are used by one thread at a time while
- *            they are being changed.
+ * Threads    A context is used by one thread at a time; distinct contexts are independent. Tensors, reports and plans
+ *            are immutable and may be shared between threads. Options and ktensors are used by one thread at a time
+ *            while they are being changed.
  * Manners    The library does not print, exit, or install signal handlers, and leaves the process as it found it:
  *            OpenMP and BLAS thread counts, current CUDA device, locale, floating-point mode, random state.
  */
@@ -151,6 +151,7 @@ typedef struct td_options td_options; /**< named settings */
 typedef struct td_tensor td_tensor;   /**< a sparse or dense tensor, immutable */
 typedef struct td_ktensor td_ktensor; /**< weights and factor matrices */
 typedef struct td_report td_report;   /**< what a run did, by name; immutable */
+typedef struct td_plan td_plan;       /**< what would be done with a tensor, and what that takes; immutable */
 
 /** @} */
 
@@ -196,7 +197,8 @@ TD_API int64_t td_option_count(void);
 
 /** Describes option i (0 <= i < td_option_count()) in one line of eight fields separated by tabs:
  *  scope, name, type ("i64", "f64" or "str"), default, smallest, largest, choices (separated by '|'), help.
- *  A field that does not apply is empty. Scopes: "context", "tensor", "read", "write", "cpals".
+ *  A field that does not apply is empty. Scopes: "context", "tensor", "plan", "read", "write",
+ *  "cpals".
  *  Errors: TD_ERR_ARGUMENT if i is out of range. */
 TD_API td_status td_option_describe(int64_t i, char *buf, int64_t cap, int64_t *needed);
 
@@ -481,6 +483,78 @@ TD_API td_status td_report_get_str(const td_report *report, const char *key, cha
  *  there are. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
+
+/** @} */
+
+/* ---- Plan: what would be done, before it is done ----------------------------------------------------------------- */
+/** @defgroup td_plan Plans
+ *  @{ */
+
+/** Says what td would do with a sparse tensor of these sizes that is not there yet, and with CP-ALS of it at a rank: the
+ *  format and modes that share partial products, kernel and conflict policy of MTTKRP in each mode, each worker's load,
+ *  bytes on host and device, and seconds. Nothing is allocated in proportion to the tensor.
+ *
+ *  order, dims, nnz, value_type   as in td_tensor_create; entries are taken to be different and spread evenly
+ *  options     may be NULL; scopes "tensor", "cpals" and "plan". What an option forces, the plan says
+ *
+ *  A plan can be made for what does not fit: then "fits" is 0, where td_tensor_create or td_cpals would give
+ *  TD_ERR_HOST_MEMORY. Seconds are estimates from rates that are measured once a process (in about a tenth of a second)
+ *  or given by options "read_rate" and "operation_rate"; they tell the order of magnitude.
+ *  Errors: TD_ERR_SHAPE (order, dims, nnz, rank), TD_ERR_TYPE, TD_ERR_UNSUPPORTED and TD_ERR_OPTION_RANGE as in
+ *  td_tensor_create. */
+TD_API td_status td_plan_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz,
+                                td_type value_type, int64_t rank, const td_options *options, td_plan **out);
+
+/** The same for a dense tensor. */
+TD_API td_status td_plan_create_dense(td_context *context, int32_t order, const int64_t *dims, td_type value_type,
+                                      int64_t rank, const td_options *options, td_plan **out);
+
+/** The same for a tensor that is there: how it is stored is settled and its bytes are exact. */
+TD_API td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor, int64_t rank,
+                                           const td_options *options, td_plan **out);
+
+/** The same for the tensor in a file, which is read but not stored: empty rows and cells are counted in a copy of the
+ *  coordinates that takes 8 or 16 bytes an entry. options: also scope "read". Errors: also those of td_tensor_read. */
+TD_API td_status td_plan_read(td_context *context, const char *path, int64_t rank, const td_options *options,
+                              td_plan **out);
+
+/** Another handle of the same plan, as td_tensor_share. */
+TD_API td_status td_plan_share(const td_plan *plan, td_plan **out);
+
+/** Ends a plan. NULL is allowed. */
+TD_API void td_plan_destroy(td_plan *plan);
+
+/** "order", "nnz", "sparse" (1 or 0), "rank", "workers", "threads", "fits" (1 or 0), and bytes:
+ *    host_bytes.tensor      of the stored tensor, as td_tensor_get_i64 gives under "bytes"
+ *    host_bytes.building    needed besides the tensor while it is made, at the worst moment; without the caller's arrays
+ *    host_bytes.solver      needed besides the tensor by CP-ALS, at the worst moment
+ *    host_bytes.peak        tensor + the larger of building and solver
+ *    host_bytes.available   what there is (2^63 - 1: not known), for what is not there yet
+ *    device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU
+ *  Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
+
+/** Seconds, 0 where they are not known: "seconds.iteration" (of CP-ALS), "seconds.mttkrp" and "seconds.solve", which it
+ *  consists of. What they are based on: "rate.read" (bytes a second from memory), "rate.near_rows" and "rate.far_rows"
+ *  (bytes a second of factor rows in no order, from a near cache and from memory), "rate.operations" (f64
+ *  floating-point operations a second). Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_plan_get_f64(const td_plan *plan, const char *key, double *value);
+
+/** "format", "groups" (as td_tensor_get_str), "rows" (which take part), "sharding" (of workers), each
+ *  also with ".why"; "kernel.0", "kernel.1", ...
+ *  and "conflicts.0", ...: how MTTKRP in a mode goes over the entries, and how sums into one row are kept apart (empty
+ *  where the backend does not say); "devices"; "solver" (what "host_bytes.solver" consists of); "rate.why";
+ *  "assumptions" (a line each). Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_plan_get_str(const td_plan *plan, const char *key, char *buf, int64_t cap, int64_t *needed);
+
+/** A value per mode: "dims", "rows" (how many take part), "mttkrp_seconds", "imbalance" (largest load / mean load - 1),
+ *  "split_rows" (rows that several workers sum);
+ *  "load" has a value per worker and mode, mode after mode: the stored entries that it works on. Copies at most cap
+ *  numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
+TD_API td_status td_plan_get_series(const td_plan *plan, const char *key, double *values, int64_t cap, int64_t *n);
+
+/** The whole plan for people, some lines with the reason of each choice. Text as in td_options_get_str. */
+TD_API td_status td_plan_describe(const td_plan *plan, char *buf, int64_t cap, int64_t *needed);
 
 /** @} */
 

@@ -40,6 +40,11 @@ constexpr OptionRow table[] = {
      "how workers divide a mode's entries: rows (each index's entries to one worker), auto (so, but heavy indices are "
      "cut; formats that are not sorted by the mode: equally many entries), entries (equally many, for comparison)"},
 
+    {"plan", "read_rate", OptionType::f64, "0", 0, largest, "",
+     "bytes a second that a plan's times assume memory to give; 0: measured"},
+    {"plan", "operation_rate", OptionType::f64, "0", 0, largest, "",
+     "floating-point operations a second that a plan's times assume; 0: measured"},
+
     {"read", "dialect", OptionType::str, "auto", 0, 0, "auto|frostt|parti|toolbox|genten",
      "dialect of a text file; auto: found from its content"},
     {"read", "index_base", OptionType::i64, "-1", -1, 1, "",

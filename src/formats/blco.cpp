@@ -6,15 +6,6 @@ namespace td::formats {
 
 namespace {
 
-/// Bits of each mode among the lowest 64 of the interleaved key: what a BLCO key keeps.
-std::vector<int> low_bits_of(std::span<const i64> dims) {
-  std::vector<int> bits(dims.size(), 0);
-  const auto all = interleaved_bits(dims);
-  for (std::size_t position = 0; position < all.size() && position < 64; ++position)
-    ++bits[static_cast<std::size_t>(all[position].mode)];
-  return bits;
-}
-
 /// Cuts blocks longer than max_block_nonzeros.
 Buffer<i64> cut_long(const Buffer<i64> &begins) {
   i64 blocks = 0;
@@ -62,7 +53,7 @@ void split(Blco &x, const Packed &p, int threads) {
 Blco build_blco(Packed p, int threads) {
   Blco x;
   x.dims = std::move(p.dims);
-  x.layout = packed_layout(low_bits_of(x.dims));
+  x.layout = packed_layout(blco_bits(x.dims));
   if (p.key_bytes == 16) {
     split(x, p, threads);
   } else {

@@ -95,6 +95,8 @@ struct Packed {
 Packed build_packed(const EntriesView &entries, const Numbering &numbering, bool refuse_duplicates, int threads);
 Packed build_packed(const EntriesView &entries, bool refuse_duplicates, int threads);
 Packed pack(const kernels::CooView &canonical, int threads);
+/// In the order given, each entry by itself: only to look at.
+Packed pack_entries(const EntriesView &entries, const Numbering &numbering, int threads);
 Coo unpack(const Packed &packed, int threads);
 
 /// As Packed, in coordinates; beyond max_linear_bits the order is lexicographic, mode 0 first.
@@ -118,6 +120,8 @@ struct SortedShape {
   int key_bytes = 8;
 };
 SortedShape sorted_shape(std::span<const i64> dims, int mode, i64 nnz);
+/// What a copy keeps to share the work on its tiles, but for the heavy rows, which are few.
+double tile_share_bytes(double tiles);
 
 /// From canonical entries. Within a row (of a tile) of a Sorted, entries keep the canonical order.
 Blco build_blco(Packed packed, int threads);

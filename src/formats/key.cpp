@@ -30,4 +30,12 @@ std::vector<InterleavedBit> interleaved_bits(std::span<const i64> dims) {
   return order;
 }
 
+std::vector<int> blco_bits(std::span<const i64> dims) {
+  std::vector<int> bits(dims.size(), 0);
+  const auto all = interleaved_bits(dims);
+  for (std::size_t position = 0; position < all.size() && position < 64; ++position)
+    ++bits[static_cast<std::size_t>(all[position].mode)];
+  return bits;
+}
+
 } // namespace td::formats

@@ -74,6 +74,9 @@ struct InterleavedBit {
 /// first cut of the order is across the longest mode.
 std::vector<InterleavedBit> interleaved_bits(std::span<const i64> dims);
 
+/// Bits of each mode among the lowest 64 of the interleaved key: what a BLCO key keeps.
+std::vector<int> blco_bits(std::span<const i64> dims);
+
 /// A permutation of bits, or any map that is an OR over the bytes of its argument, by one table for each byte.
 template <class Key> class ByteTables {
 public:

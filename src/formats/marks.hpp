@@ -15,6 +15,8 @@ public:
   Marks() = default;
   explicit Marks(i64 size) : words_(Buffer<u64>::zeros(size / 64 + 1, "marks of what is not empty")) {}
 
+  static double bytes_for(i64 size) noexcept { return 16 * static_cast<double>(size / 64 + 1); }
+
   /// Whether what marks take is no more than 16 bytes an entry, or 16 MiB.
   static bool are_small(i64 size, i64 entries) noexcept { return size / 64 <= std::max(entries, i64{1} << 20); }
 

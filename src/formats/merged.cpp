@@ -20,10 +20,13 @@ u64 hash(u64 key) noexcept {
 }
 u64 hash(u128 key) noexcept { return hash(static_cast<u64>(key) ^ (static_cast<u64>(key >> 64) * 0xd6e8feb86659fd93)); }
 
-template <class Key> i64 estimate(const Packed &p, std::span<const int> modes, int threads) {
+template <class Key> i64 estimate(const Packed &p, std::span<const int> dropped, int threads) {
   Key mask = 0;
-  for (const int m : modes)
-    mask |= field_mask<Key>(p.layout, m);
+  for (int m = 0; m < p.layout.order; ++m) {
+    const auto at = static_cast<std::size_t>(m);
+    const int low = std::min<int>(dropped[at], p.layout.bits[at]);
+    mask |= field_mask<Key>(p.layout, m) & ~(low_bits<Key>(low) << p.layout.shift[at]);
+  }
   int drop = 0; // one cell in 2^drop is counted
   while ((p.nnz() >> drop) > sample_size)
     ++drop;
@@ -57,10 +60,10 @@ private:
   ValueBuffer &to_;
 };
 
-int bits_of_modes(const Packed &p, std::span<const int> modes) {
+int bits_of_modes(std::span<const i64> dims, std::span<const int> modes) {
   int bits = 0;
   for (const int m : modes)
-    bits += p.layout.bits[static_cast<std::size_t>(m)];
+    bits += index_bits(dims[static_cast<std::size_t>(m)]);
   return bits;
 }
 
@@ -141,17 +144,20 @@ Coo merge_keys(const Packed &p, std::span<const int> modes, const Marks &marks, 
 
 } // namespace
 
-bool can_merge(const Packed &p, std::span<const int> modes) {
-  const int bits = bits_of_modes(p, modes);
-  return bits < 62 && Marks::are_small(i64{1} << bits, p.nnz());
+bool can_merge(std::span<const i64> dims, i64 nnz, std::span<const int> modes) {
+  const int bits = bits_of_modes(dims, modes);
+  return bits < 62 && Marks::are_small(i64{1} << bits, nnz);
 }
 
-i64 estimate_cells(const Packed &p, std::span<const int> modes, int threads) {
-  return dispatch_key(p.key_bytes, [&](auto key) { return estimate<decltype(key)>(p, modes, threads); });
+Combinations combinations_of(const Packed &p, int threads) {
+  return [&p, threads](std::span<const int> dropped) {
+    return static_cast<double>(dispatch_key(
+        p.key_bytes, [&](auto key) { return estimate<decltype(key)>(p, dropped, threads); }));
+  };
 }
 
 SortedCells build_sorted_cells(Packed &p, std::span<const int> modes, int threads) {
-  Marks marks(i64{1} << bits_of_modes(p, modes));
+  Marks marks(i64{1} << bits_of_modes(p.dims, modes));
   dispatch_key(p.key_bytes, [&](auto zero) {
     using Key = decltype(zero);
     const CellOf<Key> cell_of(p, modes);

@@ -2,15 +2,18 @@
 // indices.
 #pragma once
 
+#include "formats/footprint.hpp"
 #include "formats/formats.hpp"
 
 namespace td::formats {
 
-/// Whether these modes can be merged: their index bits together must leave the cells' marks small.
-bool can_merge(const Packed &packed, std::span<const int> modes);
+/// Whether these modes of a tensor with so many entries can be merged: their index bits together must leave the cells'
+/// marks small.
+bool can_merge(std::span<const i64> dims, i64 nnz, std::span<const int> modes);
 
-/// How many cells these modes have, about: counted among those that a hash picks, which hold 8,192 entries or more.
-i64 estimate_cells(const Packed &packed, std::span<const int> modes, int threads);
+/// How the entries lie, about: combinations are counted among those that a hash picks, which hold 8,192 entries or
+/// more. Entries need not be in order. Keeps a reference to them.
+Combinations combinations_of(const Packed &packed, int threads);
 
 struct SortedCells {
   Sorted sorted; // by the merged mode, which stands where the first of its modes stood

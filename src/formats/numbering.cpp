@@ -1,5 +1,8 @@
 #include "formats/numbering.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "formats/parts.hpp"
 
 namespace td::formats {
@@ -12,6 +15,17 @@ constexpr i64 entries_per_row = 8;
 constexpr i64 empty_part = 8;
 
 bool may_pay(i64 dim, i64 nnz) { return dim >= long_mode && dim > nnz / entries_per_row; }
+
+/// Whether a mode's rows are looked at.
+bool is_tried(i64 dim, i64 nnz, EmptyRows empty) {
+  return nnz > 0 && empty != EmptyRows::keep && Marks::are_small(dim, nnz) &&
+         (empty == EmptyRows::drop || may_pay(dim, nnz));
+}
+
+/// Whether rows are numbered if `count` of them hold entries.
+bool is_numbered(i64 dim, i64 count, EmptyRows empty) {
+  return count < dim && (empty == EmptyRows::drop || dim - count >= dim / empty_part);
+}
 
 Marks mark_rows(const EntriesView &e, int mode, int threads) {
   Marks marks(e.dims[static_cast<std::size_t>(mode)]);
@@ -30,18 +44,34 @@ Marks mark_rows(const EntriesView &e, int mode, int threads) {
 Numbering::Numbering(const EntriesView &e, EmptyRows empty, int threads) : Numbering(e.dims) {
   for (int m = 0; m < e.order(); ++m) {
     i64 &dim = dims_[static_cast<std::size_t>(m)];
-    if (e.nnz == 0 || empty == EmptyRows::keep || !Marks::are_small(dim, e.nnz) ||
-        (empty == EmptyRows::few && !may_pay(dim, e.nnz)))
+    if (!is_tried(dim, e.nnz, empty))
       continue;
     Marks marks = mark_rows(e, m, threads);
     const i64 count = marks.settle();
-    if (count == dim || (empty == EmptyRows::few && dim - count < dim / empty_part))
+    if (!is_numbered(dim, count, empty))
       continue;
     Buffer<i64> rows(count, "nonempty rows");
     marks.for_each(threads, [&](i64 place, i64 row) { rows[place] = row; });
     dim = count;
     modes_[static_cast<std::size_t>(m)] = {std::move(marks), std::move(rows)};
   }
+}
+
+NumberingSize numbering_size(const EntryShape &x, EmptyRows empty) {
+  NumberingSize size{{x.dims.begin(), x.dims.end()}, {}};
+  for (std::size_t m = 0; m < x.dims.size(); ++m) {
+    if (!is_tried(x.dims[m], x.nnz, empty))
+      continue;
+    std::vector<int> dropped(x.dims.size(), all_bits);
+    dropped[m] = 0;
+    const i64 count = std::max<i64>(1, static_cast<i64>(std::llround(x.combinations(dropped))));
+    if (!is_numbered(x.dims[m], count, empty))
+      continue;
+    size.dims[m] = count;
+    size.bytes.stored += 8 * static_cast<double>(count);
+    size.bytes.building += Marks::bytes_for(x.dims[m]); // until entries have their numbers
+  }
+  return size;
 }
 
 bool Numbering::is_index() const noexcept {

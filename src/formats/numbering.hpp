@@ -5,6 +5,7 @@
 
 #include "core/buffer.hpp"
 #include "core/entries.hpp"
+#include "formats/footprint.hpp"
 #include "formats/marks.hpp"
 
 namespace td::formats {
@@ -58,5 +59,12 @@ private:
   std::vector<i64> dims_;
   std::vector<Mode> modes_;
 };
+
+/// What numbering entries that lie so comes to.
+struct NumberingSize {
+  std::vector<i64> dims;
+  Footprint bytes;
+};
+NumberingSize numbering_size(const EntryShape &x, EmptyRows empty);
 
 } // namespace td::formats

@@ -148,6 +148,28 @@ Packed pack(const kernels::CooView &x, int threads) {
   return p;
 }
 
+Packed pack_entries(const EntriesView &e, const Numbering &numbering, int threads) {
+  Packed p = empty_packed(numbering.dims());
+  p.keys = key_buffer(e.nnz, p.key_bytes, "keys");
+  p.values = ValueBuffer(e.value_type, e.nnz, "values");
+  dispatch_key(p.key_bytes, [&](auto zero) {
+    using Key = decltype(zero);
+    Key *keys = p.keys_as<Key>();
+    std::fill_n(keys, e.nnz, Key{0});
+    dispatch(e.index_type, [&](auto index_zero) {
+      for (int m = 0; m < e.order(); ++m) {
+        const auto *index = static_cast<const decltype(index_zero) *>(e.indices[m]);
+        const int shift = p.layout.shift[static_cast<std::size_t>(m)];
+        parallel_ranges(threads, e.nnz, grain, [&](Range r) {
+          for (i64 k = r.begin; k < r.end; ++k)
+            keys[k] |= static_cast<Key>(numbering.number(m, static_cast<i64>(index[k]) - e.index_base)) << shift;
+        });
+      }
+    });
+  });
+  return p;
+}
+
 Coo unpack(const Packed &p, int threads) {
   Coo coo = empty_coo(p.dims, p.values.type(), p.nnz());
   if (p.nnz() > 0)

@@ -355,6 +355,11 @@ SortedShape sorted_shape(std::span<const i64> dims, int mode, i64 nnz) {
   return {tiles, kept_bytes_for(std::accumulate(bits.begin(), bits.end(), 0))};
 }
 
+double tile_share_bytes(double tiles) {
+  const double cuts = std::min(static_cast<double>(heavy_shares), tiles) + 1 + static_cast<double>(light_shares) + 1;
+  return tiles > 1 ? 8 * (tiles + cuts) : 0;
+}
+
 Sorted build_sorted(const Packed &p, int mode, std::span<const int> bits_in_tile, int threads) {
   Sorted s;
   s.dims = p.dims;

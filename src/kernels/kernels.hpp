@@ -105,6 +105,22 @@ struct MttkrpArgs {
   bool stored_order = false; // each row's terms are added in stored order, whatever the number of threads
 };
 
+/// What a backend's machine can do with all its threads; 0: not known.
+struct Rates {
+  double read = 0;       // bytes a second, one after the other, from memory
+  double near_rows = 0;  // bytes a second of rows in no order, from a near cache
+  double far_rows = 0;   // the same from memory
+  double operations = 0; // a second, of multiply-adds in f64; each counts two
+};
+
+/// What a function would do, told from sizes alone. The bytes are of memory that it takes for a while.
+struct Forecast {
+  std::string kernel;    // how it goes over the entries; empty: the backend does not say
+  std::string conflicts; // how sums into one row are kept apart
+  double bytes = 0;
+  double seconds = 0; // 0: the backend does not say
+};
+
 enum class NormKind { two, max };
 
 /// What a solve found, in backend memory.
@@ -144,6 +160,19 @@ public:
   virtual void borrow(const void *array, std::string_view name);
 
   virtual void mttkrp(const TensorView &x, const MttkrpArgs &args) = 0;
+
+  // ---- for the plan; a backend that says nothing here works all the same ----
+
+  /// Whether allocate() takes from the memory of the host.
+  virtual bool in_host_memory() const noexcept { return true; }
+  /// Measured when first asked for, once a process.
+  virtual Rates rates() const { return {}; }
+  /// What mttkrp would do at these rates. Of views and matrices only sizes are looked at: pointers may be null.
+  virtual Forecast forecast_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const { return {}; }
+  /// What bringing a factor up to date from its MTTKRP takes: the solve, norms and the Gram matrix.
+  virtual Forecast forecast_update(i64 /*rows*/, i64 /*rank*/, ValueType, const Rates &) const { return {}; }
+
+  // ---- the others ----
 
   /// y := X_(n) X_(n)^T omega, f64, dims[mode] x s, without an unfolded copy. Takes a DenseView, or a
   /// CooView in which entries that differ only in `mode` are neighbours (formats::build_fibers).

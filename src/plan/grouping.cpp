@@ -21,11 +21,12 @@ double cell_cost(int modes) { return 4 + 8 * modes; }
 
 class Chooser {
 public:
-  Chooser(const formats::Packed &p, int threads) : p_(p), threads_(threads), order_(p.layout.order) {}
+  explicit Chooser(const formats::EntryShape &x) : x_(x), order_(static_cast<int>(x.dims.size())) {}
 
-  std::vector<Group> choose() {
+  Grouping choose() {
     std::vector<Group> best = cut(everywhere());
-    double least = worth * cost(best);
+    const double alone = cost(best);
+    double least = worth * alone;
     for (unsigned cuts = 0; cuts < everywhere(); ++cuts) {
       const std::vector<Group> groups = cut(cuts);
       const bool one_alone = std::any_of(groups.begin(), groups.end(), [](const Group &g) { return g.size() == 1; });
@@ -37,7 +38,11 @@ public:
         best = groups;
       }
     }
-    return best;
+    const double saved = 100 * (1 - least / alone);
+    if (static_cast<int>(best.size()) == order_)
+      return {std::move(best), fmt::format("sharing partial products is expected to save less than {:.0f} % of a sweep",
+                                           100 * (1 - worth))};
+    return {std::move(best), fmt::format("expected to save {:.0f} % of a sweep's MTTKRP", saved)};
   }
 
 private:
@@ -61,7 +66,7 @@ private:
     double sum = 0;
     for (const Group &group : groups) {
       const auto modes = static_cast<int>(group.size());
-      sum += static_cast<double>(p_.nnz()) * pass_cost(order_ - modes);
+      sum += static_cast<double>(x_.nnz) * pass_cost(order_ - modes);
       if (modes > 1)
         sum += cells(group) * cell_cost(modes);
     }
@@ -72,50 +77,54 @@ private:
   double cells(const Group &group) {
     double most = 1;
     for (const int m : group)
-      most *= static_cast<double>(p_.dims[static_cast<std::size_t>(m)]);
-    const auto entries = static_cast<double>(p_.nnz());
-    if (!formats::can_merge(p_, group))
+      most *= static_cast<double>(x_.dims[static_cast<std::size_t>(m)]);
+    const auto entries = static_cast<double>(x_.nnz);
+    if (!formats::can_merge(x_.dims, x_.nnz, group))
       return entries;
     if (most < entries / 16)
       return most;
-    Group sorted = group;
-    std::sort(sorted.begin(), sorted.end());
-    const auto [at, fresh] = cells_.try_emplace(sorted, entries);
+    std::vector<int> dropped(x_.dims.size(), formats::all_bits);
+    for (const int m : group)
+      dropped[static_cast<std::size_t>(m)] = 0;
+    const auto [at, fresh] = cells_.try_emplace(dropped, entries);
     if (fresh)
-      at->second = static_cast<double>(formats::estimate_cells(p_, sorted, threads_));
+      at->second = x_.combinations(dropped);
     return at->second;
   }
 
-  const formats::Packed &p_;
-  int threads_;
+  const formats::EntryShape &x_;
   int order_;
-  std::map<Group, double> cells_;
+  std::map<std::vector<int>, double> cells_;
 };
 
 } // namespace
 
-std::vector<Group> sparse_groups(const formats::Packed &p, const std::string &option, int threads) {
-  const int order = p.layout.order;
+Grouping sparse_groups(const formats::EntryShape &x, const std::string &option) {
+  const int order = static_cast<int>(x.dims.size());
   if (const auto named = named_groups(option, order)) {
     bool one_alone = false;
     for (const Group &group : *named) {
       one_alone = one_alone || group.size() == 1;
-      if (group.size() > 1 && !formats::can_merge(p, group))
+      if (group.size() > 1 && !formats::can_merge(x.dims, x.nnz, group))
         throw_error(Status::unsupported,
                     "option 'groups' = \"{}\": the cells of modes {} .. {} are too many beside {} entries", option,
-                    group.front(), group.back(), p.nnz());
+                    group.front(), group.back(), x.nnz);
     }
     if (!one_alone)
       throw_error(Status::option_range,
                   "option 'groups' = \"{}\": expected at least one mode alone for a sparse tensor", option);
-    return *named;
+    return {*named, "asked for by option 'groups'"};
   }
-  if (option == "auto" && order <= most_modes && p.nnz() >= least_entries)
-    return Chooser(p, threads).choose();
+  if (option == "auto" && order <= most_modes && x.nnz >= least_entries)
+    return Chooser(x).choose();
   std::vector<Group> alone;
   for (int m = 0; m < order; ++m)
     alone.push_back({m});
-  return alone;
+  if (option == "none")
+    return {std::move(alone), "asked for by option 'groups'"};
+  return {std::move(alone), order > most_modes
+                                ? fmt::format("more than {} modes: partitions are not tried", most_modes)
+                                : fmt::format("fewer than {} entries: a sweep takes no time worth saving", least_entries)};
 }
 
 } // namespace td::plan

@@ -7,10 +7,9 @@
 
 namespace td::plan {
 
-FormatChoice choose_format(std::span<const i64> dims, i64 nnz, ValueType type, const Options &options, int threads,
-                           const HostMemory &memory) {
+Choice choose_format(const formats::EntryShape &x, const Options &options, int threads, const HostMemory &memory) {
   const std::string wanted = options.text("format");
-  const int bits = formats::linear_bits(dims);
+  const int bits = formats::linear_bits(x.dims);
   if (bits > formats::max_linear_bits) {
     if (wanted != "auto" && wanted != "coo")
       throw_error(Status::unsupported,
@@ -22,7 +21,7 @@ FormatChoice choose_format(std::span<const i64> dims, i64 nnz, ValueType type, c
   }
   if (wanted != "auto")
     return {wanted, "asked for by option 'format'"};
-  const double sorted = formats::sorted_footprint(dims, nnz, type, threads).stored;
+  const double sorted = formats::sorted_footprint(x, threads).stored;
   const double quarter = static_cast<double>(memory.bytes) / 4;
   const bool fits = sorted <= quarter;
   return {fits ? "sorted" : "blco",
@@ -30,66 +29,83 @@ FormatChoice choose_format(std::span<const i64> dims, i64 nnz, ValueType type, c
                       size_text(static_cast<i64>(std::min(sorted, 1e18))), fits ? "at most" : "more than")};
 }
 
-formats::Footprint footprint_of(std::string_view format, std::span<const i64> dims, i64 nnz, ValueType type,
-                                int threads) {
+formats::Footprint footprint_of(std::string_view format, const formats::EntryShape &x, int threads) {
   if (format == "dense")
-    return formats::dense_footprint(dims, type);
+    return formats::dense_footprint(x.dims, x.type);
   if (format == "coo")
-    return formats::coo_footprint(dims, nnz, type);
+    return formats::coo_footprint(x);
   if (format == "blco")
-    return formats::blco_footprint(dims, nnz, type);
-  return formats::sorted_footprint(dims, nnz, type, threads);
+    return formats::blco_footprint(x);
+  return formats::sorted_footprint(x, threads);
 }
 
-void require_storage(std::string_view format, std::span<const i64> dims, i64 nnz, ValueType type, int threads,
-                     const HostMemory &memory) {
-  const auto footprint = footprint_of(format, dims, nnz, type, threads);
+void require_storage(std::string_view format, const formats::EntryShape &x, int threads, const HostMemory &memory) {
+  const auto footprint = footprint_of(format, x, threads);
   MemoryNeed need;
   need.add("the tensor", footprint.stored);
   need.add("building it", footprint.building);
   std::string advice;
   if (format == "sorted") {
-    const auto less = formats::blco_footprint(dims, nnz, type);
+    const auto less = formats::blco_footprint(x);
     MemoryNeed blco;
     blco.add("", less.stored + less.building);
     advice = fmt::format("format blco needs {}", size_text(blco.total()));
-  } else if (type == ValueType::f64) {
+  } else if (x.type == ValueType::f64) {
     advice = "values in f32 need less";
   }
-  require_memory(fmt::format("a {} tensor of {} {}", format, nnz, format == "dense" ? "elements" : "entries"), need,
+  require_memory(fmt::format("a {} tensor of {} {}", format, x.nnz, format == "dense" ? "elements" : "entries"), need,
                  memory, advice);
 }
 
-MemoryNeed solver_need(const SolverSizes &sizes) {
+PartialSizes partial_sizes(const Groups &groups, bool sparse, ValueType type, i64 rank) {
+  PartialSizes sizes;
+  for (int g = 0; g < groups.count(); ++g) {
+    if (!groups.shared(g, rank))
+      continue;
+    const auto count = static_cast<double>(groups.cell_count(g));
+    sizes.cells = std::max(sizes.cells, count);
+    if (!sparse) // of a sparse tensor they are stored with it
+      sizes.cell_bytes +=
+          count * (8 * static_cast<double>(groups.modes(g).size() + 1) + static_cast<double>(size_of(type)));
+  }
+  return sizes;
+}
+
+MemoryNeed SolverNeed::together() const {
+  MemoryNeed all = host;
+  for (const MemoryNeed::Item &item : workers.items())
+    all.add(item.what, static_cast<double>(item.bytes));
+  return all;
+}
+
+SolverNeed solver_need(const SolverSizes &sizes) {
   const auto rank = static_cast<double>(sizes.rank);
   const auto element = static_cast<double>(size_of(sizes.type));
   const double row = rank * element;
   const double workers = sizes.workers;
-  double rows = 0;
-  for (const i64 dim : sizes.dims)
-    rows += static_cast<double>(dim);
-  const auto longest = static_cast<double>(*std::max_element(sizes.dims.begin(), sizes.dims.end()));
-  MemoryNeed need;
-  need.add("the model", rows * row + 8 * rank);
-  need.add(sizes.workers == 1 ? "the factors at work" : "each worker's copy of the factors", workers * rows * row);
-  need.add("the result of MTTKRP", workers * longest * row);
-  need.add("Gram matrices and normal equations",
-           workers * (static_cast<double>(sizes.dims.size()) + 2) * rank * rank * 8);
-  double partial = 0;
-  double cells = 0;
-  for (int g = 0; sizes.groups != nullptr && g < sizes.groups->count(); ++g) {
-    if (!sizes.groups->shared(g, sizes.rank))
-      continue;
-    const auto count = static_cast<double>(sizes.groups->cell_count(g));
-    partial = std::max(partial, count);
-    cells += count * (8 * static_cast<double>(sizes.groups->modes(g).size() + 1) + element);
-  }
-  if (partial > 0) {
-    need.add("partial products", workers * partial * row);
-    need.add("the coordinates of their cells", cells);
-  }
+  const auto sum = [](std::span<const i64> dims) {
+    double rows = 0;
+    for (const i64 dim : dims)
+      rows += static_cast<double>(dim);
+    return rows;
+  };
+  const double model = sum(sizes.dims) * row;
+  const double stored = sum(sizes.stored_dims) * row;
+  const auto longest = static_cast<double>(*std::max_element(sizes.stored_dims.begin(), sizes.stored_dims.end()));
+  SolverNeed need;
+  need.host.add("the model", model + 8 * rank);
+  need.host.add("the coordinates of cells", sizes.cell_bytes);
   if (sizes.checkpoint)
-    need.add("a checkpoint", rows * row);
+    need.host.add("a checkpoint", 2 * model);
+  need.workers.add(sizes.workers == 1 ? "the factors at work" : "each worker's copy of the factors", workers * stored);
+  need.workers.add("the result of MTTKRP", workers * longest * row);
+  need.workers.add("Gram matrices and normal equations",
+                   workers * (static_cast<double>(sizes.dims.size()) + 2) * rank * rank * 8);
+  need.workers.add("partial products", workers * sizes.cells * row);
+  need.workers.add("sums on their way", workers * sizes.kernels);
+  // A start is made for all rows, those without entries too.
+  if (const auto total = static_cast<double>(need.workers.total()); model > total)
+    need.workers.add("making the start", model - total);
   return need;
 }
 
@@ -99,7 +115,7 @@ void require_solver(const SolverSizes &sizes, const HostMemory &memory) {
     advice += ", and so do fewer workers";
   require_memory(
       fmt::format("CP-ALS of rank {} with {} worker{}", sizes.rank, sizes.workers, sizes.workers == 1 ? "" : "s"),
-      solver_need(sizes), memory, advice);
+      solver_need(sizes).together(), memory, advice);
 }
 
 } // namespace td::plan

@@ -9,36 +9,51 @@
 
 namespace td::plan {
 
-/// How a tensor is stored, and why.
-struct FormatChoice {
-  std::string format;
+/// What was chosen, and why.
+struct Choice {
+  std::string what;
   std::string why;
 };
 
-/// Of a sparse tensor: option "format", which "auto" decides: a copy sorted by each mode if these take at most a
-/// quarter of `memory`, else BLCO; beyond formats::max_linear_bits, coordinates. Throws Status::unsupported for a
-/// format that cannot hold these dims.
-FormatChoice choose_format(std::span<const i64> dims, i64 nnz, ValueType type, const Options &options, int threads,
-                           const HostMemory &memory);
+/// How a sparse tensor is stored: option "format", which "auto" decides: a copy sorted by each mode if these take at
+/// most a quarter of `memory`, else BLCO; beyond formats::max_linear_bits, coordinates. Throws Status::unsupported for
+/// a format that cannot hold these dims.
+Choice choose_format(const formats::EntryShape &x, const Options &options, int threads, const HostMemory &memory);
 
-/// What `format`, one of FormatChoice or "dense", takes.
-formats::Footprint footprint_of(std::string_view format, std::span<const i64> dims, i64 nnz, ValueType type,
-                                int threads);
+/// What `format`, one that choose_format gives or "dense", takes.
+formats::Footprint footprint_of(std::string_view format, const formats::EntryShape &x, int threads);
 
 /// Throws Status::host_memory, with what would need less, if a tensor does not fit.
-void require_storage(std::string_view format, std::span<const i64> dims, i64 nnz, ValueType type, int threads,
-                     const HostMemory &memory);
+void require_storage(std::string_view format, const formats::EntryShape &x, int threads, const HostMemory &memory);
 
 /// What CP-ALS takes besides the tensor.
 struct SolverSizes {
-  std::span<const i64> dims;
+  std::span<const i64> dims;        // of the start and of the model
+  std::span<const i64> stored_dims; // of what workers work on
   ValueType type = ValueType::f64;
   i64 rank = 0;
   int workers = 1;
   bool checkpoint = false;
-  const Groups *groups = nullptr; // or null: no mode shares anything
+  double cells = 0;      // rows of the largest partial product
+  double cell_bytes = 0; // coordinates of cells that are made when they are first needed
+  double kernels = 0;    // what a worker's kernels take for a while
 };
-MemoryNeed solver_need(const SolverSizes &sizes);
+
+/// Those of a tensor with such groups.
+struct PartialSizes {
+  double cells = 0;
+  double cell_bytes = 0;
+};
+PartialSizes partial_sizes(const Groups &groups, bool sparse, ValueType type, i64 rank);
+
+/// What is needed at the worst moment: in workers' own memory, and in that of the host for what they share.
+struct SolverNeed {
+  MemoryNeed host;
+  MemoryNeed workers;
+  /// Where workers are in host memory.
+  MemoryNeed together() const;
+};
+SolverNeed solver_need(const SolverSizes &sizes);
 void require_solver(const SolverSizes &sizes, const HostMemory &memory);
 
 } // namespace td::plan

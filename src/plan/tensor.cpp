@@ -9,16 +9,11 @@
 #include "formats/merged.hpp"
 #include "plan/grouping.hpp"
 #include "plan/needs.hpp"
+#include "plan/reasons.hpp"
 
 namespace td::plan {
 
 namespace {
-
-formats::EmptyRows empty_rows(const std::string &option) {
-  if (option == "keep")
-    return formats::EmptyRows::keep;
-  return option == "drop" ? formats::EmptyRows::drop : formats::EmptyRows::few;
-}
 
 std::string count_text(i64 count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
@@ -37,11 +32,15 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
   x->target_ = target;
   const HostMemory memory = host_memory(options, 0);
   if (options.text("format") != "coo")
-    x->numbering_ = formats::Numbering(entries, empty_rows(options.text("empty_rows")), threads);
-  x->format_ = choose_format(x->stored_dims(), entries.nnz, x->type_, options, threads, memory).format;
+    x->numbering_ = formats::Numbering(entries, empty_rows_of(options.text("empty_rows")), threads);
+  const Choice format = choose_format({x->stored_dims(), entries.nnz, x->type_}, options, threads, memory);
+  x->format_ = format.what;
+  x->reasons_.format = format.why;
   if (x->format_ == "coo")
     x->numbering_ = formats::Numbering(entries.dims);
-  require_storage(x->format_, x->stored_dims(), entries.nnz, x->type_, threads, memory);
+  x->reasons_.empty_rows = why_empty_rows(options.text("empty_rows"), x->format_);
+  x->reasons_.groups = why_no_groups;
+  require_storage(x->format_, {x->stored_dims(), entries.nnz, x->type_}, threads, memory);
   if (x->format_ != "sorted" && named_groups(options.text("groups"), x->order()))
     throw_error(Status::unsupported, "option 'groups' = \"{}\": expected auto or none for format {}",
                 options.text("groups"), x->format_);
@@ -76,7 +75,9 @@ void Tensor::store(const EntriesView &entries, const Options &options, int threa
 void Tensor::sort(formats::Packed &packed, const std::string &groups, int threads) {
   // Tiles and shared partial products are for the caches of a CPU. A partition that is asked for by name is made.
   const bool gpu = target_ == Target::gpu;
-  const std::vector<Group> partition = sparse_groups(packed, gpu && groups == "auto" ? "none" : groups, threads);
+  auto [partition, why] = sparse_groups({packed.dims, packed.nnz(), type_, formats::combinations_of(packed, threads)},
+                                        gpu && groups == "auto" ? "none" : groups);
+  reasons_.groups = gpu && groups == "auto" ? why_gpu_groups : std::move(why);
   std::vector<int> whole; // one tile
   for (const i64 dim : packed.dims)
     whole.push_back(index_bits(dim));
@@ -100,7 +101,7 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   const auto begin = Clock::now();
   formats::check_dims(array.dims);
   const i64 elements = element_count(array.dims);
-  require_storage("dense", array.dims, elements, array.value_type, threads, host_memory(options, 0));
+  require_storage("dense", {array.dims, elements, array.value_type}, threads, host_memory(options, 0));
   std::shared_ptr<Tensor> x(new Tensor(array.dims));
   x->groups_ = std::make_unique<const Groups>(array.dims, array.value_type, options.text("groups"));
   x->dense_ = formats::build_dense(array, threads);
@@ -108,6 +109,7 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   x->source_ = std::move(source);
   x->sharding_ = options.text("sharding");
   x->format_ = "dense";
+  x->reasons_ = {why_dense, "every row of a dense tensor takes part", why_dense_groups(options.text("groups"))};
   x->facts_ = facts_of(x->dense_->values, threads);
   x->build_seconds_ = seconds_since(begin);
   return x;

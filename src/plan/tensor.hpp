@@ -22,6 +22,13 @@ struct Facts {
   double sum = 0;
 };
 
+/// Of what was decided when a tensor was made.
+struct Reasons {
+  std::string format;
+  std::string empty_rows;
+  std::string groups;
+};
+
 /// The same bits for any number of threads. The norm neither overflows nor underflows on the way; where the result
 /// itself is beyond f64 it is infinite, and so is the sum.
 Facts facts_of(const ValueBuffer &values, int threads);
@@ -50,6 +57,8 @@ public:
   const Facts &facts() const noexcept { return facts_; }
   const std::string &source() const noexcept { return source_; }
   std::string_view format() const noexcept { return format_; }
+  /// Why it is stored so, and what was decided about empty rows and groups.
+  const Reasons &reasons() const noexcept { return reasons_; }
   i64 bytes() const;
   double build_seconds() const noexcept { return build_seconds_; }
   Target target() const noexcept { return target_; }
@@ -77,6 +86,9 @@ public:
 
   /// Option "sharding": how view(mode) is divided then.
   const std::string &sharding() const noexcept { return sharding_; }
+
+  /// Entries of each of n workers in a mode, where they are divided by rows.
+  std::vector<i64> loads(int mode, int workers) const;
 
   /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored. `holder` keeps
   /// them.

@@ -70,8 +70,10 @@ private:
 
   /// Before anything is allocated that grows with the rank.
   void require_memory() const {
-    plan::require_solver({given_.dims(), given_.type(), request_.rank, static_cast<int>(request_.backends.size()),
-                          static_cast<bool>(request_.save), &x_->groups()},
+    const auto partial = plan::partial_sizes(x_->groups(), x_->sparse(), x_->type(), request_.rank);
+    plan::require_solver({given_.dims(), x_->stored_dims(), given_.type(), request_.rank,
+                          static_cast<int>(request_.backends.size()), static_cast<bool>(request_.save), partial.cells,
+                          partial.cell_bytes},
                          plan::host_memory(request_.options, given_.bytes()));
   }
 

@@ -56,6 +56,7 @@ using Context = Handle<td_context, td_context_destroy>;
 using Tensor = Handle<td_tensor, td_tensor_destroy>;
 using Ktensor = Handle<td_ktensor, td_ktensor_destroy>;
 using Report = Handle<td_report, td_report_destroy>;
+using Plan = Handle<td_plan, td_plan_destroy>;
 
 /// Options from text, as a user types them: Options{{"format", "blco"}, {"tol", "1e-6"}}.
 class Options : public Handle<td_options, td_options_destroy> {

@@ -56,20 +56,24 @@ TEST(formats_merged, cells_are_counted) {
   std::set<std::pair<i64, i64>> cells;
   for (std::size_t k = 0; k < few.values.size(); ++k)
     cells.insert({few.columns[0][k], few.columns[2][k]});
-  EXPECT_EQ(formats::estimate_cells(packed(few), std::vector<int>{0, 2}, 2), static_cast<i64>(cells.size()));
+  const formats::Packed some = packed(few); // of mode 1 all bits are left out
+  EXPECT_EQ(formats::combinations_of(some, 2)(std::vector<int>{0, 6, 0}), static_cast<double>(cells.size()));
+  EXPECT_EQ(formats::combinations_of(some, 2)(std::vector<int>{4, 6, 63}), 2); // rows 0 .. 15 and 16 .. 29
 
   // 300,000 entries over 90,000 cells: a cell stays empty with probability exp(-10/3), so 86,800 are expected. One in
   // 32 is counted, about 2,700: a standard deviation of 2 %.
   auto many = test::random_entries<i64, double>({300, 300, 1000}, 300000, 0, 4);
-  EXPECT_NEAR(static_cast<double>(formats::estimate_cells(packed(many), std::vector<int>{0, 1}, 2)), 86800, 8000);
+  const formats::Packed all = packed(many);
+  EXPECT_NEAR(formats::combinations_of(all, 2)(std::vector<int>{0, 0, 10}), 86800, 8000);
+  EXPECT_NEAR(formats::spread_evenly(all.dims, all.nnz())(std::vector<int>{0, 0, 10}), 86800, 100);
 }
 
 TEST(formats_merged, modes_whose_cells_need_too_many_marks_are_not_merged) {
   Entries e{{i64{1} << 20, i64{1} << 20, 5}, 0, {}, {}, {}};
   e.add({1, 2, 3}, 1);
   const auto p = packed(e);
-  EXPECT_FALSE(formats::can_merge(p, std::vector<int>{0, 1}));
-  EXPECT_TRUE(formats::can_merge(p, std::vector<int>{0, 2})); // 23 bits
+  EXPECT_FALSE(formats::can_merge(p.dims, p.nnz(), std::vector<int>{0, 1}));
+  EXPECT_TRUE(formats::can_merge(p.dims, p.nnz(), std::vector<int>{0, 2})); // 23 bits
 }
 
 } // namespace

@@ -113,7 +113,7 @@ TEST(PlanMemory, ATensorThatDoesNotFitIsRefused) {
   };
   // Keys and values of 8 bytes twice, for sorting; in the end one of each, and a block's 4 numbers.
   EXPECT_EQ(test::refusal(Status::host_memory, [&] { build("blco", "63999"); }),
-            "out of host memory: a blco tensor of 2000 entries needs 64000 bytes (32.0 kB for the tensor, 32.0 kB for "
+            "out of host memory: a blco tensor of 2000 entries needs 64000 bytes (32.1 kB for the tensor, 31.9 kB for "
             "building it); available are 63999 bytes of option 'memory_limit'; values in f32 need less");
   EXPECT_EQ(build("blco", "64000")->format(), "blco");
   const std::string sorted = test::refusal(Status::host_memory, [&] { build("sorted", "64000"); });

@@ -1,0 +1,59 @@
+// What td would do with a tensor at a rank, what that takes, and why: told before it is done.
+#pragma once
+
+#include <memory>
+
+#include "plan/layout.hpp"
+
+namespace td::plan {
+
+/// Bytes at a place.
+struct PlaceBytes {
+  i64 tensor = 0;
+  i64 building = 0; // besides the tensor, at the worst moment
+  i64 solver = 0;   // besides the tensor, at the worst moment
+  i64 peak() const noexcept;
+};
+
+struct ModePlan {
+  std::string kernel;
+  std::string conflicts;
+  double seconds = 0;       // of MTTKRP; 0: not known
+  std::vector<double> load; // [workers] stored entries
+  double imbalance = 0;     // largest load / mean load - 1
+  i64 split_rows = 0;       // rows whose entries several workers sum
+};
+
+struct Plan {
+  Layout layout;
+  i64 rank = 0;
+  int workers = 1;
+  int threads = 1; // of all workers
+  std::string devices;
+  PlaceBytes host, device;
+  HostMemory available; // on the host, for what is not there yet
+  bool fits = true;
+  MemoryNeed solver; // of what it consists
+  std::vector<ModePlan> modes;
+  Choice sharding;
+  kernels::Rates rates;
+  std::string rates_why;
+  double seconds_mttkrp = 0; // of an iteration; 0: not known
+  double seconds_update = 0;
+
+  std::string describe() const;
+};
+
+struct PlanRequest {
+  Options options;
+  i64 rank = 0;
+  std::vector<std::shared_ptr<kernels::Backend>> backends; // one a worker
+  std::string devices;                                     // the context's description
+};
+
+Plan plan_of(const Tensor &x, const PlanRequest &request);
+Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request);
+Plan plan_of(const EntriesView &entries, const PlanRequest &request);
+Plan plan_of_dense(std::span<const i64> dims, ValueType type, const PlanRequest &request);
+
+} // namespace td::plan

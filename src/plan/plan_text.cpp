@@ -1,0 +1,82 @@
+// A plan for people to read.
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "plan/plan.hpp"
+
+namespace td::plan {
+
+namespace {
+
+std::string seconds_text(double seconds) {
+  if (seconds <= 0)
+    return "not known";
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
+}
+
+std::string line(std::string_view name, const std::string &text) { return fmt::format("{:<12}{}\n", name, text); }
+
+std::string choice(const Choice &c) { return c.why.empty() ? c.what : fmt::format("{}: {}", c.what, c.why); }
+
+std::string place_text(const PlaceBytes &bytes, bool exists) {
+  return fmt::format("tensor {}, {} {}, CP-ALS {}; at most {}", size_text(bytes.tensor),
+                     exists ? "building it took" : "building it", size_text(bytes.building), size_text(bytes.solver),
+                     size_text(exists ? bytes.tensor + bytes.solver : bytes.peak()));
+}
+
+std::string load_text(const ModePlan &mode) {
+  if (mode.load.size() == 1)
+    return "";
+  std::string text = fmt::format("; entries a worker {:.0f}, the largest {:.1f} % above the mean",
+                                 fmt::join(mode.load, " + "), 100 * mode.imbalance);
+  if (mode.split_rows > 0)
+    text += fmt::format(", {} row{} cut", mode.split_rows, mode.split_rows == 1 ? "" : "s");
+  return text;
+}
+
+} // namespace
+
+std::string Plan::describe() const {
+  const Layout &l = layout;
+  std::string text = line("tensor", fmt::format("{} {}, {} {}, {}", l.sparse ? "sparse" : "dense",
+                                                fmt::join(l.dims, " x "), l.nnz, l.sparse ? "entries" : "elements",
+                                                name_of(l.type)));
+  text += line("rank", fmt::format("{}", rank));
+  text += line("devices", devices);
+  text += line("format", choice(l.format));
+  text += line("groups", choice(l.groups));
+  text += line("rows", choice(l.empty_rows));
+  text += line("sharding", choice(sharding));
+  text += line("host", place_text(host, l.exists));
+  if (device.peak() > 0)
+    text += line("device", place_text(device, l.exists));
+  text += line("CP-ALS", solver.text());
+  text += line(fits ? "fits" : "DOES NOT FIT",
+               available.bytes == std::numeric_limits<i64>::max()
+                   ? "what is available is not known"
+                   : fmt::format("{} {}available{}", size_text(available.bytes), l.exists ? "besides the tensor " : "",
+                                 available.limited_by_option ? ", by option 'memory_limit'" : ""));
+  for (std::size_t m = 0; m < modes.size(); ++m) {
+    const ModePlan &mode = modes[m];
+    text += line(fmt::format("mode {}", m),
+                 fmt::format("{}; {}{}; {}", mode.kernel.empty() ? "kernel not told by the backend" : mode.kernel,
+                             mode.conflicts.empty() ? "conflicts not told" : mode.conflicts, load_text(mode),
+                             seconds_text(mode.seconds)));
+  }
+  text += line("iteration", seconds_mttkrp > 0 ? fmt::format("{}: MTTKRP {}, the rest {}",
+                                                             seconds_text(seconds_mttkrp + seconds_update),
+                                                             seconds_text(seconds_mttkrp), seconds_text(seconds_update))
+                                               : "time not known");
+  if (rates.read > 0)
+    text += line("machine", fmt::format("reads {:.1f} GB/s; factor rows {:.1f} GB/s from cache, {:.1f} from memory; "
+                                        "{:.0f} GFLOP/s; {}",
+                                        rates.read / 1e9, rates.near_rows / 1e9, rates.far_rows / 1e9,
+                                        rates.operations / 1e9, rates_why));
+  for (const std::string &assumption : l.assumptions)
+    text += line("assumed", assumption);
+  text.pop_back();
+  return text;
+}
+
+} // namespace td::plan

@@ -1,0 +1,194 @@
+// A plan's bytes against what is really allocated: this program replaces operator new and delete, which libtd then uses
+// too, and counts.
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include "support/handles.hpp"
+
+namespace {
+
+std::atomic<std::int64_t> live{0};
+std::atomic<std::int64_t> peak{0};
+
+void *allocate(std::size_t size, std::size_t alignment) noexcept {
+  void *p = nullptr;
+  if (posix_memalign(&p, alignment < sizeof(void *) ? sizeof(void *) : alignment, size == 0 ? 1 : size) != 0)
+    return nullptr;
+  const auto now = live.fetch_add(static_cast<std::int64_t>(malloc_usable_size(p))) +
+                   static_cast<std::int64_t>(malloc_usable_size(p));
+  for (std::int64_t most = peak.load(); now > most && !peak.compare_exchange_weak(most, now);)
+    ;
+  return p;
+}
+
+void *allocate_or_throw(std::size_t size, std::size_t alignment) {
+  if (void *p = allocate(size, alignment))
+    return p;
+  throw std::bad_alloc();
+}
+
+void release(void *p) noexcept {
+  if (p != nullptr)
+    live.fetch_sub(static_cast<std::int64_t>(malloc_usable_size(p)));
+  std::free(p);
+}
+
+constexpr std::size_t plain = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+std::size_t size(std::align_val_t a) noexcept { return static_cast<std::size_t>(a); }
+
+} // namespace
+
+void *operator new(std::size_t n) { return allocate_or_throw(n, plain); }
+void *operator new[](std::size_t n) { return allocate_or_throw(n, plain); }
+void *operator new(std::size_t n, std::align_val_t a) { return allocate_or_throw(n, size(a)); }
+void *operator new[](std::size_t n, std::align_val_t a) { return allocate_or_throw(n, size(a)); }
+void *operator new(std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, plain); }
+void *operator new[](std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, plain); }
+void *operator new(std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept { return allocate(n, size(a)); }
+void *operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept {
+  return allocate(n, size(a));
+}
+void operator delete(void *p) noexcept { release(p); }
+void operator delete[](void *p) noexcept { release(p); }
+void operator delete(void *p, std::size_t) noexcept { release(p); }
+void operator delete[](void *p, std::size_t) noexcept { release(p); }
+void operator delete(void *p, std::align_val_t) noexcept { release(p); }
+void operator delete[](void *p, std::align_val_t) noexcept { release(p); }
+void operator delete(void *p, std::size_t, std::align_val_t) noexcept { release(p); }
+void operator delete[](void *p, std::size_t, std::align_val_t) noexcept { release(p); }
+void operator delete(void *p, const std::nothrow_t &) noexcept { release(p); }
+void operator delete[](void *p, const std::nothrow_t &) noexcept { release(p); }
+
+namespace {
+
+using namespace tdtest;
+
+/// What a scope allocates at its worst moment.
+class Peak {
+public:
+  Peak() : before_(live.load()) { peak.store(before_); }
+  std::int64_t growth() const { return peak.load() - before_; }
+
+private:
+  std::int64_t before_;
+};
+
+std::int64_t bytes(const td_plan *plan, const char *key) {
+  std::int64_t value = 0;
+  must(td_plan_get_i64(plan, (std::string("host_bytes.") + key).c_str(), &value));
+  return value;
+}
+
+/// Different entries; with skew many of them lie in a few slices of each mode.
+struct Entries {
+  std::vector<std::int64_t> dims;
+  std::vector<std::vector<std::int32_t>> indices;
+  std::vector<double> values;
+
+  Entries(std::vector<std::int64_t> d, std::int64_t wanted, double skew) : dims(std::move(d)), indices(dims.size()) {
+    std::uint64_t state = 12345;
+    const auto uniform = [&] {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      return static_cast<double>(state >> 11) * 0x1p-53;
+    };
+    std::set<std::vector<std::int32_t>> there;
+    while (static_cast<std::int64_t>(values.size()) < wanted) {
+      std::vector<std::int32_t> index;
+      for (const std::int64_t dim : dims)
+        index.push_back(static_cast<std::int32_t>(static_cast<double>(dim) * std::pow(uniform(), 1 / (1 - skew))));
+      if (!there.insert(index).second)
+        continue;
+      for (std::size_t m = 0; m < dims.size(); ++m)
+        indices[m].push_back(index[m]);
+      values.push_back(1 + uniform());
+    }
+  }
+  Tensor build(td_context *context, const td_options *options) const {
+    std::vector<const void *> columns;
+    for (const auto &column : indices)
+      columns.push_back(column.data());
+    Tensor x;
+    must(td_tensor_create(context, static_cast<std::int32_t>(dims.size()), dims.data(),
+                          static_cast<std::int64_t>(values.size()), TD_I32, columns.data(), 0, TD_F64, values.data(),
+                          TD_HOST, options, x.out()));
+    return x;
+  }
+};
+
+struct Case {
+  const char *name;
+  std::vector<std::int64_t> dims;
+  std::int64_t entries;
+  double skew;
+  const char *format;
+  const char *groups;
+  const char *empty_rows;
+  std::int64_t rank;
+  const char *devices;
+};
+
+/// Predicted / allocated, within 5 %.
+void near(const char *what, std::int64_t predicted, std::int64_t allocated) {
+  const double ratio = static_cast<double>(predicted) / static_cast<double>(allocated);
+  std::printf("    %-9s predicted %12lld  allocated %12lld  %.3f\n", what, static_cast<long long>(predicted),
+              static_cast<long long>(allocated), ratio);
+  EXPECT_NEAR(ratio, 1, 0.05) << what << ": predicted " << predicted << ", allocated " << allocated;
+}
+
+class PlannedMemory : public testing::TestWithParam<Case> {};
+
+TEST_P(PlannedMemory, is_what_is_allocated) {
+  const Case &c = GetParam();
+  Context context;
+  const Options options{{"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows},
+                        {"max_iters", "2"},   {"tol", "0"}};
+  must(td_context_create(c.devices, nullptr, context.out()));
+  const Entries entries(c.dims, c.entries, c.skew);
+  { entries.build(context, options); } // what is allocated once a process is there
+  Plan shape;
+  must(td_plan_create(context, static_cast<std::int32_t>(c.dims.size()), c.dims.data(), c.entries, TD_F64, c.rank,
+                      options, shape.out()));
+  const Peak building;
+  const Tensor x = entries.build(context, options);
+  const std::int64_t built = building.growth();
+  Plan plan;
+  must(td_plan_create_for_tensor(context, x, c.rank, options, plan.out()));
+  std::int64_t stored = 0;
+  must(td_tensor_get_i64(x, "bytes", &stored));
+  EXPECT_EQ(bytes(plan, "tensor"), stored);
+  near("building", bytes(plan, "tensor") + bytes(plan, "building"), built);
+  if (c.skew == 0) { // a shape says nothing of clusters
+    near("shape", bytes(shape, "tensor"), stored);
+    near("building", bytes(shape, "tensor") + bytes(shape, "building"), built);
+  }
+  const Peak solving;
+  Ktensor model;
+  must(td_cpals(context, x, c.rank, nullptr, options, nullptr, nullptr, model.out(), nullptr));
+  near("solver", bytes(plan, "solver"), solving.growth());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    sparse, PlannedMemory,
+    testing::Values(
+        Case{"coo", {30000, 4000, 5000}, 60000, 0, "coo", "auto", "auto", 16, "cpu"},
+        Case{"blco", {30000, 4000, 5000}, 60000, 0, "blco", "auto", "auto", 33, "cpu"},
+        Case{"blco_blocks", {1 << 18, 1 << 18, 1 << 18, 1 << 18}, 60000, 0, "blco", "auto", "keep", 2, "cpu"},
+        Case{"sorted", {30000, 4000, 5000}, 60000, 0, "sorted", "none", "auto", 16, "cpu"},
+        Case{"sorted_skewed", {30000, 4000, 5000}, 60000, 0.5, "sorted", "none", "auto", 10, "cpu:2"},
+        Case{"sorted_tiles", {24, 11400, 17170, 183}, 200000, 0, "sorted", "none", "auto", 32, "cpu"},
+        Case{"groups", {24, 11400, 17170, 183}, 200000, 0.5, "sorted", "0,1|2|3", "auto", 16, "cpu"},
+        Case{"groups_of_its_own", {24, 11400, 17170, 183}, 200000, 0.5, "sorted", "auto", "auto", 16, "cpu"},
+        Case{"empty_rows", {100000, 70000, 200000}, 60000, 0, "sorted", "auto", "auto", 8, "cpu"},
+        Case{"empty_rows_of_skewed", {100000, 70000, 200000}, 60000, 0.5, "sorted", "auto", "drop", 8, "cpu"}),
+    [](const auto &info) { return std::string(info.param.name); });
+
+} // namespace
