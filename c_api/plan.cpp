@@ -92,9 +92,8 @@ constexpr NamedValue<Plan, std::vector<double>> series[] = {
      }},
     {"load",
      [](const Plan &p) {
-       return of_modes(p, [](const plan::ModePlan &m, std::vector<double> &v) {
-         v.insert(v.end(), m.load.begin(), m.load.end());
-       });
+       return of_modes(
+           p, [](const plan::ModePlan &m, std::vector<double> &v) { v.insert(v.end(), m.load.begin(), m.load.end()); });
      }},
 };
 
@@ -129,8 +128,8 @@ td_status td_plan_create(td_context *context, int32_t order, const int64_t *dims
     require_out(out, "out");
     const auto c = object_of(context, "context");
     const auto shape = dims_view(order, dims);
-    *out = handle_of(plan::plan_of(shape, nnz, c_api::value_type(value_type, "value_type"),
-                                   request_in(*c, rank, options)));
+    *out = handle_of(
+        plan::plan_of(shape, nnz, c_api::value_type(value_type, "value_type"), request_in(*c, rank, options)));
   });
 }
 

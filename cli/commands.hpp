@@ -17,6 +17,7 @@ Command add_check(CLI::App &td);
 Command add_convert(CLI::App &td);
 Command add_stats(CLI::App &td);
 Command add_bench(CLI::App &td);
+Command add_plan(CLI::App &td);
 Command add_generate(CLI::App &td);
 Command add_info(CLI::App &td);
 Command add_selftest(CLI::App &td);

@@ -43,6 +43,7 @@ using Options = std::unique_ptr<td_options, Destroyer<td_options_destroy>>;
 using Tensor = std::unique_ptr<td_tensor, Destroyer<td_tensor_destroy>>;
 using Ktensor = std::unique_ptr<td_ktensor, Destroyer<td_ktensor_destroy>>;
 using Report = std::unique_ptr<td_report, Destroyer<td_report_destroy>>;
+using Plan = std::unique_ptr<td_plan, Destroyer<td_plan_destroy>>;
 
 /// The handle that a td function makes through its last argument: make<Tensor>(td_tensor_read, ctx, path, options).
 template <class Handle, class Function, class... Arguments> Handle make(Function function, Arguments... arguments) {
@@ -96,12 +97,17 @@ inline std::vector<double> weights(const td_ktensor *k) {
   return w;
 }
 
-inline std::vector<double> series(const td_report *report, const char *key) {
+/// The numbers that a td function gives through (values, cap, n), its last arguments.
+template <class Function, class Handle>
+std::vector<double> series_of(Function function, const Handle *handle, const char *key) {
   std::int64_t n = 0;
-  check(td_report_get_series(report, key, nullptr, 0, &n));
+  check(function(handle, key, nullptr, std::int64_t{0}, &n));
   std::vector<double> values(static_cast<std::size_t>(n));
-  check(td_report_get_series(report, key, values.data(), n, &n));
+  check(function(handle, key, values.data(), n, &n));
   return values;
+}
+inline std::vector<double> series(const td_report *report, const char *key) {
+  return series_of(td_report_get_series, report, key);
 }
 
 } // namespace cli

@@ -39,9 +39,9 @@ int run(int argc, char **argv) {
   td.set_version_flag("--version", version(), "print the version");
   td.require_subcommand(1);
   td.footer(exit_code_help);
-  const std::vector<Command> commands = {add_cpd(td),   add_check(td),    add_convert(td),
-                                         add_stats(td), add_generate(td), add_bench(td),
-                                         add_info(td),  add_selftest(td), add_options(td)};
+  const std::vector<Command> commands = {add_cpd(td),      add_check(td),    add_convert(td), add_stats(td),
+                                         add_plan(td),     add_generate(td), add_bench(td),   add_info(td),
+                                         add_selftest(td), add_options(td)};
   try {
     td.parse(arguments(argc, argv));
   } catch (const CLI::ParseError &e) {

@@ -70,7 +70,7 @@ void check_fibers(const Recipe &recipe) {
 
 } // namespace
 
-void RecipeFlags::add(CLI::App &app) {
+void RecipeFlags::add(CLI::App &app, bool with_seed) {
   app.add_option("--dims", dims, "dimensions, as in 100x80x60");
   app.add_option("--like", like, "shape and entries of a FROSTT tensor: " + like_names());
   app.add_option("--nnz", recipe.entries, "entries to draw; those drawn twice are dropped")->check(CLI::PositiveNumber);
@@ -83,7 +83,8 @@ void RecipeFlags::add(CLI::App &app) {
   app.add_option("--fiber", recipe.fiber,
                  "entries come in runs of so many along the last mode, at the same other coordinates [1]")
       ->check(CLI::PositiveNumber);
-  app.add_option("--seed", recipe.seed, "the same seed gives the same tensor [0]");
+  if (with_seed)
+    app.add_option("--seed", recipe.seed, "the same seed gives the same tensor [0]");
   app.add_flag("--dense", recipe.dense, "a dense tensor");
 }
 

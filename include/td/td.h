@@ -490,9 +490,9 @@ TD_API td_status td_report_get_series(const td_report *report, const char *key, 
 /** @defgroup td_plan Plans
  *  @{ */
 
-/** Says what td would do with a sparse tensor of these sizes that is not there yet, and with CP-ALS of it at a rank: the
- *  format and modes that share partial products, kernel and conflict policy of MTTKRP in each mode, each worker's load,
- *  bytes on host and device, and seconds. Nothing is allocated in proportion to the tensor.
+/** Says what td would do with a sparse tensor of these sizes that is not there yet, and with CP-ALS of it at a rank:
+ * the format and modes that share partial products, kernel and conflict policy of MTTKRP in each mode, each worker's
+ * load, bytes on host and device, and seconds. Nothing is allocated in proportion to the tensor.
  *
  *  order, dims, nnz, value_type   as in td_tensor_create; entries are taken to be different and spread evenly
  *  options     may be NULL; scopes "tensor", "cpals" and "plan". What an option forces, the plan says
@@ -526,12 +526,11 @@ TD_API void td_plan_destroy(td_plan *plan);
 
 /** "order", "nnz", "sparse" (1 or 0), "rank", "workers", "threads", "fits" (1 or 0), and bytes:
  *    host_bytes.tensor      of the stored tensor, as td_tensor_get_i64 gives under "bytes"
- *    host_bytes.building    needed besides the tensor while it is made, at the worst moment; without the caller's arrays
- *    host_bytes.solver      needed besides the tensor by CP-ALS, at the worst moment
- *    host_bytes.peak        tensor + the larger of building and solver
- *    host_bytes.available   what there is (2^63 - 1: not known), for what is not there yet
- *    device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU
- *  Errors: TD_ERR_OPTION_UNKNOWN. */
+ *    host_bytes.building    needed besides the tensor while it is made, at the worst moment; without the caller's
+ * arrays host_bytes.solver      needed besides the tensor by CP-ALS, at the worst moment host_bytes.peak        tensor
+ * + the larger of building and solver host_bytes.available   what there is (2^63 - 1: not known), for what is not there
+ * yet device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU Errors:
+ * TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 
 /** Seconds, 0 where they are not known: "seconds.iteration" (of CP-ALS), "seconds.mttkrp" and "seconds.solve", which it

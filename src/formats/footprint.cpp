@@ -96,8 +96,8 @@ void set_bytes(CopySize &copy, const EntryShape &x, std::span<const int> modes, 
     int group_bits = 0;
     for (const int m : modes)
       group_bits += index_bits(x.dims[static_cast<std::size_t>(m)]);
-    copy.stored += copy.cells * (8 * static_cast<double>(modes.size() + 1) + value_bytes(x.type)) +
-                   dims_bytes(modes.size() + 1);
+    copy.stored +=
+        copy.cells * (8 * static_cast<double>(modes.size() + 1) + value_bytes(x.type)) + dims_bytes(modes.size() + 1);
     copy.temporary += marks_bytes(group_bits) + n * key_bytes_for(linear_bits(copy.dims));
   }
 }
@@ -123,7 +123,8 @@ Footprint blco_footprint(const EntryShape &x) {
   Footprint f;
   f.stored = n * (8 + value_bytes(x.type)) + 8 * (blocks + 1) + 8 * blocks * order + dims_bytes(x.dims.size());
   const double packed = packed_bytes(x);
-  f.building = std::max(2 * packed + x.while_sorted - f.stored, wide ? 16 * n : 0.0); // wide keys stand beside the new ones
+  f.building =
+      std::max(2 * packed + x.while_sorted - f.stored, wide ? 16 * n : 0.0); // wide keys stand beside the new ones
   return f;
 }
 

@@ -151,8 +151,8 @@ bool can_merge(std::span<const i64> dims, i64 nnz, std::span<const int> modes) {
 
 Combinations combinations_of(const Packed &p, int threads) {
   return [&p, threads](std::span<const int> dropped) {
-    return static_cast<double>(dispatch_key(
-        p.key_bytes, [&](auto key) { return estimate<decltype(key)>(p, dropped, threads); }));
+    return static_cast<double>(
+        dispatch_key(p.key_bytes, [&](auto key) { return estimate<decltype(key)>(p, dropped, threads); }));
   };
 }
 

@@ -122,9 +122,9 @@ Grouping sparse_groups(const formats::EntryShape &x, const std::string &option) 
     alone.push_back({m});
   if (option == "none")
     return {std::move(alone), "asked for by option 'groups'"};
-  return {std::move(alone), order > most_modes
-                                ? fmt::format("more than {} modes: partitions are not tried", most_modes)
-                                : fmt::format("fewer than {} entries: a sweep takes no time worth saving", least_entries)};
+  return {std::move(alone),
+          order > most_modes ? fmt::format("more than {} modes: partitions are not tried", most_modes)
+                             : fmt::format("fewer than {} entries: a sweep takes no time worth saving", least_entries)};
 }
 
 } // namespace td::plan

@@ -76,8 +76,7 @@ formats::NumberingSize settle_rows(Layout &layout, const formats::EntryShape &x,
   formats::NumberingSize numbering{layout.dims, {}};
   if (request.options.text("format") != "coo")
     numbering = formats::numbering_size(x, empty_rows_of(rows));
-  layout.format =
-      choose_format({numbering.dims, x.nnz, x.type}, request.options, request.threads, request.memory);
+  layout.format = choose_format({numbering.dims, x.nnz, x.type}, request.options, request.threads, request.memory);
   if (layout.format.what == "coo")
     numbering = {layout.dims, {}};
   layout.stored_dims = numbering.dims;
@@ -101,8 +100,8 @@ Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const Layou
   numbered.while_sorted = numbering.bytes.building;
   settle(layout, numbered, request);
   layout.bytes.stored += numbering.bytes.stored;
-  layout.assumptions.emplace_back(
-      "entries are spread evenly: of a tensor that is clustered, empty rows, cells of groups and pieces of rows differ");
+  layout.assumptions.emplace_back("entries are spread evenly: of a tensor that is clustered, empty rows, cells of "
+                                  "groups and pieces of rows differ");
   layout.assumptions.emplace_back("no two entries are at the same coordinates");
   return layout;
 }
@@ -198,8 +197,7 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
   if (x.format() == "blco")
     layout.blocks = std::get<kernels::BlcoView>(x.view(0)).blocks;
   // What is there is known; what was needed besides is what the format needs.
-  const double peak =
-      layout.bytes.stored + layout.bytes.building + static_cast<double>(x.numbering().bytes());
+  const double peak = layout.bytes.stored + layout.bytes.building + static_cast<double>(x.numbering().bytes());
   layout.bytes.stored = static_cast<double>(x.bytes());
   layout.bytes.building = std::max(0.0, peak - layout.bytes.stored);
   return layout;

@@ -149,8 +149,7 @@ private:
     }
     dims.push_back(group.cells);
     inside.push_back(matrix(group.cells));
-    const auto place =
-        static_cast<int>(std::find(group.modes.begin(), group.modes.end(), m) - group.modes.begin());
+    const auto place = static_cast<int>(std::find(group.modes.begin(), group.modes.end(), m) - group.modes.begin());
     const kernels::CooView cells{dims, group.cells, layout_.type, nullptr, nullptr};
     take(mode, forecast(cells, place, inside, dims[static_cast<std::size_t>(place)], group.cells, false),
          fmt::format("over {} cells: ", group.cells));
@@ -202,8 +201,8 @@ void set_loads(Plan &plan, const Tensor *x, const PlanRequest &request) {
     if (!of_tensor)
       division = even_division(l, m, plan.workers, deterministic ? "rows" : sharding);
     else
-      division = l.partition[group].shared ? of_tensor->cells(static_cast<int>(group))
-                                           : of_tensor->rows(static_cast<int>(m));
+      division =
+          l.partition[group].shared ? of_tensor->cells(static_cast<int>(group)) : of_tensor->rows(static_cast<int>(m));
     ModePlan &mode = plan.modes[m];
     mode.load.assign(division.load.begin(), division.load.end());
     if (!by_rows && (deterministic || sharding == "rows")) // each looks at all entries for its rows
@@ -220,7 +219,8 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
   kernels::Rates rates;
   if (read == 0 || operations == 0)
     rates = request.backends.front()->rates();
-  plan.rates_why = read == 0 && operations == 0 ? "measured now, once a process" : "measured, but for what options give";
+  plan.rates_why =
+      read == 0 && operations == 0 ? "measured now, once a process" : "measured, but for what options give";
   if (read > 0)
     rates.read = rates.near_rows = rates.far_rows = read;
   if (operations > 0)
@@ -245,8 +245,8 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   sweep.run(plan);
   set_loads(plan, x, request);
 
-  SolverSizes sizes{l.dims, l.stored_dims, l.type, request.rank, plan.workers,
-                    !request.options.text("checkpoint").empty()};
+  SolverSizes sizes{l.dims,       l.stored_dims, l.type,
+                    request.rank, plan.workers,  !request.options.text("checkpoint").empty()};
   for (const GroupLayout &group : l.partition)
     if (group.shared)
       sizes.cells = std::max(sizes.cells, static_cast<double>(group.cells));

@@ -39,9 +39,9 @@ std::string load_text(const ModePlan &mode) {
 
 std::string Plan::describe() const {
   const Layout &l = layout;
-  std::string text = line("tensor", fmt::format("{} {}, {} {}, {}", l.sparse ? "sparse" : "dense",
-                                                fmt::join(l.dims, " x "), l.nnz, l.sparse ? "entries" : "elements",
-                                                name_of(l.type)));
+  std::string text =
+      line("tensor", fmt::format("{} {}, {} {}, {}", l.sparse ? "sparse" : "dense", fmt::join(l.dims, " x "), l.nnz,
+                                 l.sparse ? "entries" : "elements", name_of(l.type)));
   text += line("rank", fmt::format("{}", rank));
   text += line("devices", devices);
   text += line("format", choice(l.format));

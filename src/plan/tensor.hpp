@@ -87,9 +87,6 @@ public:
   /// Option "sharding": how view(mode) is divided then.
   const std::string &sharding() const noexcept { return sharding_; }
 
-  /// Entries of each of n workers in a mode, where they are divided by rows.
-  std::vector<i64> loads(int mode, int workers) const;
-
   /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored. `holder` keeps
   /// them.
   kernels::CooView coordinates(std::optional<formats::Coo> &holder, int threads) const;
@@ -120,6 +117,7 @@ private:
   std::string format_;
   std::string sharding_;
   Target target_ = Target::cpu;
+  Reasons reasons_;
   double build_seconds_ = 0; // checking what was given and storing it
   std::optional<formats::Coo> coo_;
   std::optional<formats::Blco> blco_;

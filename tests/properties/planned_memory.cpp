@@ -149,8 +149,8 @@ class PlannedMemory : public testing::TestWithParam<Case> {};
 TEST_P(PlannedMemory, is_what_is_allocated) {
   const Case &c = GetParam();
   Context context;
-  const Options options{{"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows},
-                        {"max_iters", "2"},   {"tol", "0"}};
+  const Options options{
+      {"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows}, {"max_iters", "2"}, {"tol", "0"}};
   must(td_context_create(c.devices, nullptr, context.out()));
   const Entries entries(c.dims, c.entries, c.skew);
   { entries.build(context, options); } // what is allocated once a process is there

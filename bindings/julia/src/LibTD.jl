@@ -129,6 +129,21 @@ end
 @td td_report_get_str(report::Ptr{Cvoid}, key::Cstring, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
 @td td_report_get_series(report::Ptr{Cvoid}, key::Cstring, values::Ptr{Float64}, cap::Int64,
                          n::Ptr{Int64})::Int32
+@td td_plan_create(context::Ptr{Cvoid}, order::Int32, dims::Ptr{Int64}, nnz::Int64, value_type::Int32, rank::Int64,
+                   options::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
+@td td_plan_create_dense(context::Ptr{Cvoid}, order::Int32, dims::Ptr{Int64}, value_type::Int32, rank::Int64,
+                         options::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
+@td td_plan_create_for_tensor(context::Ptr{Cvoid}, tensor::Ptr{Cvoid}, rank::Int64, options::Ptr{Cvoid},
+                              out::Ptr{Ptr{Cvoid}})::Int32
+@td td_plan_read(context::Ptr{Cvoid}, path::Cstring, rank::Int64, options::Ptr{Cvoid},
+                 out::Ptr{Ptr{Cvoid}})::Int32
+@td td_plan_share(plan::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
+@td td_plan_destroy(plan::Ptr{Cvoid})::Cvoid
+@td td_plan_get_i64(plan::Ptr{Cvoid}, key::Cstring, value::Ptr{Int64})::Int32
+@td td_plan_get_f64(plan::Ptr{Cvoid}, key::Cstring, value::Ptr{Float64})::Int32
+@td td_plan_get_str(plan::Ptr{Cvoid}, key::Cstring, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
+@td td_plan_get_series(plan::Ptr{Cvoid}, key::Cstring, values::Ptr{Float64}, cap::Int64, n::Ptr{Int64})::Int32
+@td td_plan_describe(plan::Ptr{Cvoid}, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
 @td td_tensor_read(context::Ptr{Cvoid}, path::Cstring, options::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
 @td td_tensor_write(tensor::Ptr{Cvoid}, path::Cstring, options::Ptr{Cvoid})::Int32
 @td td_ktensor_read(context::Ptr{Cvoid}, path::Cstring, out::Ptr{Ptr{Cvoid}})::Int32

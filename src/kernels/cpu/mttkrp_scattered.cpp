@@ -14,19 +14,13 @@
 
 #include "core/parallel.hpp"
 #include "kernels/cpu/batch.hpp"
+#include "kernels/cpu/scattered.hpp"
 
 namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 grain = 2048;              // nonzeros that are worth a thread
 constexpr i64 near_bytes = i64{1} << 20; // rows of more than this are not expected to stay in the second-level cache
-
-/// Private rows may take as much as the tensor itself (16 bytes a nonzero), and always this much.
-constexpr i64 small_private_bytes = i64{64} << 20;
-
-/// Rows up to this many are privatized whole; for more, a pass over the keys finds which ones a thread needs.
-constexpr i64 few_rows = 4096;
 
 /// f64 rows that sums are added to: row i at data + (i - rows.begin) * ld.
 struct Target {
@@ -140,7 +134,7 @@ void add_atomically(const View &x, const MttkrpArgs &args, Range entries, Target
 /// out[i, :] := sum over the targets that hold row i, in order.
 template <class T> void merge(const MttkrpArgs &args, std::span<const Target> targets, int threads) {
   const i64 rank = args.out.cols;
-  parallel_ranges(threads, args.rows.size(), grain / 8, [&](Range part) {
+  parallel_ranges(threads, args.rows.size(), scattered_grain / 8, [&](Range part) {
     Buffer<double> sum(rank, "the sum of a row");
     for (i64 i = args.rows.begin + part.begin; i < args.rows.begin + part.end; ++i) {
       std::fill(sum.begin(), sum.end(), 0.0);
@@ -155,7 +149,7 @@ template <class T> void merge(const MttkrpArgs &args, std::span<const Target> ta
 
 void zero_targets(std::span<const Target> targets, i64 rank, int threads) {
   for (const Target &target : targets)
-    parallel_ranges(threads, target.rows.size(), grain / 8, [&](Range part) {
+    parallel_ranges(threads, target.rows.size(), scattered_grain / 8, [&](Range part) {
       for (i64 i = part.begin; i < part.end; ++i)
         std::fill_n(target.data + i * target.ld, rank, 0.0);
     });
@@ -172,7 +166,7 @@ template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &a
     return;
   }
   const i64 rank = args.out.cols;
-  const auto shares = std::clamp<i64>(args.entries.size() / grain, 1, threads);
+  const i64 shares = shares_of(args, threads);
   std::vector<Range> spans(static_cast<std::size_t>(shares), args.rows);
   const auto for_each_share = [&](auto &&body) {
     parallel(static_cast<int>(shares), [&](int thread, int count) {
@@ -192,8 +186,7 @@ template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &a
   for (const Range &span : spans)
     rows += span.size();
   const i64 own_rows = rows - (first_in_place ? spans[0].size() : 0);
-  const i64 limit = std::max(small_private_bytes, 16 * args.entries.size());
-  const bool privatize = shares == 1 || own_rows <= limit / (8 * rank);
+  const bool privatize = shares == 1 || own_rows <= most_private_rows(args);
   if (!privatize)
     spans.assign(1, args.rows);
   const i64 buffered = privatize ? own_rows : (first_in_place ? 0 : args.rows.size());

@@ -11,6 +11,9 @@ public:
   int threads() const noexcept override { return 1; }
 
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
+  Forecast forecast_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const override {
+    return {"serial, as the formula reads", "one thread", 0, 0};
+  }
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) override;
   void gram(ConstMatrix a, double *g) override;
   void multiply(ConstMatrix m, const double *p, Matrix a) override;

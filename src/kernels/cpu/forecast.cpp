@@ -1,0 +1,172 @@
+// What this backend would do, for the plan. Bytes follow the kernels' own allocations; seconds are a simple model:
+//
+//   entries     each is read once, from memory
+//   rows        each entry fetches a row of every other factor, at the rate of the cache that holds these rows
+//   arithmetic  a multiplication for each factor and an addition, in each column
+//
+// Rows and arithmetic go on one after the other, entries beside them. A dense tensor is read beside its arithmetic.
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "kernels/cpu/backend.hpp"
+#include "kernels/cpu/mttkrp_tiled.hpp"
+#include "kernels/cpu/rates.hpp"
+#include "kernels/cpu/scattered.hpp"
+#include "kernels/cpu/simd.hpp"
+
+namespace td::kernels::cpu {
+
+namespace {
+
+constexpr double near_bytes = 1 << 15; // of rows that are fetched at the rate of a near cache
+constexpr double far_bytes = 64 << 20; // the same, of memory
+// Of the rates that are measured what kernels reach, which have other things to do besides.
+constexpr double product_part = 0.6;
+
+double numbers(const ConstMatrix &a) { return static_cast<double>(a.rows) * static_cast<double>(a.cols); }
+
+/// Bytes a second of rows that lie about in so many bytes: between near and far by the logarithm.
+double row_rate(double bytes, const Rates &rates) {
+  const double far = std::clamp(std::log(bytes / near_bytes) / std::log(far_bytes / near_bytes), 0.0, 1.0);
+  return 1 / ((1 - far) / rates.near_rows + far / rates.far_rows);
+}
+
+class Teller {
+public:
+  Teller(const MttkrpArgs &args, int threads, const Rates &rates)
+      : args_(args), threads_(threads), rates_(rates), rank_(static_cast<double>(args.out.cols)),
+        element_(static_cast<double>(size_of(args.out.type))) {}
+
+  Forecast operator()(const SortedView &x) const {
+    const bool tiled = x.tiles > 1;
+    const double part = static_cast<double>(args_.rows.size()) / static_cast<double>(std::max<i64>(args_.out.rows, 1));
+    const double n = part * static_cast<double>(x.nnz);
+    Forecast f;
+    f.kernel = tiled ? fmt::format("sorted by the mode, {} tiles whose factor rows stay in cache", x.tiles)
+                     : "sorted by the mode, row after row";
+    f.conflicts = tiled ? "each thread owns rows, heavy rows are summed by parts"
+                        : "each thread owns rows, rows between threads are summed by parts";
+    f.bytes = batch_bytes();
+    if (tiled && args_.out.type == ValueType::f32)
+      f.bytes += 8 * rank_ * static_cast<double>(args_.rows.size()) + threads_ * 4 * rank_ * simd::batch_size;
+    const double pieces = part * static_cast<double>(x.rows);
+    f.seconds = seconds(n, x.key_bytes + element_, tiled, pieces);
+    return f;
+  }
+
+  Forecast operator()(const BlcoView &x) const {
+    return scattered(x.blocks == 1 ? "one copy in linearized order" : "one copy in linearized order, block by block",
+                     8);
+  }
+  Forecast operator()(const CooView &) const { return scattered("coordinates", 8.0 * order()); }
+
+  Forecast operator()(const DenseView &x) const {
+    double n = 1;
+    for (const i64 d : x.dims)
+      n *= static_cast<double>(d);
+    n *= static_cast<double>(args_.rows.size()) / static_cast<double>(std::max<i64>(args_.out.rows, 1));
+    Forecast f;
+    f.kernel = "tiles of the Khatri-Rao product, made in cache, times the tensor where it lies";
+    f.conflicts = "fixed parts, summed in order";
+    const double width = static_cast<double>(simd::padded(args_.out.cols, args_.out.type));
+    const double rows = static_cast<double>(args_.out.rows);
+    f.bytes = 8 * width * std::max(4096.0, rows) + threads_ * 2 * 256 * width * element_;
+    if (known())
+      f.seconds = std::max(n * element_ / rates_.read, 2 * n * rank_ / (product_part * operations()));
+    return f;
+  }
+
+private:
+  int order() const { return static_cast<int>(args_.factors.size()); }
+  bool known() const { return rates_.read > 0 && rates_.near_rows > 0 && rates_.far_rows > 0 && rates_.operations > 0; }
+  double operations() const { return rates_.operations * (args_.out.type == ValueType::f32 ? 2 : 1); }
+  double batch_bytes() const {
+    return threads_ * static_cast<double>(sizeof(simd::Index)) * order() * simd::index_length;
+  }
+
+  /// Of n entries, each `bytes` long, that go to `sums` rows.
+  double seconds(double n, double bytes, bool tiled, double sums) const {
+    if (!known())
+      return 0;
+    double rows = 0;
+    for (int m = 0; m < order(); ++m)
+      if (m != args_.mode) {
+        const double there = tiled ? near_bytes : numbers(args_.factors[static_cast<std::size_t>(m)]) * element_;
+        rows += n * rank_ * element_ / row_rate(there, rates_);
+      }
+    const double arithmetic = n * rank_ * order() / operations();
+    const double written = 2 * sums * rank_ * element_ / rates_.read;
+    return std::max(n * bytes / rates_.read, rows + arithmetic) + written;
+  }
+
+  Forecast scattered(std::string kernel, double key_bytes) const {
+    const bool wide = args_.out.type == ValueType::f32;
+    const auto n = static_cast<double>(args_.entries.size());
+    const i64 rows = args_.rows.size();
+    const i64 shares = shares_of(args_, threads_);
+    Forecast f;
+    f.kernel = std::move(kernel);
+    double sums = static_cast<double>(args_.out.rows);
+    f.bytes = batch_bytes();
+    if (args_.stored_order && threads_ > 1) {
+      f.conflicts = "each thread owns rows and looks at all entries";
+      f.seconds = static_cast<double>(shares) * seconds(n, key_bytes + element_, false, 0);
+      return f;
+    }
+    // Entries are ordered by the highest bits of the longest mode first: there each thread's lie in rows of its own.
+    bool longest = true; // of equal ones the last
+    for (int m = 0; m < order(); ++m)
+      longest = longest && args_.factors[static_cast<std::size_t>(m)].rows <= args_.out.rows - (m > args_.mode ? 1 : 0);
+    const i64 spanned = longest && rows > few_rows ? rows / shares : rows;
+    const i64 own = (wide ? shares : shares - 1) * spanned; // an f64 result serves the first thread
+    if (shares == 1 && !wide) {
+      f.conflicts = "one thread";
+    } else if (own <= most_private_rows(args_)) {
+      f.conflicts = rows <= few_rows ? "rows of each thread's own, merged in order"
+                                     : "rows of each thread's own, as many as its entries span, merged in order";
+      f.bytes += 8 * rank_ * static_cast<double>(own);
+      sums += 2 * static_cast<double>(own);
+    } else {
+      f.conflicts = "rows of each thread's own where entries span few enough, else atomic additions";
+      f.bytes += wide ? 8 * rank_ * static_cast<double>(rows) : 0;
+      sums += n; // as if each were read and written
+    }
+    f.seconds = seconds(n, key_bytes + element_, false, sums);
+    return f;
+  }
+
+  const MttkrpArgs &args_;
+  int threads_;
+  const Rates &rates_;
+  double rank_;
+  double element_;
+};
+
+} // namespace
+
+Rates CpuBackend::rates() const { return measured_rates(threads_); }
+
+Forecast CpuBackend::forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
+  return std::visit(Teller(args, threads_, rates), x);
+}
+
+// Solve, two passes for the norm and one that divides, and the Gram matrix; gram.cpp's tiles are what it takes.
+Forecast CpuBackend::forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const {
+  const auto n = static_cast<double>(rows);
+  const auto r = static_cast<double>(rank);
+  const double width = static_cast<double>(simd::padded(rank, ValueType::f64));
+  const double step = std::clamp(16384 / width, 16.0, 512.0);
+  const double parts = std::clamp(n / step, 1.0, std::clamp(4194304 / (r * width), 8.0, 64.0));
+  Forecast f;
+  f.bytes = std::max(8 * r * width * (parts + 1) + threads_ * 8 * step * width,
+                     8 * r * width + threads_ * 8 * step * (r + width));
+  if (rates.read > 0 && rates.operations > 0)
+    f.seconds = 6 * n * r * static_cast<double>(size_of(type)) / rates.read +
+                3 * n * r * r / (product_part * rates.operations) + 4 * r * r * r * threads_ / rates.operations;
+  return f;
+}
+
+} // namespace td::kernels::cpu

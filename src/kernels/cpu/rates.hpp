@@ -1,0 +1,11 @@
+// What this machine can do, measured with the loops that the kernels are made of.
+#pragma once
+
+#include "kernels/kernels.hpp"
+
+namespace td::kernels::cpu {
+
+/// On so many threads at once. Measured when first asked for, in less than a tenth of a second, and kept.
+Rates measured_rates(int threads);
+
+} // namespace td::kernels::cpu
