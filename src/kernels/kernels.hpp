@@ -163,8 +163,6 @@ public:
 
   // ---- for the plan; a backend that says nothing here works all the same ----
 
-  /// Whether allocate() takes from the memory of the host.
-  virtual bool in_host_memory() const noexcept { return true; }
   /// Measured when first asked for, once a process.
   virtual Rates rates() const { return {}; }
   /// What mttkrp would do at these rates. Of views and matrices only sizes are looked at: pointers may be null.

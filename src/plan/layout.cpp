@@ -57,8 +57,9 @@ void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &r
       layout.blocks = formats::linear_bits(x.dims) > 64 ? static_cast<i64>(x.combinations(formats::blco_bits(x.dims)))
                                                         : std::min<i64>(x.nnz, 1);
   } else {
-    Grouping grouping = sparse_groups(x, option);
-    layout.groups.why = std::move(grouping.why);
+    const bool gpu = request.gpu && option == "auto";
+    Grouping grouping = sparse_groups(x, gpu ? "none" : option);
+    layout.groups.why = gpu ? why_gpu_groups : std::move(grouping.why);
     for (const Group &modes : grouping.groups) {
       layout.copies.push_back(formats::copy_size(x, modes, request.threads));
       const auto cells = static_cast<i64>(layout.copies.back().cells);

@@ -36,6 +36,7 @@ struct LayoutRequest {
   i64 rank = 1;
   int threads = 1;
   HostMemory memory;
+  bool gpu = false;
 };
 
 Layout layout_of(const Tensor &x, const LayoutRequest &request);

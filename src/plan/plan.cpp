@@ -255,7 +255,7 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   const SolverNeed need = solver_need(sizes);
   plan.host.tensor = whole(l.bytes.stored);
   plan.host.building = whole(l.bytes.building);
-  if (request.backends.front()->in_host_memory()) {
+  if (request.backends.front()->memory() == nullptr) {
     plan.solver = need.together();
     plan.host.solver = plan.solver.total();
   } else {
@@ -271,7 +271,8 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
 LayoutRequest layout_request(const PlanRequest &request) {
   if (request.rank < 1)
     throw_error(Status::shape, "rank = {}: expected rank >= 1", request.rank);
-  return {request.options, request.rank, threads_of(request), host_memory(request.options, 0)};
+  return {request.options, request.rank, threads_of(request), host_memory(request.options, 0),
+          request.backends.front()->memory() != nullptr};
 }
 
 } // namespace
