@@ -48,7 +48,7 @@ int main(void) {
 
   td_context_destroy(narrow);
   narrow = context_with("60000");
-  REFUSED(TD_ERR_HOST_MEMORY, "a dense tensor of 8000 elements needs 64000 bytes", "available are 60000 bytes",
+  REFUSED(TD_ERR_HOST_MEMORY, "a dense tensor of 8000 elements needs 64024 bytes", "available are 60000 bytes",
           td_tensor_create_dense(narrow, 3, dims, NULL, TD_F64, values, TD_HOST, NULL, &x));
   CHECK(x == NULL);
   td_context_destroy(narrow);

@@ -8,7 +8,7 @@ expect 0 "$td" --help
 for code in 0 1 2 3 4 5 70 130; do
   grep -Eq "^ +$code " out || fail "exit code $code is not in --help"
 done
-for verb in cpd check convert stats generate bench info selftest options; do
+for verb in cpd check convert stats generate bench plan info selftest options; do
   expect 0 "$td" $verb --help
   "$td" --help | grep -Eq "^ +$verb " || fail "$verb is not in --help"
 done
@@ -48,9 +48,9 @@ is_json out 'any(r["name"] == "max_iters" for r in d)'
 expect 0 "$td" options
 grep -Eo '^  [a-z_]+' out | tr -d ' ' >names
 [ "$(wc -l <names)" -ge 20 ] || fail "few options: $(cat names)"
-"$td" cpd --help >help
+{ "$td" cpd --help; "$td" plan --help; } >help
 while read -r name; do
-  grep -qF -- "--${name//_/-} " help || fail "option $name is no flag of cpd"
+  grep -qF -- "--${name//_/-} " help || fail "option $name is no flag of cpd or plan"
 done <names
 expect 0 "$td" cpd small.tns --rank 1 --max_iters 3 --quiet
 expect 0 "$td" cpd small.tns --rank 1 --max-iters=3 --quiet
