@@ -140,8 +140,10 @@ std::vector<std::shared_ptr<Backend>> open_backends(const DeviceSpec &spec, int 
     break;
   }
   case DeviceSpec::Kind::cuda: {
+    DeviceSpec with_threads = spec;
+    with_threads.host_threads = threads > 0 ? threads : available_threads();
     std::string why;
-    const Status status = open_cuda(spec, backends, why);
+    const Status status = open_cuda(with_threads, backends, why);
     if (status != Status::ok)
       throw Error(status, why);
     break;

@@ -16,6 +16,7 @@ struct DeviceSpec {
   Kind kind = Kind::cpu;
   int workers = 1;          // cpu: workers; cuda: GPUs, 0 for all
   std::vector<int> devices; // cuda: ordinals; empty: all
+  int host_threads = 1;     // cuda: for what is done on the host, in all workers together
 };
 
 /// Throws Status::argument for a string that is none of those td_context_create lists. "auto" gives the GPU if there is

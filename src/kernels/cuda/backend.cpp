@@ -1,7 +1,5 @@
 #include "kernels/cuda/backend.hpp"
 
-#include <thread>
-
 #include <fmt/format.h>
 
 #include "core/error.hpp"
@@ -15,12 +13,6 @@ std::string CudaBackend::describe() const {
   return fmt::format("cuda:{}, {}, {} multiprocessors, {:.0f} GB, compute capability {}.{}", device_.ordinal(),
                      device_.name(), device_.multiprocessors(), static_cast<double>(device_.memory_bytes()) / 1e9,
                      device_.capability() / 10, device_.capability() % 10);
-}
-
-// What is done on the host for this worker, such as sorting a tensor, has all its cores.
-int CudaBackend::threads() const noexcept {
-  const unsigned cores = std::thread::hardware_concurrency();
-  return cores == 0 ? 1 : static_cast<int>(cores);
 }
 
 void *CudaBackend::allocate(i64 bytes, const char *what) {

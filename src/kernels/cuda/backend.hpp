@@ -8,10 +8,10 @@ namespace td::kernels::cuda {
 
 class CudaBackend final : public Backend {
 public:
-  explicit CudaBackend(int ordinal) : device_(ordinal) {}
+  CudaBackend(int ordinal, int host_threads) : device_(ordinal), host_threads_(host_threads) {}
 
   std::string describe() const override;
-  int threads() const noexcept override;
+  int threads() const noexcept override { return host_threads_; }
 
   void *allocate(i64 bytes, const char *what) override;
   void release(void *memory) noexcept override;
@@ -38,6 +38,7 @@ public:
 
 private:
   Device device_;
+  int host_threads_; // for sorting a tensor, say
 };
 
 } // namespace td::kernels::cuda
