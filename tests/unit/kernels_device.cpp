@@ -327,6 +327,8 @@ template <class T> void check_mttkrp(Backend &reference, Backend &device, const 
 template <class T> void check_all_mttkrp(Backend &reference, Backend &device) {
   for (const i64 rank : light() ? std::vector<i64>{3, 33} : std::vector<i64>{1, 3, 16, 32, 50})
     check_mttkrp(reference, device, Stored<T>(random_entries<i64, T>({23, 9, 14}, 1500, 0, 7), true), rank);
+  if (light())
+    return;
   for (const auto &dims :
        std::vector<std::vector<i64>>{{70, 65}, {1, 1}, {130, 3, 2}, {5, 1, 6, 3, 4}, {3, 2, 3, 2, 3, 2}})
     check_mttkrp(reference, device, Stored<T>(random_entries<i64, T>(dims, 900, 0, 5), true), 10);

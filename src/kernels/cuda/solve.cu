@@ -150,6 +150,7 @@ public:
   Inversion(Device &device, const double *v, i64 rank)
       : device_(device), rank_(rank), a_(device, rank * rank, what), b_(device, rank * rank, what),
         finding_(device, 1, what) {
+    check(cudaMemsetAsync(finding_.data(), 0, sizeof(Finding), device.stream()), what); // it is copied as a whole
     prepare<<<1, threads, 0, device.stream()>>>(v, rank * rank, a_.data(), b_.data(), finding_.data());
     check_launch(what);
   }
