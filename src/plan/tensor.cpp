@@ -73,20 +73,19 @@ void Tensor::store(const EntriesView &entries, const Options &options, int threa
 }
 
 void Tensor::sort(formats::Packed &packed, const std::string &groups, int threads) {
-  // Tiles and shared partial products are for the caches of a CPU. A partition that is asked for by name is made.
+  // Shared partial products are for the caches of a CPU. A partition that is asked for by name is made.
   const bool gpu = target_ == Target::gpu;
   auto [partition, why] = sparse_groups({packed.dims, packed.nnz(), type_, formats::combinations_of(packed, threads)},
                                         gpu && groups == "auto" ? "none" : groups);
   reasons_.groups = gpu && groups == "auto" ? why_gpu_groups : std::move(why);
-  std::vector<int> whole; // one tile
-  for (const i64 dim : packed.dims)
-    whole.push_back(index_bits(dim));
   std::vector<formats::Coo> cells(partition.size());
   for (std::size_t g = 0; g < partition.size(); ++g) {
     const Group &modes = partition[g];
     if (modes.size() == 1) {
-      sorted_.push_back(gpu ? formats::build_sorted(packed, modes.front(), whole, threads)
-                            : formats::build_sorted(packed, modes.front(), threads));
+      const int mode = modes.front();
+      const auto bits = gpu ? formats::gpu_tile_bits(packed.dims, mode, packed.nnz())
+                            : formats::tile_bits(packed.dims, mode, packed.nnz());
+      sorted_.push_back(formats::build_sorted(packed, mode, bits, threads));
       continue;
     }
     formats::SortedCells merged = formats::build_sorted_cells(packed, modes, threads);

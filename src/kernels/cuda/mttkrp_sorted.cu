@@ -1,78 +1,232 @@
+#include <algorithm>
+#include <vector>
+
 #include "kernels/cuda/by_row.hpp"
-#include "kernels/cuda/entries.cuh"
+#include "kernels/cuda/factor_rows.hpp"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mttkrp.hpp"
+#include "kernels/cuda/sorted_walk.hpp"
 
 namespace td::kernels::cuda {
 
 namespace {
 
-/// The terms of those of stored row `row`'s entries that are asked for, column r.
-template <class Entries, class T>
-__device__ T sum_of_row(const Entries &x, const Factors<T> &factors, const i64 *base, Range entries, i64 row, i64 r) {
-  T sum = 0;
-  const i64 end = min(x.row_begin[row + 1], entries.end);
-  for (i64 k = max(x.row_begin[row], entries.begin); k < end; ++k)
-    sum += times_factors(x, typename Entries::Entry{x.keys[k], base, 0}, x.values[k], factors, x.mode, r);
-  return sum;
-}
+constexpr i64 entries_each = 1024;         // that a block has at least
+constexpr i64 even_entries = i64{1} << 16; // for each multiprocessor: from here blocks are made to come in four waves,
+                                           // which evens out what they cost
 
-/// A group of lanes a stored row. Rows that are not stored are zero before.
-template <class Entries, class T>
-__global__ void sum_stored_rows(const __grid_constant__ Entries x, const __grid_constant__ Factors<T> factors,
-                                Rows<T> out, Range rows, Range entries, int lanes) {
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const i64 groups = i64{gridDim.x} * blockDim.x / lanes;
-  for (i64 row = (i64{blockIdx.x} * blockDim.x + threadIdx.x) / lanes; row < x.rows; row += groups) {
-    const i64 i = x.row_index[row];
-    if (i < rows.begin || i >= rows.end)
-      continue;
-    for (i64 r = lane; r < out.cols; r += lanes)
-      out(i, r) = sum_of_row(x, factors, x.tile_base, entries, row, r);
+/// Adds up what blocks carry out of pieces that they share, in the order of the blocks. A block for each slot of the
+/// list; the one with a piece's first slot does it.
+template <class T> __global__ void add_carried(const __grid_constant__ SortedJob job, int slots) {
+  constexpr int parts = 32;
+  __shared__ double sums[parts][warp + 1];
+  const int first = static_cast<int>(blockIdx.x);
+  const i64 piece = job.carry_piece[first];
+  if (piece < 0)
+    return;
+  int before = first - 1;
+  while (before >= 0 && job.carry_piece[before] < 0)
+    --before;
+  if (before >= 0 && job.carry_piece[before] == piece)
+    return;
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  const int part = static_cast<int>(threadIdx.x) / warp;
+  for (int col0 = 0; col0 < job.cols; col0 += warp) {
+    const int col = col0 + lane;
+    double sum = 0;
+    if (col < job.cols)
+      for (int slot = first + part; slot < slots; slot += parts)
+        if (job.carry_piece[slot] == piece)
+          sum += job.carry[i64{slot} * job.cols + col];
+    sums[part][lane] = sum;
+    __syncthreads();
+    if (part == 0 && col < job.cols) {
+      sum = 0;
+      for (int p = 0; p < parts; ++p)
+        sum += sums[p][lane];
+      if (job.finish == Finish::keep)
+        job.slots[piece * job.cols + col] = sum;
+      else
+        static_cast<T *>(job.out)[job.row_index[piece] * job.out_ld + job.first_col + col] = static_cast<T>(sum);
+    }
+    __syncthreads();
   }
 }
 
-/// A group of lanes a row of the result, which looks for its pieces in every tile.
-template <class Entries, class T>
-__global__ void sum_tiled_rows(const __grid_constant__ Entries x, const __grid_constant__ Factors<T> factors,
-                               const i64 *tile_light, Rows<T> out, Range rows, Range entries, int lanes) {
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const i64 groups = i64{gridDim.x} * blockDim.x / lanes;
-  for (i64 i = rows.begin + (i64{blockIdx.x} * blockDim.x + threadIdx.x) / lanes; i < rows.end; i += groups)
-    for (i64 r = lane; r < out.cols; r += lanes) {
-      T sum = 0;
-      for (i64 tile = 0; tile < x.tiles; ++tile) {
-        const i64 ends[3] = {x.tile_begin[tile], tile_light[tile], x.tile_begin[tile + 1]};
-        for (int part = 0; part < 2; ++part) { // its heavy rows, its light ones
-          const i64 row = lower_bound(x.row_index, ends[part], ends[part + 1], i);
-          if (row < ends[part + 1] && x.row_index[row] == i)
-            sum += sum_of_row(x, factors, x.base_of(tile), entries, row, r);
+/// Adds up rows from their pieces, in the order of tiles. A warp a row, whose lanes look for it in a tile each.
+template <class T>
+__global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *tile_light, Range asked) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  const i64 warps = i64{gridDim.x} * blockDim.x / warp;
+  for (i64 row = asked.begin + (i64{blockIdx.x} * blockDim.x + threadIdx.x) / warp; row < asked.end; row += warps)
+    for (int col0 = 0; col0 < job.cols; col0 += warp) {
+      double sum = 0;
+      for (i64 tile0 = 0; tile0 < job.tiles; tile0 += warp) {
+        i64 found = -1;
+        const i64 tile = tile0 + lane;
+        if (tile < job.tiles) {
+          const i64 ends[3] = {job.tile_begin[tile], tile_light[tile], job.tile_begin[tile + 1]};
+          for (int part = 0; part < 2; ++part) { // its heavy rows, its light ones
+            const i64 piece = lower_bound(job.row_index, ends[part], ends[part + 1], row);
+            if (piece < ends[part + 1] && job.row_index[piece] == row && job.row_begin[piece] < job.entries.end &&
+                job.row_begin[piece + 1] > job.entries.begin)
+              found = piece;
+          }
+        }
+        for (unsigned have = __ballot_sync(0xffffffffu, found >= 0); have != 0; have &= have - 1) {
+          const i64 piece = __shfl_sync(0xffffffffu, found, __ffs(static_cast<int>(have)) - 1);
+          if (col0 + lane < job.cols)
+            sum += job.slots[piece * job.cols + col0 + lane];
         }
       }
-      out(i, r) = sum;
+      if (col0 + lane < job.cols)
+        static_cast<T *>(job.out)[row * job.out_ld + job.first_col + col0 + lane] = static_cast<T>(sum);
     }
 }
 
+SortedJob job_of(const SortedView &x, const MttkrpArgs &args) {
+  SortedJob job{};
+  job.keys = x.keys;
+  job.values = x.values;
+  job.entries = args.entries;
+  job.row_index = x.row_index;
+  job.row_begin = x.row_begin;
+  job.pieces = x.rows;
+  job.tiles = x.tiles;
+  job.tile_begin = x.tile_begin;
+  job.tile_base = x.tile_base;
+  job.order = static_cast<int>(x.dims.size());
+  job.out = args.out.data;
+  job.out_ld = args.out.ld;
+  job.rows = args.rows;
+  job.all_rows = args.rows.begin == 0 && args.rows.end == args.out.rows;
+  return job;
+}
+
+/// Rows of a factor that the entries of a tile refer to.
+i64 rows_in_tile(const FactorRows &f) {
+  return f.mask < static_cast<u64>(f.dim) ? static_cast<i64>(f.mask) + 1 : f.dim;
+}
+
+/// Puts windows behind `used` bytes of shared memory, those with fewest rows first, as long as they fit and are read
+/// more often than they are filled. Returns the bytes used then.
+i64 place_windows(SortedJob &job, i64 used, i64 available, i64 fills) {
+  std::vector<FactorRows *> by_rows;
+  for (int m = 0; m < job.factors; ++m)
+    by_rows.push_back(&job.factor[m]);
+  std::sort(by_rows.begin(), by_rows.end(),
+            [](const FactorRows *a, const FactorRows *b) { return rows_in_tile(*a) < rows_in_tile(*b); });
+  for (FactorRows *f : by_rows) {
+    const i64 rows = rows_in_tile(*f);
+    if (rows > available || used + rows * job.pitch > available || rows * fills > job.entries.size() / 2)
+      break;
+    f->window = static_cast<int>(rows);
+    f->window_at = static_cast<u32>(used);
+    used += rows * job.pitch;
+  }
+  std::stable_sort(job.factor, job.factor + job.factors,
+                   [](const FactorRows &a, const FactorRows &b) { return a.window == 0 && b.window > 0; });
+  return used;
+}
+
+template <class T> class Sum {
+public:
+  Sum(Device &device, const SortedView &x, const MttkrpArgs &args)
+      : device_(device), x_(x), args_(args), job_(job_of(x, args)) {
+    const auto others = OtherFactors::of<T>(x.layout, x.dims, args);
+    job_.factors = others.count;
+    std::copy_n(others.factor, others.count, job_.factor);
+    const bool aligned = others.aligned && is_aligned<T>(args.out);
+    size_ = aligned ? 16 / static_cast<int>(sizeof(T)) : 1;
+    fixed_ = others.narrow && aligned && x.key_bytes < 16 ? job_.factors : 0;
+    const i64 entries = args.entries.size();
+    const i64 waves = entries / device.multiprocessors() >= even_entries ? 4 : 1;
+    blocks_ = static_cast<int>(std::clamp<i64>(entries / entries_each, 1, waves * device.multiprocessors()));
+    job_.finish = x.tiles == 1 ? Finish::write : args.stored_order ? Finish::keep : Finish::add;
+  }
+
+  void run() {
+    // Rows without entries, and before rows are added to.
+    const bool covered = x_.tiles == 1 && x_.rows == args_.out.rows && args_.entries.size() == x_.nnz;
+    if (job_.finish != Finish::keep && !covered)
+      set_zero(device_, args_.out.slice(args_.rows.begin, args_.rows.end));
+    if (args_.entries.size() == 0 && job_.finish != Finish::keep)
+      return;
+    const int threads = walk_threads<T>(size_, fixed_);
+    int available = 0;
+    check(cudaDeviceGetAttribute(&available, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_.ordinal()),
+          "asking how much shared memory there is");
+    const i64 cols = args_.out.cols;
+    const Passes passes(cols, size_, size_ == 1 ? 32 : columns_for_windows(threads, available));
+    const int lanes = size_ == 1 ? 32 : passes.lanes;
+    const Scratch<double> carry(device_, 2 * i64{blocks_} * passes.columns, "sums of rows that blocks share");
+    const Scratch<i64> carry_piece(device_, 2 * i64{blocks_}, "sums of rows that blocks share");
+    const Scratch<double> slots(device_, job_.finish == Finish::keep ? x_.rows * passes.columns : 0,
+                                "sums of pieces of rows");
+    job_.carry = carry.data();
+    job_.carry_piece = carry_piece.data();
+    job_.slots = slots.data();
+    for (i64 first = 0; first < cols; first += passes.columns) {
+      SortedJob job = job_;
+      job.first_col = static_cast<int>(first);
+      job.cols = static_cast<int>(std::min<i64>(passes.columns, cols - first));
+      job.pitch = static_cast<u32>((job.cols + size_ - 1) / size_ * size_) * static_cast<u32>(sizeof(T));
+      const int groups = threads / lanes;
+      const i64 fragments = (2 * i64{groups} * job.cols * 8 + 15) / 16 * 16;
+      const i64 fixed_bytes = 2 * i64{groups} * 4 + 1024; // static, and what the system takes
+      const i64 shared = place_windows(job, fragments, available - fixed_bytes, blocks_ + x_.tiles - 1);
+      if (args_.entries.size() > 0)
+        start_walk<T>(device_, job, {x_.key_bytes, lanes, size_, threads, blocks_, shared}, fixed_);
+      finish(job);
+    }
+  }
+
+private:
+  /// So many columns a pass that the windows which a tile was made for fit, but not fewer than make whole lines.
+  int columns_for_windows(int threads, i64 available) const {
+    if (x_.tiles == 1)
+      return 32 * size_;
+    i64 rows = 0;
+    for (int m = 0; m < job_.factors; ++m)
+      if (rows_in_tile(job_.factor[m]) <= most_window_rows)
+        rows += rows_in_tile(job_.factor[m]);
+    int columns = 32 * size_;
+    const auto fits = [&] {
+      const i64 groups = threads / Passes(columns, size_, columns).lanes;
+      return columns * (rows * static_cast<i64>(sizeof(T)) + 2 * groups * 8) <= available - 2048;
+    };
+    while (columns > 8 * size_ && !fits())
+      columns -= size_;
+    return fits() ? columns : 32 * size_;
+  }
+
+  void finish(const SortedJob &job) {
+    if (job.finish != Finish::add && args_.entries.size() > 0) {
+      add_carried<T><<<static_cast<unsigned>(2 * blocks_), 1024, 0, device_.stream()>>>(job, 2 * blocks_);
+      check_launch("adding up rows that blocks share");
+    }
+    if (job.finish == Finish::keep) {
+      const unsigned blocks = blocks_for(device_, args_.rows.size(), block_threads / warp);
+      add_pieces<T><<<blocks, block_threads, 0, device_.stream()>>>(job, x_.tile_light, args_.rows);
+      check_launch("adding up pieces of rows");
+    }
+  }
+
+  static constexpr i64 most_window_rows = 1024;
+
+  Device &device_;
+  const SortedView &x_;
+  const MttkrpArgs &args_;
+  SortedJob job_;
+  int size_ = 1;  // columns a lane
+  int fixed_ = 0; // other modes, if the kernel is to know
+  int blocks_ = 1;
+};
+
 } // namespace
 
-void mttkrp_sorted(Device &device, const SortedView &view, const MttkrpArgs &args) {
-  dispatch(view.type, [&](auto zero) {
-    using T = decltype(zero);
-    with_keys<T>(view, [&](const auto &x) {
-      const Rows<T> out = rows_of<T>(args.out);
-      const Factors<T> factors(args.factors);
-      const int lanes = lanes_for(out.cols);
-      const int each = block_threads / lanes;
-      if (view.tiles > 1) {
-        sum_tiled_rows<<<blocks_for(device, args.rows.size(), each), block_threads, 0, device.stream()>>>(
-            x, factors, view.tile_light, out, args.rows, args.entries, lanes);
-      } else {
-        set_zero(device, args.out.slice(args.rows.begin, args.rows.end));
-        sum_stored_rows<<<blocks_for(device, view.rows, each), block_threads, 0, device.stream()>>>(
-            x, factors, out, args.rows, args.entries, lanes);
-      }
-      check_launch("MTTKRP of a sorted copy");
-    });
-  });
+void mttkrp_sorted(Device &device, const SortedView &x, const MttkrpArgs &args) {
+  dispatch(x.type, [&](auto zero) { Sum<decltype(zero)>(device, x, args).run(); });
 }
 
 } // namespace td::kernels::cuda

@@ -1,0 +1,95 @@
+// Which tiles a GPU's kernel for sorted copies does best with, by what an entry costs in cycles of one multiprocessor
+// at rows of 256 bytes. The figures are those of an H200 (132 multiprocessors, 227 KB of shared memory each, 60 MB of
+// second-level cache); bench/gpu_mttkrp measures what comes of them.
+#include <algorithm>
+#include <cmath>
+
+#include "core/checked.hpp"
+#include "formats/formats.hpp"
+#include "formats/key.hpp"
+
+namespace td::formats {
+
+namespace {
+
+constexpr double multiprocessors = 132;
+constexpr double window_rows = 768; // 192 KiB, which leaves room for the sums that groups of threads share
+constexpr double row_near = 2;      // a row from shared memory: 128 bytes a cycle
+constexpr double row_far = 7;       // from the second-level cache: 8.5 TB/s over all multiprocessors
+constexpr double row_farthest = 12; // mostly from memory: 17.6 G rows/s and less
+constexpr double cached_rows = 2e5; // that the second-level cache holds
+constexpr double piece = 50;        // to end a piece of a row and add it to the row
+constexpr double tile_start = 8000; // to find where a tile begins and to meet at its end
+constexpr int least_bits = 5;
+constexpr int most_bits = 9;
+constexpr double clear_gain = 0.95; // tiles must be so much cheaper than none
+
+class CostModel {
+public:
+  CostModel(std::span<const i64> dims, int mode, i64 nnz)
+      : dims_(dims), mode_(static_cast<std::size_t>(mode)), nnz_(static_cast<double>(nnz)) {}
+
+  double cost(std::span<const int> bits) const {
+    double tiles = 1;
+    std::vector<double> rows; // of each other mode that a tile refers to
+    for (std::size_t m = 0; m < dims_.size(); ++m)
+      if (m != mode_) {
+        tiles *= static_cast<double>(((dims_[m] - 1) >> bits[m]) + 1);
+        rows.push_back(std::min(static_cast<double>(dims_[m]), std::ldexp(1, bits[m])));
+      }
+    std::sort(rows.begin(), rows.end());
+    double near = 0;
+    double gather = 0;
+    for (const double r : rows) {
+      if (near + r <= window_rows) {
+        near += r;
+        gather += row_near;
+      } else {
+        gather += r > cached_rows ? row_farthest : row_far;
+      }
+    }
+    // Pieces of rows, were the entries spread evenly.
+    const double places = tiles * static_cast<double>(dims_[mode_]);
+    const double pieces = tiles > 1 ? places * -std::expm1(-nnz_ / places) : 0;
+    const double starts = tiles + multiprocessors;
+    return nnz_ * gather + piece * pieces + starts * (tile_start + near * row_far);
+  }
+
+private:
+  std::span<const i64> dims_;
+  std::size_t mode_;
+  double nnz_;
+};
+
+} // namespace
+
+std::vector<int> gpu_tile_bits(std::span<const i64> dims, int mode, i64 nnz) {
+  const auto whole = bits_of(dims);
+  if (nnz == 0)
+    return whole;
+  const CostModel model(dims, mode, nnz);
+  auto best = whole;
+  double least = clear_gain * model.cost(whole);
+  const auto attempt = [&](const std::vector<int> &bits) {
+    if (const double cost = model.cost(bits); cost < least) {
+      least = cost;
+      best = bits;
+    }
+  };
+  // One mode is cut, or two.
+  for (std::size_t a = 0; a < dims.size(); ++a)
+    for (std::size_t b = a; b < dims.size(); ++b)
+      for (int bits_a = least_bits; bits_a <= most_bits; ++bits_a)
+        for (int bits_b = a == b ? most_bits : least_bits; bits_b <= most_bits; ++bits_b) {
+          if (static_cast<int>(a) == mode || static_cast<int>(b) == mode)
+            continue;
+          auto bits = whole;
+          bits[a] = std::min(whole[a], bits_a);
+          if (a != b)
+            bits[b] = std::min(whole[b], bits_b);
+          attempt(bits);
+        }
+  return best;
+}
+
+} // namespace td::formats

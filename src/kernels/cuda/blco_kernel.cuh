@@ -1,0 +1,224 @@
+// MTTKRP over a BLCO copy as Nguyen et al. (Efficient, out-of-memory sparse MTTKRP on massively parallel architectures,
+// ICS 2022) do it. A block of threads takes a tile of neighbouring entries. Processing: it loads them coalesced, takes
+// the target mode's index out of the keys by shift and mask, and sorts the tile by it; neighbours in the interleaved
+// order are near in every mode, so a tile has few targets and few bits tell them apart. Computing: groups of lanes walk
+// equal parts of the tile, sum entries with equal targets in registers and add each such segment to the result at once.
+// Where the target mode is so short that all tiles add to the same rows, there are several copies of the result, merged
+// at the end.
+//
+// Blocks of BLCO may begin and end within a tile, so many short ones are one launch.
+#pragma once
+
+#include <cub/block/block_radix_sort.cuh>
+
+#include "kernels/cuda/lanes.cuh"
+#include "kernels/kernels.hpp"
+
+namespace td::kernels::cuda {
+
+struct BlcoJob {
+  const u64 *keys;
+  const void *values;
+  Range entries;
+  i64 blocks;
+  const i64 *block_begin;
+  const i64 *block_base;
+  int order;
+  int factors;
+  FactorRows factor[most_factors];
+  FactorRows target; // rows and stride are not used
+  void *out;
+  i64 out_ld;
+  Range rows;
+  int first_col;
+  int cols;
+  int copies;
+  i64 copy_size; // values from one copy of the result to the next
+};
+
+inline constexpr int blco_threads = 256;
+inline constexpr int blco_each = 8; // entries a thread; 4096 a tile were up to a fifth slower (H200)
+inline constexpr int blco_tile = blco_threads * blco_each;
+
+using BlcoSort = cub::BlockRadixSort<u32, blco_threads, blco_each, std::uint16_t>;
+
+template <class T> struct BlcoTile {
+  u64 key[blco_tile];
+  T value[blco_tile];
+  std::uint16_t block[blco_tile]; // counted from the tile's first one, where it has more than one
+  typename BlcoSort::TempStorage sort;
+};
+
+/// Factors: how many other modes there are, 0 for any number.
+template <class T, int Factors, int Lanes, int Size>
+__global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant__ BlcoJob job) {
+  constexpr int groups = blco_threads / Lanes;
+  constexpr int part = blco_tile / groups;
+  constexpr int fixed = Factors > 0 ? Factors : 1;
+  constexpr int ahead = 4;
+  using V = Vector<T, Size>;
+  extern __shared__ __align__(16) unsigned char shared[];
+  auto &tile = *reinterpret_cast<BlcoTile<T> *>(shared);
+  __shared__ u32 any, all; // bits that some target has, and that all have
+  const int group = static_cast<int>(threadIdx.x) / Lanes;
+  const LaneColumns<T, Lanes, Size> columns(job.cols);
+  const i64 lane_bytes = static_cast<i64>(job.first_col) * static_cast<i64>(sizeof(T)) + columns.bytes();
+
+  const i64 begin = job.entries.begin + i64{blockIdx.x} * blco_tile;
+  const auto count = static_cast<int>(min(i64{blco_tile}, job.entries.end - begin));
+  const i64 block0 = last_where<Lanes>(0, job.blocks, [&](i64 b) { return job.block_begin[b] <= begin; });
+  const bool one_block = job.block_begin[block0 + 1] >= begin + count;
+  const i64 *const base0 = job.block_base + block0 * job.order;
+  const auto base_of = [&](int k, int mode) {
+    return one_block ? base0[mode] : base0[i64{tile.block[k]} * job.order + mode];
+  };
+  const auto target_of = [&](int k) { return wide_field_of(tile.key[k], job.target) + base_of(k, job.target.mode); };
+
+  if (threadIdx.x == 0) {
+    any = 0;
+    all = ~0u;
+  }
+  for (int k = static_cast<int>(threadIdx.x); k < count; k += blco_threads) {
+    tile.key[k] = job.keys[begin + k];
+    tile.value[k] = static_cast<const T *>(job.values)[begin + k];
+    if (!one_block) {
+      i64 lo = block0;
+      i64 hi = min(job.blocks, block0 + blco_tile); // blocks are not empty
+      while (hi - lo > 1) {
+        const i64 middle = (lo + hi) / 2;
+        (job.block_begin[middle] <= begin + k ? lo : hi) = middle;
+      }
+      tile.block[k] = static_cast<std::uint16_t>(lo - block0);
+    }
+  }
+  __syncthreads();
+
+  // Targets are told apart by their low 32 bits: a factor of more rows does not fit.
+  u32 target[blco_each];
+  std::uint16_t from[blco_each];
+  u32 mine_any = 0;
+  u32 mine_all = ~0u;
+#pragma unroll
+  for (int i = 0; i < blco_each; ++i) {
+    const int k = static_cast<int>(threadIdx.x) * blco_each + i;
+    from[i] = static_cast<std::uint16_t>(k < count ? k : 0);
+    target[i] = ~0u; // what is no entry stays last, as the sort is stable
+    if (k < count) {
+      target[i] = static_cast<u32>(target_of(k));
+      mine_any |= target[i];
+      mine_all &= target[i];
+    }
+  }
+  atomicOr(&any, __reduce_or_sync(0xffffffffu, mine_any));
+  atomicAnd(&all, __reduce_and_sync(0xffffffffu, mine_all));
+  __syncthreads();
+  if (const u32 differ = any & ~all; differ != 0)
+    BlcoSort(tile.sort).Sort(target, from, 0, 32 - __clz(static_cast<int>(differ)));
+  u64 key[blco_each];
+  T value[blco_each];
+  std::uint16_t block[blco_each];
+#pragma unroll
+  for (int i = 0; i < blco_each; ++i) {
+    key[i] = tile.key[from[i]];
+    value[i] = tile.value[from[i]];
+    block[i] = one_block ? 0 : tile.block[from[i]];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < blco_each; ++i) {
+    const int k = static_cast<int>(threadIdx.x) * blco_each + i;
+    tile.key[k] = key[i];
+    tile.value[k] = value[i];
+    tile.block[k] = block[i];
+  }
+  __syncthreads();
+
+  const int lo = group * part;
+  const int hi = min(count, lo + part);
+  if (lo >= hi)
+    return;
+  T *const out = static_cast<T *>(job.out) + i64{blockIdx.x} % job.copies * job.copy_size + job.first_col;
+  const unsigned char *rows_of[fixed];
+#pragma unroll
+  for (int m = 0; m < Factors; ++m)
+    rows_of[m] = job.factor[m].rows + base0[job.factor[m].mode] * job.factor[m].stride + lane_bytes;
+
+  i64 current = target_of(lo);
+  T sum[Size]; // of a segment, which is short
+#pragma unroll
+  for (int c = 0; c < Size; ++c)
+    sum[c] = 0;
+  const auto flush = [&] {
+    double wide[Size];
+#pragma unroll
+    for (int c = 0; c < Size; ++c) {
+      wide[c] = static_cast<double>(sum[c]);
+      sum[c] = 0;
+    }
+    if (current >= job.rows.begin && current < job.rows.end)
+      columns.add(out + current * job.out_ld, wide);
+  };
+  for (int q = lo; q < hi; q += ahead) {
+    int at[ahead]; // beyond the part's end its last entry, which is not added again
+    T term[ahead][Size];
+    V factor[ahead];
+#pragma unroll
+    for (int j = 0; j < ahead; ++j) {
+      at[j] = min(q + j, hi - 1);
+      const T x = tile.value[at[j]];
+#pragma unroll
+      for (int c = 0; c < Size; ++c) {
+        term[j][c] = x;
+        factor[j].v[c] = 1;
+      }
+    }
+    if (Factors > 0 && one_block) {
+      V rows[fixed][ahead]; // all are asked for before the first is needed
+#pragma unroll
+      for (int m = 0; m < Factors; ++m)
+#pragma unroll
+        for (int j = 0; j < ahead; ++j)
+          rows[m][j] = *reinterpret_cast<const V *>(rows_of[m] + u64{field_of(tile.key[at[j]], job.factor[m])} *
+                                                                     job.factor[m].stride);
+#pragma unroll
+      for (int m = 0; m < Factors - 1; ++m)
+#pragma unroll
+        for (int j = 0; j < ahead; ++j)
+#pragma unroll
+          for (int c = 0; c < Size; ++c)
+            term[j][c] *= rows[m][j].v[c];
+#pragma unroll
+      for (int j = 0; j < ahead; ++j)
+        factor[j] = rows[fixed - 1][j];
+    } else {
+      for (int m = 0; m < job.factors; ++m) {
+        const FactorRows &f = job.factor[m];
+#pragma unroll
+        for (int j = 0; j < ahead; ++j) {
+          if (m > 0)
+#pragma unroll
+            for (int c = 0; c < Size; ++c)
+              term[j][c] *= factor[j].v[c];
+          const i64 i = base_of(at[j], f.mode) + wide_field_of(tile.key[at[j]], f);
+          factor[j] = *reinterpret_cast<const V *>(f.rows + i * f.stride + lane_bytes);
+        }
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < ahead; ++j) {
+      if (q + j >= hi)
+        break;
+      const i64 row = target_of(at[j]);
+      if (row != current) {
+        flush();
+        current = row;
+      }
+#pragma unroll
+      for (int c = 0; c < Size; ++c)
+        sum[c] = fma(term[j][c], factor[j].v[c], sum[c]);
+    }
+  }
+  flush();
+}
+
+} // namespace td::kernels::cuda

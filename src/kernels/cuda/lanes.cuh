@@ -1,0 +1,133 @@
+// Groups of lanes that hold the columns of a row together, some neighbouring columns a lane, loaded 16 bytes at a time
+// where rows are aligned.
+#pragma once
+
+#include <algorithm>
+
+#include "core/types.hpp"
+
+namespace td::kernels::cuda {
+
+using u32 = std::uint32_t;
+
+template <class T, int Size> struct alignas(sizeof(T) * Size) Vector { T v[Size]; };
+
+/// What a kernel reads of a mode that it multiplies by: its field in the keys and its factor's rows.
+struct FactorRows {
+  const unsigned char *rows;
+  u32 stride; // bytes from row to row
+  int shift;
+  u64 mask;
+  int mode;
+  i64 dim;
+  int window;    // rows kept in shared memory, 0 for none
+  u32 window_at; // where, in bytes
+};
+
+inline constexpr int most_factors = max_order - 1;
+
+template <class Key> __device__ inline u32 field_of(Key key, const FactorRows &f) {
+  return static_cast<u32>(key >> f.shift) & static_cast<u32>(f.mask);
+}
+template <class Key> __device__ inline i64 wide_field_of(Key key, const FactorRows &f) {
+  return static_cast<i64>(static_cast<u64>(key >> f.shift) & f.mask);
+}
+
+template <int Lanes> __device__ inline u32 group_mask() {
+  if constexpr (Lanes == 32)
+    return 0xffffffffu;
+  else
+    return ((1u << Lanes) - 1) << (threadIdx.x % 32 / Lanes * Lanes);
+}
+
+/// The last k in [begin, end) for which holds(k), all lanes of a group together, one probe each at a time. It must hold
+/// for begin, and for no k after one for which it does not.
+template <int Lanes, class Holds> __device__ inline i64 last_where(i64 begin, i64 end, Holds &&holds) {
+  const int lane = static_cast<int>(threadIdx.x % Lanes);
+  const u32 mask = group_mask<Lanes>();
+  while (end - begin > 1) {
+    const i64 step = (end - begin + Lanes - 1) / Lanes;
+    const i64 at = begin + step * lane;
+    const int count = __popc(__ballot_sync(mask, at < end && holds(at)) & mask);
+    begin += step * (count - 1);
+    end = min(end, begin + step);
+  }
+  return begin;
+}
+
+/// Which columns of a pass over `cols` columns this lane holds: [at, at + Size), of which those below cols count.
+template <class T, int Lanes, int Size> struct LaneColumns {
+  int at;
+  int cols;
+
+  __device__ explicit LaneColumns(int columns) : at(static_cast<int>(threadIdx.x % Lanes) * Size), cols(columns) {}
+  __device__ bool any() const { return at < cols; }
+  /// Where to load from: a lane without columns reads the first ones, so that all lanes load alike.
+  __device__ u32 bytes() const { return any() ? static_cast<u32>(at) * static_cast<u32>(sizeof(T)) : 0; }
+
+  /// To a row that is aligned as factors are.
+  __device__ void put(T *row, const double (&v)[Size]) const {
+    if (at + Size <= cols) {
+      Vector<T, Size> all;
+#pragma unroll
+      for (int c = 0; c < Size; ++c)
+        all.v[c] = static_cast<T>(v[c]);
+      *reinterpret_cast<Vector<T, Size> *>(row + at) = all;
+      return;
+    }
+#pragma unroll
+    for (int c = 0; c < Size; ++c)
+      if (at + c < cols)
+        row[at + c] = static_cast<T>(v[c]);
+  }
+
+  /// To any row.
+  __device__ void keep(double *row, const double (&v)[Size]) const {
+#pragma unroll
+    for (int c = 0; c < Size; ++c)
+      if (at + c < cols)
+        row[at + c] = v[c];
+  }
+
+  __device__ void add(T *row, const double (&v)[Size]) const {
+#if __CUDA_ARCH__ >= 900 // four floats at once from there
+    if constexpr (sizeof(T) == 4 && Size == 4) {
+      if (at + Size <= cols) {
+        atomicAdd(reinterpret_cast<float4 *>(row + at),
+                  make_float4(static_cast<float>(v[0]), static_cast<float>(v[1]), static_cast<float>(v[2]),
+                              static_cast<float>(v[3])));
+        return;
+      }
+    }
+#endif
+#pragma unroll
+    for (int c = 0; c < Size; ++c)
+      if (at + c < cols)
+        atomicAdd(row + at + c, static_cast<T>(v[c]));
+  }
+};
+
+/// Copies 16 bytes to shared memory without waiting; await_copies waits for this thread's.
+__device__ inline void copy_async(void *shared, const void *global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<u32>(__cvta_generic_to_shared(shared))),
+               "l"(global));
+}
+__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+/// How the columns of a result are cut into passes of which each is one walk over the entries.
+struct Passes {
+  int lanes; // of a group: 8, 16 or 32
+  int count;
+  int columns; // of a pass, the last may have fewer
+
+  /// `size` columns a lane, at most `most` columns a pass.
+  Passes(i64 cols, int size, int most) {
+    const int widest = std::min(most, 32 * size);
+    count = static_cast<int>((cols + widest - 1) / widest);
+    const auto even = static_cast<int>((cols + count - 1) / count);
+    columns = (even + size - 1) / size * size;
+    lanes = columns <= 8 * size ? 8 : columns <= 16 * size ? 16 : 32;
+  }
+};
+
+} // namespace td::kernels::cuda

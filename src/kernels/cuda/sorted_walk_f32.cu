@@ -1,0 +1,8 @@
+#include "kernels/cuda/sorted_walk.cuh"
+
+namespace td::kernels::cuda {
+
+template int walk_threads<float>(int, int);
+template void start_walk<float>(Device &, const SortedJob &, const Walk &, int);
+
+} // namespace td::kernels::cuda
