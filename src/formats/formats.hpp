@@ -114,9 +114,6 @@ void restore_indices(Coo &coo, const Numbering &numbering, std::span<const i64> 
 /// the rows of the other factors fit a cache anyway or rows would be cut into pieces of few nonzeros.
 std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz);
 
-/// The same for a copy that a GPU works on: tiles whose rows fit a multiprocessor's shared memory.
-std::vector<int> gpu_tile_bits(std::span<const i64> dims, int mode, i64 nnz);
-
 /// What is known of a copy sorted by `mode` before it is built.
 struct SortedShape {
   double tiles = 1;

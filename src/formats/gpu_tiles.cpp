@@ -1,11 +1,11 @@
 // Which tiles a GPU's kernel for sorted copies does best with, by what an entry costs in cycles of one multiprocessor
 // at rows of 256 bytes. The figures are those of an H200 (132 multiprocessors, 227 KB of shared memory each, 60 MB of
 // second-level cache); bench/gpu_mttkrp measures what comes of them.
+#include "formats/gpu_tiles.hpp"
+
 #include <algorithm>
 #include <cmath>
 
-#include "core/checked.hpp"
-#include "formats/formats.hpp"
 #include "formats/key.hpp"
 
 namespace td::formats {

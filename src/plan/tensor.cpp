@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "core/strides.hpp"
+#include "formats/gpu_tiles.hpp"
 #include "formats/merged.hpp"
 #include "plan/grouping.hpp"
 #include "plan/needs.hpp"

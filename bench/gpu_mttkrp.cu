@@ -1,0 +1,320 @@
+// MTTKRP on a GPU: td's kernels, and a plain one to compare with, on tensors of known shapes. Each result is compared
+// with one that is summed entry by entry in f64 and, in some rows, with the same on the host.
+// usage: gpu_mttkrp [RANK [NAME,NAME,...]]     32, and all tensors
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string_view>
+
+#include "formats/gpu_tiles.hpp"
+#include "gpu_tensors.cuh"
+#include "kernels/cuda/mttkrp.hpp"
+
+namespace bench {
+
+using kernels::MttkrpArgs;
+using kernels::cuda::Device;
+
+constexpr double copy_rate = 4.30e12; // bytes a second, read and written, of an H200
+
+const std::vector<Shape> shapes = {
+    {"uber", {183, 24, 1140, 1717}, 3'300'000},        {"nips", {2482, 2862, 14036, 17}, 3'100'000},
+    {"nell2-small", {12092, 9184, 28818}, 15'000'000}, {"nell2", {12092, 9184, 28818}, 76'900'000},
+    {"vast", {165427, 11374, 2}, 26'000'000},          {"delicious", {532924, 17262471, 2480308, 1443}, 140'000'000},
+};
+
+__host__ __device__ double factor_element(int mode, i64 at) { return uniform(static_cast<u64>(mode) << 40 ^ at); }
+
+template <class T> __global__ void fill_factor(int mode, i64 n, T *a) {
+  FOR_EACH(k, n) a[k] = static_cast<T>(factor_element(mode, k));
+}
+
+struct Pointers {
+  const void *of[max_order];
+};
+
+__global__ void sum_by_entry(int order, int mode, i64 n, Columns index, const double *values, Pointers factors,
+                             i64 rank, double *out) {
+  FOR_EACH(w, n * rank) {
+    const i64 k = w / rank;
+    const i64 r = w % rank;
+    double x = values[k];
+    for (int m = 0; m < order; ++m)
+      if (m != mode)
+        x *= static_cast<const double *>(factors.of[m])[i64{index.index[m][k]} * rank + r];
+    atomicAdd(out + i64{index.index[mode][k]} * rank + r, x);
+  }
+}
+
+template <class T> __global__ void largest_error(i64 n, const double *expected, const T *found, double *worst) {
+  double mine = 0;
+  FOR_EACH(k, n) {
+    const double e = fabs(expected[k] - static_cast<double>(found[k])) / fmax(fabs(expected[k]), 1e-300);
+    mine = e <= mine ? mine : e; // NaN too
+  }
+  atomicMax(reinterpret_cast<unsigned long long *>(worst), static_cast<unsigned long long>(__double_as_longlong(mine)));
+}
+
+/// What anyone would write first for entries sorted by the mode: a warp walks some of them, a lane a column, and adds
+/// to the result at the end of each row.
+template <class T, int Others>
+__global__ void walk_plainly(i64 n, const u32 *rows, Pointers index, Pointers factors, const T *values, int each,
+                             i64 rank, T *out) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const i64 begin = (i64{blockIdx.x} * blockDim.x + threadIdx.x) / 32 * each;
+  const i64 end = min(n, begin + each);
+  if (begin >= end)
+    return;
+  for (i64 r0 = 0; r0 < rank; r0 += 32) {
+    const i64 r = min(r0 + lane, rank - 1);
+    u32 current = rows[begin];
+    T sum = 0;
+    const auto flush = [&] {
+      if (r0 + lane < rank)
+        atomicAdd(out + current * rank + r, sum);
+    };
+    for (i64 k0 = begin; k0 < end; k0 += 32) {
+      const i64 k = min(k0 + lane, end - 1);
+      const u32 my_row = rows[k];
+      const T my_value = k0 + lane < end ? values[k] : T{0};
+      u32 my_index[Others];
+      for (int m = 0; m < Others; ++m)
+        my_index[m] = static_cast<const u32 *>(index.of[m])[k];
+#pragma unroll
+      for (int j = 0; j < 32; j += 4) {
+        T term[4];
+        u32 row[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          term[i] = __shfl_sync(0xffffffffu, my_value, j + i);
+          row[i] = __shfl_sync(0xffffffffu, my_row, j + i);
+#pragma unroll
+          for (int m = 0; m < Others; ++m)
+            term[i] *= static_cast<const T *>(factors.of[m])[__shfl_sync(0xffffffffu, my_index[m], j + i) * rank + r];
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (row[i] != current) {
+            flush();
+            sum = 0;
+            current = row[i];
+          }
+          sum += term[i];
+        }
+      }
+    }
+    flush();
+  }
+}
+
+double median_ms(cudaStream_t stream, const std::function<void()> &call, int times) {
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  std::vector<float> ms;
+  call();
+  for (int i = 0; i < times; ++i) {
+    cudaEventRecord(begin, stream);
+    call();
+    cudaEventRecord(end, stream);
+    check(cudaEventSynchronize(end), "timing");
+    cudaEventElapsedTime(&ms.emplace_back(), begin, end);
+  }
+  check(cudaGetLastError(), "timing");
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  std::sort(ms.begin(), ms.end());
+  return ms[ms.size() / 2];
+}
+
+class Run {
+public:
+  Run(Device &device, const Shape &shape, i64 rank)
+      : device_(device), x_(make_entries(shape)), blco_(make_blco(x_)), rank_(rank) {
+    for (std::size_t m = 0; m < shape.dims.size(); ++m) {
+      const i64 size = shape.dims[m] * rank;
+      f64_.emplace_back(size);
+      f32_.emplace_back(size);
+      fill_factor<<<grid, block>>>(static_cast<int>(m), size, f64_[m].data());
+      fill_factor<<<grid, block>>>(static_cast<int>(m), size, f32_[m].data());
+      index_.push_back(x_.index[m].host());
+    }
+    values_ = x_.values.host();
+  }
+
+  void all_modes() {
+    std::printf("\n%s, %lld entries, rank %lld\n", x_.shape.name.c_str(), static_cast<long long>(x_.nnz),
+                static_cast<long long>(rank_));
+    std::printf("  %-4s %-5s %-8s %9s %9s %8s %8s %8s %8s %9s\n", "mode", "type", "path", "tiles", "ms", "G nnz/s",
+                "x floor", "x plain", "x BLCO", "error");
+    for (int mode = 0; mode < x_.layout.order; ++mode) {
+      expect(mode);
+      one_type<double>(mode, f64_, 1e-11);
+      one_type<float>(mode, f32_, 1e-3);
+    }
+  }
+
+private:
+  i64 cells(int mode) const { return x_.shape.dims[static_cast<std::size_t>(mode)] * rank_; }
+
+  /// The result in f64, entry by entry, and three of its rows on the host besides.
+  void expect(int mode) {
+    expected_ = Array<double>(cells(mode));
+    cudaMemset(expected_.data(), 0, static_cast<std::size_t>(cells(mode)) * sizeof(double));
+    Pointers factors{};
+    for (std::size_t m = 0; m < f64_.size(); ++m)
+      factors.of[m] = f64_[m].data();
+    sum_by_entry<<<8 * grid, block>>>(x_.layout.order, mode, x_.nnz, x_.columns(), x_.values.data(), factors, rank_,
+                                      expected_.data());
+    check(cudaDeviceSynchronize(), "summing entry by entry");
+    const auto &rows = index_[static_cast<std::size_t>(mode)];
+    const std::array<u32, 3> sample = {rows.front(), rows[rows.size() / 3], rows.back()};
+    for (const u32 row : sample) {
+      std::vector<double> sum(static_cast<std::size_t>(rank_), 0);
+      for (std::size_t k = 0; k < rows.size(); ++k)
+        for (i64 r = 0; r < rank_ && rows[k] == row; ++r) {
+          double term = values_[k];
+          for (std::size_t m = 0; m < index_.size(); ++m)
+            if (static_cast<int>(m) != mode)
+              term *= factor_element(static_cast<int>(m), i64{index_[m][k]} * rank_ + r);
+          sum[static_cast<std::size_t>(r)] += term;
+        }
+      std::vector<double> found(static_cast<std::size_t>(rank_));
+      check(cudaMemcpy(found.data(), expected_.data() + i64{row} * rank_, found.size() * sizeof(double),
+                       cudaMemcpyDeviceToHost),
+            "copying");
+      for (std::size_t r = 0; r < found.size(); ++r)
+        if (!(std::abs(found[r] - sum[r]) <= 1e-9 * std::abs(sum[r])))
+          std::printf("  WRONG: row %u, column %zu is %.17g on the GPU and %.17g on the host\n", row, r, found[r],
+                      sum[r]);
+    }
+  }
+
+  template <class T> void one_type(int mode, const std::vector<Array<T>> &factors, double tolerance) {
+    constexpr ValueType type = sizeof(T) == 8 ? ValueType::f64 : ValueType::f32;
+    const Array<T> out(cells(mode));
+    std::vector<ConstMatrix> matrices;
+    for (std::size_t m = 0; m < factors.size(); ++m)
+      matrices.push_back({factors[m].data(), type, x_.shape.dims[m], rank_, rank_});
+    const i64 rows = x_.shape.dims[static_cast<std::size_t>(mode)];
+    MttkrpArgs args{mode, matrices, {out.data(), type, rows, rank_, rank_}, {0, rows}, {0, x_.nnz}, false};
+    double plain = 0;
+    double blco = 0;
+    const auto report = [&](const char *path, i64 tiles, i64 tensor_bytes, double ms) {
+      double moved = static_cast<double>(tensor_bytes);
+      for (const auto &f : factors)
+        moved += static_cast<double>(f.size()) * sizeof(T);
+      const double error = worst(out);
+      std::printf("  %-4d %-5s %-8s %9lld %9.3f %8.2f %8.2f %8.2f %8.2f %9.1e%s\n", mode,
+                  sizeof(T) == 8 ? "f64" : "f32", path, static_cast<long long>(tiles), ms,
+                  static_cast<double>(x_.nnz) / ms / 1e6, ms / (1e3 * moved / copy_rate), plain / ms, blco / ms, error,
+                  error <= tolerance ? "" : " WRONG");
+      std::fflush(stdout);
+    };
+    const auto time = [&](const std::function<void()> &call) {
+      cudaMemset(out.data(), 0xff, static_cast<std::size_t>(cells(mode)) * sizeof(T));
+      check(cudaDeviceSynchronize(), "waiting");
+      return median_ms(device_.stream(), call, 9);
+    };
+
+    std::vector<int> whole;
+    for (const i64 d : x_.shape.dims)
+      whole.push_back(index_bits(d));
+    {
+      const SortedCopy copy = sort_entries(x_, mode, whole);
+      plain = std::numeric_limits<double>::infinity();
+      const auto run = plain_run<T>(copy, mode, factors, out);
+      for (const int each : {64, 128, 256, 512})
+        plain = std::min(plain, time([&] { run(each); }));
+      report("plain", 1, x_.nnz * static_cast<i64>(4 * factors.size() + sizeof(T)), plain);
+    }
+    kernels::BlcoView view = blco_.view;
+    view.type = type;
+    view.values = sizeof(T) == 8 ? static_cast<const void *>(x_.values.data()) : blco_.values32.data();
+    blco = time([&] { mttkrp_blco(device_, view, args); });
+    report("blco", 1, x_.nnz * static_cast<i64>(8 + sizeof(T)), blco);
+
+    const auto bits = formats::gpu_tile_bits(std::span(x_.shape.dims.data(), x_.shape.dims.size()), mode, x_.nnz);
+    const SortedCopy copy = sort_entries(x_, mode, bits);
+    kernels::SortedView sorted = copy.view;
+    sorted.type = type;
+    sorted.values = sizeof(T) == 8 ? static_cast<const void *>(copy.values.data()) : copy.values32.data();
+    const i64 bytes = x_.nnz * static_cast<i64>(sorted.key_bytes + static_cast<int>(sizeof(T))) + 16 * sorted.rows;
+    const double ms = time([&] { mttkrp_sorted(device_, sorted, args); });
+    report("sorted", sorted.tiles, bytes, ms);
+    args.stored_order = true;
+    const double fixed = time([&] { mttkrp_sorted(device_, sorted, args); });
+    report("fixed", sorted.tiles, bytes, fixed);
+  }
+
+  template <class T> double worst(const Array<T> &out) const {
+    const Array<double> error(1);
+    cudaMemset(error.data(), 0, sizeof(double));
+    largest_error<<<grid, block>>>(out.size(), expected_.data(), out.data(), error.data());
+    return error.host()[0];
+  }
+
+  template <class T>
+  std::function<void(int)> plain_run(const SortedCopy &copy, int mode, const std::vector<Array<T>> &factors,
+                                     const Array<T> &out) {
+    plain_.clear();
+    Pointers index{}, rows{};
+    int others = 0;
+    const u32 *target = nullptr;
+    for (std::size_t m = 0; m < factors.size(); ++m) {
+      gather<<<grid, block>>>(x_.nnz, copy.number.data(), x_.index[m].data(), plain_.emplace_back(x_.nnz).data());
+      if (static_cast<int>(m) == mode) {
+        target = plain_.back().data();
+        continue;
+      }
+      index.of[others] = plain_.back().data();
+      rows.of[others++] = factors[m].data();
+    }
+    const T *values = nullptr;
+    if constexpr (sizeof(T) == 8)
+      values = copy.values.data();
+    else
+      values = copy.values32.data();
+    return [=, this, &out](int each) {
+      const auto blocks = static_cast<unsigned>((x_.nnz + 8 * each - 1) / (8 * each));
+      cudaMemsetAsync(out.data(), 0, static_cast<std::size_t>(out.size()) * sizeof(T), device_.stream());
+      const auto kernel = others == 2 ? walk_plainly<T, 2> : walk_plainly<T, 3>;
+      kernel<<<blocks, 256, 0, device_.stream()>>>(x_.nnz, target, index, rows, values, each, rank_, out.data());
+    };
+  }
+
+  Device &device_;
+  Entries x_;
+  BlcoCopy blco_;
+  i64 rank_;
+  std::vector<Array<double>> f64_;
+  std::vector<Array<float>> f32_;
+  std::vector<std::vector<u32>> index_; // on the host
+  std::vector<double> values_;
+  std::vector<Array<u32>> plain_;
+  Array<double> expected_;
+};
+
+} // namespace bench
+
+int main(int argc, char **argv) {
+  using namespace bench;
+  const i64 rank = argc > 1 ? std::atoll(argv[1]) : 32;
+  std::string asked;
+  if (argc > 2)
+    asked.append(",").append(argv[2]).append(",");
+  cudaMemPool_t pool;
+  check(cudaDeviceGetDefaultMemPool(&pool, 0), "finding the memory pool");
+  u64 keep_all = ~u64{0};
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all), "setting up the memory pool");
+  Device device(0);
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  std::printf("%s, CUDA of the driver %d.%d; medians of 9; floor: each byte of tensor and factors once at %.2f TB/s\n",
+              device.name().c_str(), driver / 1000, driver % 1000 / 10, copy_rate / 1e12);
+  for (const Shape &shape : shapes)
+    if (asked.empty() || asked.find("," + shape.name + ",") != asked.npos)
+      Run(device, shape, rank).all_modes();
+  return 0;
+}
