@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/formats.hpp"
+#include "formats/gpu_tiles.hpp"
 #include "formats/key.hpp"
 #include "formats_random.hpp"
 
@@ -122,6 +123,19 @@ TEST(formats_layout, tiles_are_made_where_rows_stay_long) {
             (std::vector<int>{7, 7, 7})); // 320 rows: half as many cuts
   EXPECT_EQ(formats::tile_bits(dims, 0, 1000), (std::vector<int>{7, 10, 10}));
   EXPECT_EQ(formats::tile_bits(std::vector<i64>{100, 60, 100}, 0, 1 << 30), (std::vector<int>{7, 6, 7}));
+}
+
+TEST(FormatsLayout, TilesForAGpu) {
+  // One mode of nell2's shape is cut to what fits shared memory, and pieces of rows stay long; two would make them
+  // short.
+  const std::vector<i64> nell2{12092, 9184, 28818};
+  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 76900000), (std::vector<int>{14, 9, 15}));
+  // Nothing to gain: hardly an entry for each row of a tile; all rows fit anyway; no entries.
+  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 10000), (std::vector<int>{14, 14, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(std::vector<i64>{1000000, 300, 400}, 0, 50000000), (std::vector<int>{20, 9, 9}));
+  EXPECT_EQ(formats::gpu_tile_bits(nell2, 1, 0), (std::vector<int>{14, 14, 15}));
+  for (const i64 nnz : {i64{1} << 20, i64{1} << 30}) // 16 modes are not too many
+    EXPECT_EQ(formats::gpu_tile_bits(std::vector<i64>(16, 64), 3, nnz).size(), 16U);
 }
 
 TEST(formats_layout, sorted_keys_are_as_wide_as_the_other_modes_need) {

@@ -1,0 +1,209 @@
+// MTTKRP on a GPU, where there is one, against the reference: every format, mode, type and rank, parts of the rows and
+// of the entries, and sums in stored order.
+#include <optional>
+
+#include "core/error.hpp"
+#include "kernels/loader.hpp"
+#include "unit/kernels_support.hpp"
+
+namespace td::test {
+namespace {
+
+using kernels::Backend;
+using kernels::BackendBuffer;
+
+/// Copies in a backend's memory, for as long as this lives.
+class Copies {
+public:
+  explicit Copies(Backend &backend) : backend_(backend) {}
+
+  template <class T> const T *of(const T *host, i64 count) {
+    const i64 bytes = count * static_cast<i64>(sizeof(T));
+    return static_cast<const T *>(of_bytes(host, bytes));
+  }
+  const void *of_bytes(const void *host, i64 bytes) {
+    if (bytes == 0 || host == nullptr)
+      return nullptr;
+    buffers_.emplace_back(backend_, bytes, "a test's copy");
+    backend_.upload(buffers_.back().data(), host, bytes);
+    return buffers_.back().data();
+  }
+
+  kernels::TensorView of(const kernels::TensorView &x) {
+    return std::visit([this](const auto &v) -> kernels::TensorView { return copy(v); }, x);
+  }
+
+private:
+  kernels::CooView copy(kernels::CooView v) {
+    columns_.clear();
+    for (std::size_t m = 0; m < v.dims.size(); ++m)
+      columns_.push_back(of(v.indices[m], v.nnz));
+    v.indices = columns_.data();
+    v.values = of_bytes(v.values, v.nnz * size_of(v.type));
+    return v;
+  }
+  kernels::BlcoView copy(kernels::BlcoView v) {
+    v.keys = of(v.keys, v.nnz);
+    v.values = of_bytes(v.values, v.nnz * size_of(v.type));
+    v.block_begin = of(v.block_begin, v.blocks + 1);
+    v.block_base = of(v.block_base, v.blocks * static_cast<i64>(v.dims.size()));
+    return v;
+  }
+  kernels::SortedView copy(kernels::SortedView v) {
+    v.keys = of_bytes(v.keys, v.nnz * v.key_bytes);
+    v.values = of_bytes(v.values, v.nnz * size_of(v.type));
+    v.row_index = of(v.row_index, v.rows);
+    v.row_begin = of(v.row_begin, v.rows + 1);
+    v.tile_begin = of(v.tile_begin, v.tiles + 1);
+    v.tile_base = of(v.tile_base, v.tiles * static_cast<i64>(v.dims.size()));
+    v.tile_light = of(v.tile_light, v.tiles > 1 ? v.tiles : 0);
+    return v;
+  }
+  kernels::DenseView copy(kernels::DenseView v) {
+    i64 size = 1;
+    for (const i64 d : v.dims)
+      size *= d;
+    v.values = of_bytes(v.values, size * size_of(v.type));
+    return v;
+  }
+
+  Backend &backend_;
+  std::vector<BackendBuffer> buffers_;
+  std::vector<const i64 *> columns_;
+};
+
+struct Asked {
+  Range rows;
+  std::optional<Range> entries = std::nullopt;
+  bool stored_order = false;
+};
+
+template <class T>
+TestMatrix<T> mttkrp(Backend &backend, const kernels::TensorView &x, int mode,
+                     const std::vector<TestMatrix<T>> &factors, i64 pad, const Asked &asked) {
+  Copies copies(backend);
+  const kernels::TensorView there = copies.of(x);
+  std::vector<ConstMatrix> f = views(factors);
+  for (ConstMatrix &a : f)
+    a.data = copies.of_bytes(a.data, a.rows * a.ld * size_of(a.type));
+  const auto &own = factors[static_cast<std::size_t>(mode)];
+  TestMatrix<T> out(own.rows(), own.cols(), pad);
+  Matrix result = out.view();
+  const i64 bytes = result.rows * result.ld * size_of(result.type);
+  const BackendBuffer memory(backend, bytes, "a test's result");
+  backend.upload(memory.data(), result.data, bytes);
+  result.data = memory.data();
+  const Range all{0, kernels::entries_of(x)};
+  backend.mttkrp(there, {mode, f, result, asked.rows, asked.entries.value_or(all), asked.stored_order});
+  backend.download(out.view().data, memory.data(), bytes);
+  return out;
+}
+
+/// Sums of at most n terms, of `order` roundings each, in any order: |error| <= (order + n) u sum|terms|. Sums in f64
+/// are no longer than the longest row; those in T have at most 256 terms on a GPU, as on a CPU, except where each entry
+/// is added to memory.
+template <class T>
+void expect_near(const TestMatrix<T> &got, const TestMatrix<T> &expected, const TestMatrix<T> &magnitude, Range rows,
+                 double terms) {
+  for (i64 i = 0; i < got.rows(); ++i)
+    for (i64 r = 0; r < got.cols(); ++r) {
+      if (i < rows.begin || i >= rows.end) {
+        ASSERT_TRUE(std::isnan(got.at(i, r))) << "row " << i << " is not one of those asked for";
+        continue;
+      }
+      const double allowed = terms * epsilon_of(value_type_of<T>) * static_cast<double>(magnitude.at(i, r));
+      ASSERT_NEAR(got.at(i, r), expected.at(i, r), allowed) << "row " << i << ", column " << r;
+    }
+  EXPECT_TRUE(got.padding_untouched());
+}
+
+template <class T> class KernelsMttkrpCuda : public testing::Test {
+protected:
+  void SetUp() override {
+    try {
+      backend_ = kernels::open_backends(kernels::parse_devices("cuda:0"), 0).front();
+    } catch (const Error &error) {
+      GTEST_SKIP() << "no GPU: " << error.what();
+    }
+  }
+
+  /// Every form, mode and way of asking.
+  void check(const Stored<T> &x, i64 rank, i64 pad, unsigned seed) {
+    const auto reference = kernels::reference::make_backend();
+    const auto factors = random_factors<T>(x.dims, rank, pad, seed);
+    const auto positive = magnitudes(factors);
+    const i64 nnz = x.coo.values.size();
+    for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode) {
+      const i64 n = x.dims[static_cast<std::size_t>(mode)];
+      const auto magnitude = mttkrp(*reference, x.coo.view(), mode, positive, 0, {{0, n}});
+      const double terms = static_cast<double>(nnz) + 20;
+      for (const auto &[name, form] : x.views(mode)) {
+        SCOPED_TRACE(testing::Message() << name << ", " << name_of(value_type_of<T>) << ", mode " << mode << " of "
+                                        << x.dims.size() << ", rank " << rank << ", padding " << pad);
+        std::vector<Asked> ways{
+            {{0, n}}, {{n / 3, n}}, {{0, n}, std::nullopt, true}, {{n / 4, n / 2}, std::nullopt, true}};
+        if (std::string_view(name) != "dense")
+          for (const bool stored_order : {false, true})
+            ways.insert(ways.end(), {{{0, n}, Range{nnz / 4, nnz / 4 * 3}, stored_order},
+                                     {{n / 3, n}, Range{nnz / 3, nnz / 3}, stored_order},
+                                     {{n / 3, n}, Range{0, std::min<i64>(nnz, 1)}, stored_order}});
+        for (const Asked &asked : ways) {
+          const auto expected = mttkrp(*reference, form, mode, factors, 0, asked);
+          const auto got = mttkrp(*this->backend_, form, mode, factors, pad, asked);
+          expect_near(got, expected, magnitude, asked.rows, terms);
+          if (asked.stored_order)
+            EXPECT_TRUE(mttkrp(*this->backend_, form, mode, factors, pad, asked).same_bits(got)) << "other bits";
+        }
+      }
+    }
+  }
+
+  std::shared_ptr<Backend> backend_;
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(KernelsMttkrpCuda, Types);
+
+TYPED_TEST(KernelsMttkrpCuda, EveryRank) {
+  const Stored<TypeParam> x(random_entries<i64, TypeParam>({23, 9, 14}, 1500, 0, 7), true);
+  for (const i64 rank : {1, 2, 3, 5, 8, 10, 16, 17, 32, 50, 70, 100, 130})
+    for (const i64 pad : {0, 2, 3})
+      this->check(x, rank, pad, 11);
+}
+
+TYPED_TEST(KernelsMttkrpCuda, EveryOrder) {
+  for (const auto &dims : std::vector<std::vector<i64>>{
+           {70}, {70, 65}, {1, 1}, {130, 3, 2}, {2, 3, 130}, {70, 4, 5, 3}, {5, 1, 6, 3, 4}, {3, 2, 3, 2, 3, 2}})
+    for (const i64 rank : {10, 16})
+      this->check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 900, 0, 5), true), rank, 0, 3);
+}
+
+TYPED_TEST(KernelsMttkrpCuda, ManyBlocksAndTiles) {
+  for (const auto &dims :
+       std::vector<std::vector<i64>>{{300, 700, 500}, {2, 3000, 200}, {20000, 6, 5}, {40, 90, 70, 9}})
+    this->check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 300000, 0, 6), false), 32, 0, 4);
+}
+
+TYPED_TEST(KernelsMttkrpCuda, RowThatHoldsMostOfTheTensor) {
+  auto entries = random_entries<i64, TypeParam>({40, 300, 200}, 9000, 0, 8);
+  auto heavy = random_entries<i64, TypeParam>({40, 300, 200}, 60000, 0, 9);
+  for (std::size_t k = 0; k < heavy.values.size(); ++k)
+    entries.add({17, heavy.columns[1][k], heavy.columns[2][k]}, heavy.values[k]);
+  const Stored<TypeParam> x(std::move(entries), false);
+  this->check(x, 16, 0, 12);
+  this->check(x, 3, 2, 13);
+}
+
+TYPED_TEST(KernelsMttkrpCuda, KeysOf128Bits) { // 6 modes of 14 bits; 5 other modes make 70
+  const std::vector<i64> dims(6, 16384);
+  const Stored<TypeParam> x(random_entries<i64, TypeParam>(dims, 3000, 0, 21), false);
+  this->check(x, 3, 0, 22);
+  this->check(x, 32, 0, 22);
+}
+
+TYPED_TEST(KernelsMttkrpCuda, EmptyTensorGivesZeros) {
+  const Stored<TypeParam> x(random_entries<i64, TypeParam>({4, 5, 6}, 0, 0, 1), true);
+  this->check(x, 3, 1, 2);
+}
+
+} // namespace
+} // namespace td::test
