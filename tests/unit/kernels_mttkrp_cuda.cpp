@@ -151,8 +151,9 @@ protected:
           const auto expected = mttkrp(*reference, form, mode, factors, 0, asked);
           const auto got = mttkrp(*this->backend_, form, mode, factors, pad, asked);
           expect_near(got, expected, magnitude, asked.rows, terms);
-          if (asked.stored_order)
+          if (asked.stored_order) {
             EXPECT_TRUE(mttkrp(*this->backend_, form, mode, factors, pad, asked).same_bits(got)) << "other bits";
+          }
         }
       }
     }

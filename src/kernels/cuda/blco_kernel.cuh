@@ -51,7 +51,7 @@ template <class T> struct BlcoTile {
 
 /// Factors: how many other modes there are, 0 for any number.
 template <class T, int Factors, int Lanes, int Size>
-__global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant__ BlcoJob job) {
+__global__ void __launch_bounds__(blco_threads, Factors == 3 ? 2 : 3) walk_blco(const __grid_constant__ BlcoJob job) {
   constexpr int groups = blco_threads / Lanes;
   constexpr int part = blco_tile / groups;
   constexpr int fixed = Factors > 0 ? Factors : 1;
@@ -72,7 +72,12 @@ __global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant_
   const auto base_of = [&](int k, int mode) {
     return one_block ? base0[mode] : base0[i64{tile.block[k]} * job.order + mode];
   };
-  const auto target_of = [&](int k) { return wide_field_of(tile.key[k], job.target) + base_of(k, job.target.mode); };
+  // Targets are told apart by their low 32 bits: a factor of more rows would not fit.
+  const auto target_base = static_cast<u32>(base0[job.target.mode]);
+  const auto target_of = [&](int k, u64 key) {
+    const u32 base = one_block ? target_base : static_cast<u32>(base_of(k, job.target.mode));
+    return base + field_of(key, job.target);
+  };
 
   if (threadIdx.x == 0) {
     any = 0;
@@ -93,7 +98,6 @@ __global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant_
   }
   __syncthreads();
 
-  // Targets are told apart by their low 32 bits: a factor of more rows does not fit.
   u32 target[blco_each];
   std::uint16_t from[blco_each];
   u32 mine_any = 0;
@@ -104,7 +108,7 @@ __global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant_
     from[i] = static_cast<std::uint16_t>(k < count ? k : 0);
     target[i] = ~0u; // what is no entry stays last, as the sort is stable
     if (k < count) {
-      target[i] = static_cast<u32>(target_of(k));
+      target[i] = target_of(k, tile.key[k]);
       mine_any |= target[i];
       mine_all &= target[i];
     }
@@ -143,7 +147,7 @@ __global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant_
   for (int m = 0; m < Factors; ++m)
     rows_of[m] = job.factor[m].rows + base0[job.factor[m].mode] * job.factor[m].stride + lane_bytes;
 
-  i64 current = target_of(lo);
+  u32 current = target_of(lo, tile.key[lo]);
   T sum[Size]; // of a segment, which is short
 #pragma unroll
   for (int c = 0; c < Size; ++c)
@@ -156,15 +160,17 @@ __global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant_
       sum[c] = 0;
     }
     if (current >= job.rows.begin && current < job.rows.end)
-      columns.add(out + current * job.out_ld, wide);
+      columns.add(out + i64{current} * job.out_ld, wide);
   };
   for (int q = lo; q < hi; q += ahead) {
     int at[ahead]; // beyond the part's end its last entry, which is not added again
+    u64 key_at[ahead];
     T term[ahead][Size];
     V factor[ahead];
 #pragma unroll
     for (int j = 0; j < ahead; ++j) {
       at[j] = min(q + j, hi - 1);
+      key_at[j] = tile.key[at[j]];
       const T x = tile.value[at[j]];
 #pragma unroll
       for (int c = 0; c < Size; ++c) {
@@ -178,8 +184,8 @@ __global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant_
       for (int m = 0; m < Factors; ++m)
 #pragma unroll
         for (int j = 0; j < ahead; ++j)
-          rows[m][j] = *reinterpret_cast<const V *>(rows_of[m] + u64{field_of(tile.key[at[j]], job.factor[m])} *
-                                                                     job.factor[m].stride);
+          rows[m][j] =
+              *reinterpret_cast<const V *>(rows_of[m] + u64{field_of(key_at[j], job.factor[m])} * job.factor[m].stride);
 #pragma unroll
       for (int m = 0; m < Factors - 1; ++m)
 #pragma unroll
@@ -199,7 +205,7 @@ __global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant_
 #pragma unroll
             for (int c = 0; c < Size; ++c)
               term[j][c] *= factor[j].v[c];
-          const i64 i = base_of(at[j], f.mode) + wide_field_of(tile.key[at[j]], f);
+          const i64 i = base_of(at[j], f.mode) + wide_field_of(key_at[j], f);
           factor[j] = *reinterpret_cast<const V *>(f.rows + i * f.stride + lane_bytes);
         }
       }
@@ -208,7 +214,7 @@ __global__ void __launch_bounds__(blco_threads) walk_blco(const __grid_constant_
     for (int j = 0; j < ahead; ++j) {
       if (q + j >= hi)
         break;
-      const i64 row = target_of(at[j]);
+      const u32 row = target_of(at[j], key_at[j]);
       if (row != current) {
         flush();
         current = row;

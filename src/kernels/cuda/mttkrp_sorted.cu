@@ -11,9 +11,7 @@ namespace td::kernels::cuda {
 
 namespace {
 
-constexpr i64 entries_each = 1024;         // that a block has at least
-constexpr i64 even_entries = i64{1} << 16; // for each multiprocessor: from here blocks are made to come in four waves,
-                                           // which evens out what they cost
+constexpr i64 entries_each = 1024; // that a block has at least
 
 /// Adds up what blocks carry out of pieces that they share, in the order of the blocks. A block for each slot of the
 /// list; the one with a piece's first slot does it.
@@ -140,8 +138,7 @@ public:
     size_ = aligned ? 16 / static_cast<int>(sizeof(T)) : 1;
     fixed_ = others.narrow && aligned && x.key_bytes < 16 ? job_.factors : 0;
     const i64 entries = args.entries.size();
-    const i64 waves = entries / device.multiprocessors() >= even_entries ? 4 : 1;
-    blocks_ = static_cast<int>(std::clamp<i64>(entries / entries_each, 1, waves * device.multiprocessors()));
+    blocks_ = static_cast<int>(std::clamp<i64>(entries / entries_each, 1, device.multiprocessors()));
     job_.finish = x.tiles == 1 ? Finish::write : args.stored_order ? Finish::keep : Finish::add;
   }
 

@@ -126,6 +126,7 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
         continue;
       unsigned char *to = shared + f.window_at + my_bytes;
       const int count = static_cast<int>(min(i64{f.window}, f.dim - base));
+#pragma unroll 1
       for (int r = group; r < count; r += groups) {
         if constexpr (sizeof(V) == 16)
           copy_async(to + r * job.pitch, from + i64{r} * f.stride);
@@ -143,12 +144,9 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
     const int hi = min(last, (group + 1) * part);
     const Key *const keys = static_cast<const Key *>(job.keys) + zero;
     const T *const values = static_cast<const T *>(job.values) + zero;
-    const i64 *const begins = job.row_begin + first_piece;
-    const i64 *const indices = job.row_index + first_piece;
-    const auto pieces = static_cast<int>(min(job.pieces - first_piece, i64{0x7ffffffe}));
-    const auto begin_of = [&](int p) { // also what lies far beyond this range is only known to do so
-      const i64 from = begins[min(p, pieces)] - zero;
-      return from > 0x7fffffff ? 0x7fffffff : from < first ? -1 : static_cast<int>(from);
+    const auto begin_of = [&](int p) { // what lies far beyond this range is only known to do so
+      const i64 from = job.row_begin[min(first_piece + p, job.pieces)] - zero;
+      return from > 0x7fffffff ? 0x7fffffff : static_cast<int>(from);
     };
 
     Key key[Ahead];
@@ -214,10 +212,10 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
           last_where<Lanes>(first_piece, tile_pieces, [&](i64 p) { return job.row_begin[p] <= zero + lo; }) -
           first_piece);
       // A piece that the range of entries cuts begins with it.
-      whole = begin_of(piece) == lo || zero + lo == entries.begin;
+      whole = job.row_begin[first_piece + piece] == zero + lo || zero + lo == entries.begin;
       next = begin_of(piece + 1);
       next2 = begin_of(piece + 2);
-      row = indices[piece];
+      row = job.row_index[first_piece + piece];
     }
     await_copies();
     __syncthreads();
@@ -318,7 +316,7 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
           whole = true;
           next = next2;
           next2 = begin_of(piece + 2);
-          row = indices[piece];
+          row = job.row_index[first_piece + piece];
 #pragma unroll
           for (int c = 0; c < Size; ++c)
             sum[c] = 0;
@@ -336,6 +334,7 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
     }
 
     __syncthreads();
+#pragma unroll 1
     for (int s = 2 * group; s < 2 * group + 2; ++s) {
       const int here = fragment_piece[s];
       if (here < 0)
@@ -348,6 +347,7 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
 #pragma unroll
       for (int c = 0; c < Size; ++c)
         sum[c] = 0;
+#pragma unroll 1
       for (int other = s; other < 2 * groups; ++other) {
         if (fragment_piece[other] < 0)
           continue;

@@ -8,7 +8,7 @@ namespace td::kernels::cuda {
 
 // In f64, two modes' rows of two entries fit the 64 registers that 1024 threads can have, and hide more of the memory's
 // latency than four entries' rows in 512 threads: 1.07 times as fast on nell2 (H200). Otherwise they are spilled.
-template <class T, int Factors> inline constexpr int threads_of = sizeof(T) == 8 && Factors == 2 ? 1024 : 512;
+template <class T, int Factors> inline constexpr int threads_of = sizeof(T) == 8 && Factors == 2 ? 896 : 512;
 template <class T, int Factors> inline constexpr int ahead_of = sizeof(T) == 8 && Factors == 2 ? 2 : 4;
 
 template <class T> int walk_threads(int size, int factors) {
