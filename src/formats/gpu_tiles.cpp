@@ -16,13 +16,14 @@ constexpr double multiprocessors = 132;
 constexpr double window_rows = 768; // 192 KiB, which leaves room for the sums that groups of threads share
 constexpr double row_near = 2;      // a row from shared memory: 128 bytes a cycle
 constexpr double row_far = 7;       // from the second-level cache: 8.5 TB/s over all multiprocessors
-constexpr double row_farthest = 12; // mostly from memory: 17.6 G rows/s and less
-constexpr double cached_rows = 2e5; // that the second-level cache holds
 constexpr double piece = 50;        // to end a piece of a row and add it to the row
 constexpr double tile_start = 8000; // to find where a tile begins and to meet at its end
 constexpr int least_bits = 5;
 constexpr int most_bits = 9;
 constexpr double clear_gain = 0.95; // tiles must be so much cheaper than none
+
+/// One of `rows` rows: of 50 MB some miss the second-level cache, of more most do.
+double far_row(double rows) { return rows <= 1e5 ? row_far : rows <= 2e5 ? 8 : 12; }
 
 class CostModel {
 public:
@@ -45,7 +46,7 @@ public:
         near += r;
         gather += row_near;
       } else {
-        gather += r > cached_rows ? row_farthest : row_far;
+        gather += far_row(r);
       }
     }
     // Pieces of rows, were the entries spread evenly.

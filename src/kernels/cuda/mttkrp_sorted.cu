@@ -145,16 +145,16 @@ public:
   void run() {
     // Rows without entries, and before rows are added to.
     const bool covered = x_.tiles == 1 && x_.rows == args_.out.rows && args_.entries.size() == x_.nnz;
-    if (job_.finish != Finish::keep && !covered)
+    const bool none = args_.entries.size() == 0;
+    if (none || (job_.finish != Finish::keep && !covered))
       set_zero(device_, args_.out.slice(args_.rows.begin, args_.rows.end));
-    if (args_.entries.size() == 0 && job_.finish != Finish::keep)
+    if (none)
       return;
-    const int threads = walk_threads<T>(size_, fixed_);
     int available = 0;
     check(cudaDeviceGetAttribute(&available, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_.ordinal()),
           "asking how much shared memory there is");
     const i64 cols = args_.out.cols;
-    const Passes passes(cols, size_, size_ == 1 ? 32 : columns_for_windows(threads, available));
+    const Passes passes(cols, size_, size_ == 1 ? 32 : columns_for_windows(available));
     const int lanes = size_ == 1 ? 32 : passes.lanes;
     const Scratch<double> carry(device_, 2 * i64{blocks_} * passes.columns, "sums of rows that blocks share");
     const Scratch<i64> carry_piece(device_, 2 * i64{blocks_}, "sums of rows that blocks share");
@@ -168,19 +168,18 @@ public:
       job.first_col = static_cast<int>(first);
       job.cols = static_cast<int>(std::min<i64>(passes.columns, cols - first));
       job.pitch = static_cast<u32>((job.cols + size_ - 1) / size_ * size_) * static_cast<u32>(sizeof(T));
-      const int groups = threads / lanes;
+      const int groups = walk_threads / lanes;
       const i64 fragments = (2 * i64{groups} * job.cols * 8 + 15) / 16 * 16;
       const i64 fixed_bytes = 2 * i64{groups} * 4 + 1024; // static, and what the system takes
       const i64 shared = place_windows(job, fragments, available - fixed_bytes, blocks_ + x_.tiles - 1);
-      if (args_.entries.size() > 0)
-        start_walk<T>(device_, job, {x_.key_bytes, lanes, size_, threads, blocks_, shared}, fixed_);
+      start_walk<T>(device_, job, {x_.key_bytes, lanes, size_, blocks_, shared}, fixed_);
       finish(job);
     }
   }
 
 private:
   /// So many columns a pass that the windows which a tile was made for fit, but not fewer than make whole lines.
-  int columns_for_windows(int threads, i64 available) const {
+  int columns_for_windows(i64 available) const {
     if (x_.tiles == 1)
       return 32 * size_;
     i64 rows = 0;
@@ -189,7 +188,7 @@ private:
         rows += rows_in_tile(job_.factor[m]);
     int columns = 32 * size_;
     const auto fits = [&] {
-      const i64 groups = threads / Passes(columns, size_, columns).lanes;
+      const i64 groups = walk_threads / Passes(columns, size_, columns).lanes;
       return columns * (rows * static_cast<i64>(sizeof(T)) + 2 * groups * 8) <= available - 2048;
     };
     while (columns > 8 * size_ && !fits())
@@ -198,7 +197,7 @@ private:
   }
 
   void finish(const SortedJob &job) {
-    if (job.finish != Finish::add && args_.entries.size() > 0) {
+    if (job.finish != Finish::add) {
       add_carried<T><<<static_cast<unsigned>(2 * blocks_), 1024, 0, device_.stream()>>>(job, 2 * blocks_);
       check_launch("adding up rows that blocks share");
     }

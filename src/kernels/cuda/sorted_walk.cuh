@@ -6,22 +6,17 @@
 
 namespace td::kernels::cuda {
 
-// In f64, two modes' rows of two entries fit the 64 registers that 1024 threads can have, and hide more of the memory's
-// latency than four entries' rows in 512 threads: 1.07 times as fast on nell2 (H200). Otherwise they are spilled.
-template <class T, int Factors> inline constexpr int threads_of = sizeof(T) == 8 && Factors == 2 ? 896 : 512;
-template <class T, int Factors> inline constexpr int ahead_of = sizeof(T) == 8 && Factors == 2 ? 2 : 4;
-
-template <class T> int walk_threads(int size, int factors) {
-  return size > 1 && factors == 2 ? threads_of<T, 2> : threads_of<T, 0>;
-}
+// 128 registers a thread hold three modes' rows of four entries; more threads with fewer entries each spilled registers
+// and were slower (H200).
+inline constexpr int entries_ahead = 4;
 
 template <class T, class Key, int Factors, int Lanes, int Size>
 void start(Device &device, const SortedJob &job, const Walk &walk) {
-  const auto kernel = walk_sorted<T, Key, Factors, Lanes, Size, threads_of<T, Factors>, ahead_of<T, Factors>>;
+  const auto kernel = walk_sorted<T, Key, Factors, Lanes, Size, walk_threads, entries_ahead>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(walk.shared)),
         "asking for shared memory");
-  kernel<<<static_cast<unsigned>(walk.blocks), threads_of<T, Factors>, static_cast<std::size_t>(walk.shared),
-           device.stream()>>>(job);
+  kernel<<<static_cast<unsigned>(walk.blocks), walk_threads, static_cast<std::size_t>(walk.shared), device.stream()>>>(
+      job);
   check_launch("MTTKRP of a sorted copy");
 }
 

@@ -2,7 +2,6 @@
 
 namespace td::kernels::cuda {
 
-template int walk_threads<float>(int, int);
 template void start_walk<float>(Device &, const SortedJob &, const Walk &, int);
 
 } // namespace td::kernels::cuda

@@ -2,7 +2,6 @@
 
 namespace td::kernels::cuda {
 
-template int walk_threads<double>(int, int);
 template void start_walk<double>(Device &, const SortedJob &, const Walk &, int);
 
 } // namespace td::kernels::cuda
