@@ -121,14 +121,15 @@ private:
     for (int m = 0; m < order(); ++m)
       longest = longest && args_.factors[static_cast<std::size_t>(m)].rows <= args_.out.rows - (m > args_.mode ? 1 : 0);
     const i64 spanned = longest && rows > few_rows ? rows / shares : rows;
-    const i64 own = (wide ? shares : shares - 1) * spanned; // an f64 result serves the first thread
+    // An f64 result serves the first thread.
+    const double own = static_cast<double>(wide ? shares : shares - 1) * static_cast<double>(spanned);
     if (shares == 1 && !wide) {
       f.conflicts = "one thread";
-    } else if (own <= most_private_rows(args_)) {
+    } else if (own <= static_cast<double>(most_private_rows(args_))) {
       f.conflicts = rows <= few_rows ? "rows of each thread's own, merged in order"
                                      : "rows of each thread's own, as many as its entries span, merged in order";
-      f.bytes += 8 * rank_ * static_cast<double>(own);
-      sums += 2 * static_cast<double>(own);
+      f.bytes += 8 * rank_ * own;
+      sums += 2 * own;
     } else {
       f.conflicts = "rows of each thread's own where entries span few enough, else atomic additions";
       f.bytes += wide ? 8 * rank_ * static_cast<double>(rows) : 0;

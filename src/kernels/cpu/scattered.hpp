@@ -19,8 +19,9 @@ inline i64 shares_of(const MttkrpArgs &args, int threads) noexcept {
 /// f64 rows of `rank` that threads may have for themselves: as much as the tensor itself takes (16 bytes a nonzero),
 /// and always 64 MiB.
 inline i64 most_private_rows(const MttkrpArgs &args) noexcept {
-  constexpr i64 small_bytes = i64{64} << 20;
-  return std::max(small_bytes, 16 * args.entries.size()) / (8 * std::max<i64>(args.out.cols, 1));
+  constexpr i64 small = (i64{64} << 20) / 8;
+  const i64 numbers = 2 * std::min(args.entries.size(), i64{1} << 60);
+  return std::max(small, numbers) / std::max<i64>(args.out.cols, 1);
 }
 
 } // namespace td::kernels::cpu
