@@ -37,43 +37,15 @@ void *allocate(std::size_t size, std::size_t alignment) noexcept {
   return p;
 }
 
-void *allocate_or_throw(std::size_t size, std::size_t alignment) {
-  if (void *p = allocate(size, alignment))
-    return p;
-  throw std::bad_alloc();
-}
-
 void release(void *p) noexcept {
   if (p != nullptr)
     live.fetch_sub(1);
   std::free(p);
 }
 
-constexpr std::size_t plain = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
-std::size_t size(std::align_val_t a) noexcept { return static_cast<std::size_t>(a); }
-
 } // namespace
 
-void *operator new(std::size_t n) { return allocate_or_throw(n, plain); }
-void *operator new[](std::size_t n) { return allocate_or_throw(n, plain); }
-void *operator new(std::size_t n, std::align_val_t a) { return allocate_or_throw(n, size(a)); }
-void *operator new[](std::size_t n, std::align_val_t a) { return allocate_or_throw(n, size(a)); }
-void *operator new(std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, plain); }
-void *operator new[](std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, plain); }
-void *operator new(std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept { return allocate(n, size(a)); }
-void *operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept {
-  return allocate(n, size(a));
-}
-void operator delete(void *p) noexcept { release(p); }
-void operator delete[](void *p) noexcept { release(p); }
-void operator delete(void *p, std::size_t) noexcept { release(p); }
-void operator delete[](void *p, std::size_t) noexcept { release(p); }
-void operator delete(void *p, std::align_val_t) noexcept { release(p); }
-void operator delete[](void *p, std::align_val_t) noexcept { release(p); }
-void operator delete(void *p, std::size_t, std::align_val_t) noexcept { release(p); }
-void operator delete[](void *p, std::size_t, std::align_val_t) noexcept { release(p); }
-void operator delete(void *p, const std::nothrow_t &) noexcept { release(p); }
-void operator delete[](void *p, const std::nothrow_t &) noexcept { release(p); }
+#include "replaced_new.hpp"
 
 namespace {
 

@@ -1,86 +1,18 @@
-// A plan's bytes against what is really allocated: this program replaces operator new and delete, which libtd then uses
-// too, and counts.
-#include <atomic>
+// A plan's bytes against what is really allocated, counted as td plan --check counts it.
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
+#include "allocated.hpp"
 #include "support/handles.hpp"
 
 namespace {
 
-std::atomic<std::int64_t> live{0};
-std::atomic<std::int64_t> peak{0};
-
-void *allocate(std::size_t size, std::size_t alignment) noexcept {
-  void *p = nullptr;
-  if (posix_memalign(&p, alignment < sizeof(void *) ? sizeof(void *) : alignment, size == 0 ? 1 : size) != 0)
-    return nullptr;
-  const auto now = live.fetch_add(static_cast<std::int64_t>(malloc_usable_size(p))) +
-                   static_cast<std::int64_t>(malloc_usable_size(p));
-  for (std::int64_t most = peak.load(); now > most && !peak.compare_exchange_weak(most, now);)
-    ;
-  return p;
-}
-
-void *allocate_or_throw(std::size_t size, std::size_t alignment) {
-  if (void *p = allocate(size, alignment))
-    return p;
-  throw std::bad_alloc();
-}
-
-void release(void *p) noexcept {
-  if (p != nullptr)
-    live.fetch_sub(static_cast<std::int64_t>(malloc_usable_size(p)));
-  std::free(p);
-}
-
-constexpr std::size_t plain = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
-std::size_t size(std::align_val_t a) noexcept { return static_cast<std::size_t>(a); }
-
-} // namespace
-
-void *operator new(std::size_t n) { return allocate_or_throw(n, plain); }
-void *operator new[](std::size_t n) { return allocate_or_throw(n, plain); }
-void *operator new(std::size_t n, std::align_val_t a) { return allocate_or_throw(n, size(a)); }
-void *operator new[](std::size_t n, std::align_val_t a) { return allocate_or_throw(n, size(a)); }
-void *operator new(std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, plain); }
-void *operator new[](std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, plain); }
-void *operator new(std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept { return allocate(n, size(a)); }
-void *operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept {
-  return allocate(n, size(a));
-}
-void operator delete(void *p) noexcept { release(p); }
-void operator delete[](void *p) noexcept { release(p); }
-void operator delete(void *p, std::size_t) noexcept { release(p); }
-void operator delete[](void *p, std::size_t) noexcept { release(p); }
-void operator delete(void *p, std::align_val_t) noexcept { release(p); }
-void operator delete[](void *p, std::align_val_t) noexcept { release(p); }
-void operator delete(void *p, std::size_t, std::align_val_t) noexcept { release(p); }
-void operator delete[](void *p, std::size_t, std::align_val_t) noexcept { release(p); }
-void operator delete(void *p, const std::nothrow_t &) noexcept { release(p); }
-void operator delete[](void *p, const std::nothrow_t &) noexcept { release(p); }
-
-namespace {
-
 using namespace tdtest;
-
-/// What a scope allocates at its worst moment.
-class Peak {
-public:
-  Peak() : before_(live.load()) { peak.store(before_); }
-  std::int64_t growth() const { return peak.load() - before_; }
-
-private:
-  std::int64_t before_;
-};
 
 std::int64_t bytes(const td_plan *plan, const char *key) {
   std::int64_t value = 0;
@@ -157,9 +89,9 @@ TEST_P(PlannedMemory, is_what_is_allocated) {
   Plan shape;
   must(td_plan_create(context, static_cast<std::int32_t>(c.dims.size()), c.dims.data(), c.entries, TD_F64, c.rank,
                       options, shape.out()));
-  const Peak building;
+  const cli::Allocated building;
   const Tensor x = entries.build(context, options);
-  const std::int64_t built = building.growth();
+  const std::int64_t built = building.most();
   Plan plan;
   must(td_plan_create_for_tensor(context, x, c.rank, options, plan.out()));
   std::int64_t stored = 0;
@@ -170,10 +102,10 @@ TEST_P(PlannedMemory, is_what_is_allocated) {
     near("shape", bytes(shape, "tensor"), stored);
     near("building", bytes(shape, "tensor") + bytes(shape, "building"), built);
   }
-  const Peak solving;
+  const cli::Allocated solving;
   Ktensor model;
   must(td_cpals(context, x, c.rank, nullptr, options, nullptr, nullptr, model.out(), nullptr));
-  near("solver", bytes(plan, "solver"), solving.growth());
+  near("solver", bytes(plan, "solver"), solving.most());
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -35,17 +35,17 @@ TEST(PlanMemory, IsWhatTheSystemHas) {
 
 TEST(PlanMemory, IsLimitedByAGroupOfVersion2AndThoseAboveIt) {
   const FakeSystem s;
-  s.put("proc/meminfo", meminfo).put("proc/self/cgroup", "0::/work/job\n");
-  s.put("sys/fs/cgroup/work/job/memory.max", "max\n").put("sys/fs/cgroup/work/job/memory.current", "3000000\n");
+  s.put("proc/meminfo", meminfo).put("proc/self/cgroup", "0::/batch/job\n");
+  s.put("sys/fs/cgroup/batch/job/memory.max", "max\n").put("sys/fs/cgroup/batch/job/memory.current", "3000000\n");
   EXPECT_EQ(s.available(), in_system);
-  s.put("sys/fs/cgroup/work/memory.max", "5000000\n").put("sys/fs/cgroup/work/memory.current", "4000000\n");
+  s.put("sys/fs/cgroup/batch/memory.max", "5000000\n").put("sys/fs/cgroup/batch/memory.current", "4000000\n");
   EXPECT_EQ(s.available(), 1000000);
   // Pages of files can be given back.
-  s.put("sys/fs/cgroup/work/memory.stat", "anon 2500000\ninactive_file 1000000\nactive_file 500000\nslab 1\n");
+  s.put("sys/fs/cgroup/batch/memory.stat", "anon 2500000\ninactive_file 1000000\nactive_file 500000\nslab 1\n");
   EXPECT_EQ(s.available(), 2500000);
-  s.put("sys/fs/cgroup/work/job/memory.max", "3000000\n");
+  s.put("sys/fs/cgroup/batch/job/memory.max", "3000000\n");
   EXPECT_EQ(s.available(), 0);
-  s.put("sys/fs/cgroup/work/job/memory.current", "3500000\n"); // above its limit: not less than nothing
+  s.put("sys/fs/cgroup/batch/job/memory.current", "3500000\n"); // above its limit: not less than nothing
   EXPECT_EQ(s.available(), 0);
 }
 
