@@ -15,6 +15,31 @@ i64 entries_of(const TensorView &x) {
   return std::get<SortedView>(x).nnz;
 }
 
+std::string failure_text(const SolveRecord &record, i64 rank) {
+  switch (record.failure) {
+  case SolveFailure::not_finite:
+    return fmt::format("the normal-equation matrix has the value {} at ({}, {})", record.value, record.at / rank,
+                       record.at % rank);
+  case SolveFailure::no_convergence:
+    return fmt::format("the eigen-decomposition of the {} x {} normal equations did not converge", rank, rank);
+  case SolveFailure::overflow:
+    return fmt::format("the inverse of the normal equations overflows: their largest value is {}", record.value);
+  case SolveFailure::none:
+    break;
+  }
+  return {};
+}
+
+void Backend::mark(std::size_t moment) {
+  if (moments_.size() <= moment)
+    moments_.resize(moment + 1);
+  moments_[moment] = std::chrono::steady_clock::now();
+}
+
+double Backend::seconds_between(std::size_t first, std::size_t second) {
+  return std::chrono::duration<double>(moments_[second] - moments_[first]).count();
+}
+
 std::shared_ptr<const void> Backend::keep(const void *, i64, const char *what) {
   throw_error(Status::internal, "a copy of {} for kernels that read the original", what);
 }

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/views.hpp"
 
@@ -123,17 +125,28 @@ struct Forecast {
 
 enum class NormKind { two, max };
 
+/// What kept a solve from giving an inverse: a value of the matrix or of the inverse that is not finite, or an
+/// eigen-decomposition that did not converge.
+enum class SolveFailure : i64 { none = 0, not_finite = 1, no_convergence = 2, overflow = 3 };
+
 /// What a solve found, in backend memory.
 struct SolveRecord {
   double effective_rank = 0; // eigenvalues kept; the rank if the Cholesky factorization was used
   double used_eigen = 0;     // 1 if the eigen pseudo-inverse was used
+  SolveFailure failure = SolveFailure::none;
+  i64 at = 0;       // not_finite: where in the matrix
+  double value = 0; // not_finite: what stands there; overflow: the matrix's largest magnitude
 };
+
+/// A sentence about a failed solve; empty if it did not fail.
+std::string failure_text(const SolveRecord &record, i64 rank);
 
 // ---- the kernels ----
 
 /// One worker's device. Functions may run asynchronously in call order; download waits for what came before.
-/// R x R matrices and scalars are f64, row-major without gaps, in backend memory. A backend is used by one thread at a
-/// time. Memory errors are thrown as Status::host_memory or device_memory.
+/// R x R matrices and scalars are f64, row-major without gaps, in backend memory: an iteration asks for no number of
+/// theirs before its end, so that a device never waits for the host. A backend is used by one thread at a time. Memory
+/// errors are thrown as Status::host_memory or device_memory.
 class Backend {
 public:
   virtual ~Backend() = default;
@@ -145,8 +158,10 @@ public:
   virtual void upload(void *to, const void *from_host, i64 bytes) = 0;
   virtual void download(void *to_host, const void *from, i64 bytes) = 0;
 
-  /// Waits for all that was asked for so far.
-  virtual void wait() {}
+  /// Gives a number to the moment at which all that was asked for so far is done.
+  virtual void mark(std::size_t moment);
+  /// From one marked moment to another; waits for both.
+  virtual double seconds_between(std::size_t first, std::size_t second);
 
   /// Names the memory that the kernels work on: null for the host's, else the same for all backends of one GPU.
   virtual const void *memory() const noexcept { return nullptr; }
@@ -184,7 +199,7 @@ public:
 
   /// p := inverse of the symmetric positive semidefinite v by Cholesky; if that fails or the reciprocal condition
   /// number is below cutoff, the pseudo-inverse by eigen-decomposition that drops eigenvalues <= cutoff * largest.
-  /// v = 0 gives p = 0.
+  /// v = 0 gives p = 0. Where it fails the record says so, and p is NaN.
   virtual void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) = 0;
 
   /// a := m p, accumulated in f64. a may be m itself.
@@ -192,6 +207,10 @@ public:
 
   /// out[r] := sum of squares (NormKind::two: not yet the root) or largest magnitude of column r.
   virtual void column_norms(ConstMatrix a, NormKind kind, double *out) = 0;
+
+  /// norms[r], as column_norms left it, := the weight that the column is to be divided by: its length for
+  /// NormKind::two; its largest magnitude, but not below 1, for max; 0 for a column of zeros.
+  virtual void weights_from_norms(NormKind kind, i64 rank, double *norms) = 0;
 
   /// a[:, r] /= d[r]; where d[r] = 0 the column is left as it is.
   virtual void divide_columns(Matrix a, const double *d) = 0;
@@ -206,6 +225,9 @@ public:
   /// is the model's value there: sum over r of weights[r] * product of factors.
   virtual void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                        double *out) = 0;
+
+private:
+  std::vector<std::chrono::steady_clock::time_point> moments_; // of a backend that works at once
 };
 
 /// Backend memory, owned.

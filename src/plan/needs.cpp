@@ -100,7 +100,7 @@ SolverNeed solver_need(const SolverSizes &sizes) {
   need.workers.add(sizes.workers == 1 ? "the factors at work" : "each worker's copy of the factors", workers * stored);
   need.workers.add("the result of MTTKRP", workers * longest * row);
   need.workers.add("Gram matrices and normal equations",
-                   workers * (static_cast<double>(sizes.dims.size()) + 2) * rank * rank * 8);
+                   workers * (static_cast<double>(sizes.dims.size()) + 4) * rank * rank * 8);
   need.workers.add("partial products", workers * sizes.cells * row);
   need.workers.add("sums on their way", workers * sizes.kernels);
   // A start is made for all rows, those without entries too.

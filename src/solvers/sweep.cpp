@@ -10,7 +10,6 @@
 namespace td::solvers {
 
 using kernels::NormKind;
-using kernels::SolveRecord;
 
 namespace {
 
@@ -35,9 +34,7 @@ Sweep::Sweep(const Problem &problem, kernels::Backend &backend, Communicator &ot
       scratch_(backend, *std::max_element(problem.x.stored_dims().begin(), problem.x.stored_dims().end()), rank_,
                problem.x.type(), "the result of MTTKRP"),
       normal_(backend, rank_ * rank_, "the normal equations"), inverse_(backend, rank_ * rank_, "their inverse"),
-      columns_(backend, rank_, "column norms"),
-      records_(backend, static_cast<i64>(problem.settings.updated_modes.size() * sizeof(SolveRecord)),
-               "records of solves"),
+      tally_(backend, problem.settings.updated_modes.size(), rank_),
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
   for (int m = 0; m < problem.x.order(); ++m)
     grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
@@ -75,24 +72,22 @@ void Sweep::add_empty_rows(int mode) {
 
 void Sweep::update(i64 iteration) {
   iteration_ = iteration;
-  std::size_t solve_index = 0;
-  times_.mttkrp_of_mode.assign(static_cast<std::size_t>(problem_.x.order()), 0.0);
-  for (const int mode : problem_.settings.updated_modes) {
-    auto since = Clock::now();
-    const Matrix product = scratch_.view(factors_[mode].rows);
-    products_.mttkrp(mode, factors_.views(), product);
-    backend_.wait(); // or its time would be counted where a result is first asked for
-    times_.mttkrp_of_mode[static_cast<std::size_t>(mode)] = add_time(times_.mttkrp, since);
-    solve(mode, solve_index++);
-    normalize(mode);
+  const std::vector<int> &modes = problem_.settings.updated_modes;
+  backend_.mark(0);
+  for (std::size_t k = 0; k < modes.size(); ++k) {
+    const int mode = modes[k];
+    products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows));
+    backend_.mark(2 * k + 1);
+    solve(mode, k);
+    normalize(mode, k);
     products_.changed(mode);
     compute_gram(mode);
-    add_time(times_.solve, since);
+    backend_.mark(2 * k + 2);
   }
 }
 
 // A_n := M V^+ with V the elementwise product of the other modes' Gram matrices.
-void Sweep::solve(int mode, std::size_t solve_index) {
+void Sweep::solve(int mode, std::size_t k) {
   std::vector<const double *> others;
   for (int m = 0; m < problem_.x.order(); ++m) {
     if (m != mode)
@@ -101,49 +96,41 @@ void Sweep::solve(int mode, std::size_t solve_index) {
   backend_.hadamard(others, rank_, problem_.settings.ridge, normal_.data());
   // Eigenvalues below this are rounding of the values that the factors were computed from.
   const double cutoff = static_cast<double>(rank_) * epsilon_of(problem_.x.type());
-  try {
-    backend_.pseudo_inverse(normal_.data(), rank_, cutoff, inverse_.data(),
-                            static_cast<SolveRecord *>(records_.data()) + solve_index);
-  } catch (const Error &e) {
-    if (e.status() == Status::numerical)
-      overflow(mode, e.what());
-    throw;
-  }
+  backend_.pseudo_inverse(normal_.data(), rank_, cutoff, inverse_.data(), tally_.there().records + k);
   const Matrix product = scratch_.view(factors_[mode].rows);
   for (const Range &own : share_.own(mode))
     backend_.multiply(product.slice(own.begin, own.end), inverse_.data(), factors_[mode].slice(own.begin, own.end));
 }
 
 // Lengths in the first iteration, afterwards largest magnitudes but not below 1, as in cp_als of Tensor Toolbox.
-void Sweep::normalize(int mode) {
+void Sweep::normalize(int mode, std::size_t k) {
   const bool deterministic = problem_.settings.deterministic;
   const Matrix factor = factors_[mode];
   if (deterministic)
     others_.allgather_rows(factor, share_.owned(mode));
   const NormKind kind = iteration_ == 0 ? NormKind::two : NormKind::max;
-  over_part(mode, columns_, kind == NormKind::two ? Combine::sum : Combine::max,
+  double *weights = weights_of(k);
+  over_part(mode, {weights, columns()}, kind == NormKind::two ? Combine::sum : Combine::max,
             [&](Range rows, double *norms) { backend_.column_norms(factor.slice(rows.begin, rows.end), kind, norms); });
-  weights_ = columns_.download();
-  for (double &w : weights_) {
-    if (!std::isfinite(w))
-      overflow(mode, "a column's norm is not finite");
-    if (w != 0) // a zero column stays, with weight 0
-      w = kind == NormKind::two ? std::sqrt(w) : std::max(w, 1.0);
-  }
-  columns_.upload(weights_);
+  backend_.weights_from_norms(kind, rank_, weights);
   for (const Range &rows : part(mode))
-    backend_.divide_columns(factor.slice(rows.begin, rows.end), columns_.data());
+    backend_.divide_columns(factor.slice(rows.begin, rows.end), weights);
   if (!deterministic)
     others_.allgather_rows(factor, share_.owned(mode));
 }
 
 void Sweep::compute_gram(int mode) {
-  over_part(mode, grams_[static_cast<std::size_t>(mode)], Combine::sum,
+  over_part(mode, grams_[static_cast<std::size_t>(mode)].span(), Combine::sum,
             [&](Range rows, double *gram) { backend_.gram(factors_[mode].slice(rows.begin, rows.end), gram); });
 }
 
 Sweep::Outcome Sweep::measure() {
-  auto since = Clock::now();
+  ask_for_fit();
+  tally_.download();
+  const auto since = Clock::now();
+  require_finite();
+  const double *last = tally_.here().weights + (problem_.settings.updated_modes.size() - 1) * columns();
+  weights_.assign(last, last + columns());
   const double norm = problem_.x.facts().norm;
   const double model_squared = model_norm_squared();
   double squared = norm * norm + model_squared - 2 * inner_with_tensor();
@@ -155,36 +142,51 @@ Sweep::Outcome Sweep::measure() {
     squared = exact_residual_squared(model_squared);
   outcome.residual_squared = std::max(0.0, squared);
 
-  std::vector<SolveRecord> records(problem_.settings.updated_modes.size());
-  backend_.download(records.data(), records_.data(), records_.bytes());
-  for (const SolveRecord &record : records)
-    outcome.effective_rank.push_back(record.effective_rank);
-  add_time(times_.fit, since);
+  for (std::size_t k = 0; k < problem_.settings.updated_modes.size(); ++k)
+    outcome.effective_rank.push_back(tally_.here().records[k].effective_rank);
+  add_times(std::chrono::duration<double>(Clock::now() - since).count());
   return outcome;
 }
 
-// <X, M> = sum over r of weights[r] <MTTKRP[:, r], A[:, r]> for the mode that was updated last.
-double Sweep::inner_with_tensor() {
+// What the fit needs, for the mode that was updated last.
+void Sweep::ask_for_fit() {
   const int mode = problem_.settings.updated_modes.back();
   const Matrix product = scratch_.view(factors_[mode].rows);
   if (problem_.settings.deterministic)
     others_.allgather_rows(product, share_.owned(mode));
-  over_part(mode, columns_, Combine::sum, [&](Range rows, double *dots) {
+  over_part(mode, {tally_.there().inner, columns()}, Combine::sum, [&](Range rows, double *dots) {
     backend_.column_dots(product.slice(rows.begin, rows.end), factors_[mode].slice(rows.begin, rows.end), dots);
   });
-  const std::vector<double> dots = columns_.download();
-  double inner = 0;
-  for (std::size_t r = 0; r < dots.size(); ++r)
-    inner += weights_[r] * dots[r];
-  return inner;
-}
-
-double Sweep::model_norm_squared() {
   std::vector<const double *> all;
   for (const DeviceNumbers &gram : grams_)
     all.push_back(gram.data());
-  backend_.hadamard(all, rank_, 0, normal_.data());
-  const std::vector<double> v = normal_.download();
+  backend_.hadamard(all, rank_, 0, tally_.there().model);
+  backend_.mark(2 * problem_.settings.updated_modes.size() + 1);
+}
+
+// Of all solves and columns of the iteration the first that went wrong.
+void Sweep::require_finite() const {
+  const std::vector<int> &modes = problem_.settings.updated_modes;
+  const Tally::Numbers found = tally_.here();
+  for (std::size_t k = 0; k < modes.size(); ++k) {
+    if (const auto failure = kernels::failure_text(found.records[k], rank_); !failure.empty())
+      overflow(modes[k], failure);
+    const double *weights = found.weights + k * columns();
+    if (!std::all_of(weights, weights + columns(), [](double w) { return std::isfinite(w); }))
+      overflow(modes[k], "a column's norm is not finite");
+  }
+}
+
+// <X, M> = sum over r of weights[r] <MTTKRP[:, r], A[:, r]>
+double Sweep::inner_with_tensor() const {
+  double inner = 0;
+  for (std::size_t r = 0; r < weights_.size(); ++r)
+    inner += weights_[r] * tally_.here().inner[r];
+  return inner;
+}
+
+double Sweep::model_norm_squared() const {
+  const double *v = tally_.here().model;
   double squared = 0;
   for (std::size_t r = 0; r < weights_.size(); ++r) {
     for (std::size_t s = 0; s < weights_.size(); ++s)
@@ -204,9 +206,9 @@ bool Sweep::want_exact(double model_squared, double residual_squared) {
 }
 
 double Sweep::exact_residual_squared(double model_squared) {
-  columns_.upload(weights_);
   const Comparison c =
-      compare_entries(backend_, others_, problem_.cells.view(backend_), columns_.data(), factors_.views());
+      compare_entries(backend_, others_, problem_.cells.view(backend_),
+                      weights_of(problem_.settings.updated_modes.size() - 1), factors_.views());
   const double squared = problem_.cells.residual_squared(c, model_squared);
   if (!std::isfinite(squared))
     overflow(problem_.settings.updated_modes.back(), "the residual is not finite");
@@ -235,38 +237,45 @@ Ranges Sweep::part(int mode) const {
 }
 
 // A worker mostly has one range of rows; numbers of several meet on the host.
-template <class Body> void Sweep::over_part(int mode, DeviceNumbers &total, Combine combine, Body &&body) {
+template <class Body> void Sweep::over_part(int mode, std::span<double> total, Combine combine, Body &&body) {
   const Ranges ranges = part(mode);
   if (ranges.size() == 1) {
     body(ranges.front(), total.data());
   } else {
-    std::vector<double> combined(static_cast<std::size_t>(total.count()), 0.0); // below no sum of squares or magnitude
+    const auto bytes = static_cast<i64>(total.size_bytes());
+    std::vector<double> combined(total.size(), 0.0); // below no sum of squares or magnitude
+    std::vector<double> one(total.size());
     for (const Range &rows : ranges) {
       body(rows, total.data());
-      const std::vector<double> one = total.download();
+      backend_.download(one.data(), total.data(), bytes);
       for (std::size_t k = 0; k < one.size(); ++k)
         combined[k] = combine == Combine::sum ? combined[k] + one[k] : std::max(combined[k], one[k]);
     }
-    total.upload(combined);
+    backend_.upload(total.data(), combined.data(), bytes);
   }
   if (problem_.settings.deterministic)
     return;
   if (combine == Combine::sum)
-    others_.allreduce_sum(total.span());
+    others_.allreduce_sum(total);
   else
-    others_.allreduce_max(total.span());
+    others_.allreduce_max(total);
 }
 
-void Sweep::overflow(int mode, const char *what) const {
+void Sweep::overflow(int mode, std::string_view what) const {
   throw_error(Status::numerical, "iteration {}, mode {}: the factors overflowed: {}", iteration_ + 1, mode, what);
 }
 
-double Sweep::add_time(double &total, Clock::time_point &since) {
-  const auto now = Clock::now();
-  const double seconds = std::chrono::duration<double>(now - since).count();
-  total += seconds;
-  since = now;
-  return seconds;
+// From the marks of an iteration, and what the host has taken since the last of them.
+void Sweep::add_times(double on_host) {
+  const std::vector<int> &modes = problem_.settings.updated_modes;
+  times_.mttkrp_of_mode.assign(static_cast<std::size_t>(problem_.x.order()), 0.0);
+  for (std::size_t k = 0; k < modes.size(); ++k) {
+    const double mttkrp = backend_.seconds_between(2 * k, 2 * k + 1);
+    times_.mttkrp_of_mode[static_cast<std::size_t>(modes[k])] = mttkrp;
+    times_.mttkrp += mttkrp;
+    times_.solve += backend_.seconds_between(2 * k + 1, 2 * k + 2);
+  }
+  times_.fit += backend_.seconds_between(2 * modes.size(), 2 * modes.size() + 1) + on_host;
 }
 
 } // namespace td::solvers

@@ -9,6 +9,7 @@
 #include "solvers/residual.hpp"
 #include "solvers/settings.hpp"
 #include "solvers/share.hpp"
+#include "solvers/tally.hpp"
 
 namespace td::solvers {
 
@@ -29,6 +30,7 @@ public:
     std::vector<double> effective_rank; // one a solve
   };
 
+  /// By the device's clock, where it has one.
   struct Times {
     double mttkrp = 0, solve = 0, fit = 0;
     std::vector<double> mttkrp_of_mode; // in the last iteration; 0 for fixed modes
@@ -36,7 +38,8 @@ public:
 
   Sweep(const Problem &problem, kernels::Backend &backend, Communicator &others);
 
-  /// Updates every factor that is not fixed. `iteration` counts from 0 at the start.
+  /// Updates every factor that is not fixed. `iteration` counts from 0 at the start. On a device this only asks for the
+  /// work: measure() waits for it and says what went wrong.
   void update(i64 iteration);
 
   /// How well the factors fit now; the same on every worker.
@@ -50,21 +53,26 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
-  void solve(int mode, std::size_t solve_index);
-  void normalize(int mode);
+  // `k` counts the solves of an iteration.
+  void solve(int mode, std::size_t k);
+  void normalize(int mode, std::size_t k);
   void compute_gram(int mode);
   void add_empty_rows(int mode);
   bool is_updated(int mode) const;
-  double inner_with_tensor();
-  double model_norm_squared();
+  void ask_for_fit();
+  void require_finite() const;
+  double inner_with_tensor() const;
+  double model_norm_squared() const;
   double exact_residual_squared(double model_squared);
   bool want_exact(double model_squared, double residual_squared);
   Ranges part(int mode) const; // the rows that Grams and norms are taken over
   enum class Combine { sum, max };
   /// total := what body(rows, total) gives, over the rows of part(mode) and over workers.
-  template <class Body> void over_part(int mode, DeviceNumbers &total, Combine combine, Body &&body);
-  [[noreturn]] void overflow(int mode, const char *what) const;
-  static double add_time(double &total, Clock::time_point &since);
+  template <class Body> void over_part(int mode, std::span<double> total, Combine combine, Body &&body);
+  [[noreturn]] void overflow(int mode, std::string_view what) const;
+  void add_times(double on_host);
+  std::size_t columns() const noexcept { return static_cast<std::size_t>(rank_); }
+  double *weights_of(std::size_t k) const noexcept { return tally_.there().weights + k * columns(); }
 
   Problem problem_;
   kernels::Backend &backend_;
@@ -78,9 +86,8 @@ private:
   std::vector<DeviceNumbers> grams_;
   DeviceNumbers normal_;  // V, the matrix of the normal equations
   DeviceNumbers inverse_; // V^+
-  DeviceNumbers columns_; // a number for each column
-  kernels::BackendBuffer records_;
-  std::vector<double> weights_;
+  Tally tally_;
+  std::vector<double> weights_; // as of the last measure()
   Times times_;
 };
 

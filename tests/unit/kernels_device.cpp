@@ -1,4 +1,5 @@
 // Kernels of backends with memory of their own against the reference, for each device string in TD_TEST_DEVICES.
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -12,6 +13,7 @@ namespace {
 
 using kernels::Backend;
 using kernels::BackendBuffer;
+using kernels::SolveFailure;
 using kernels::SolveRecord;
 using Numbers = std::vector<double>;
 
@@ -241,8 +243,9 @@ TEST_F(KernelsDevice, PseudoInverse) {
 
 TEST_F(KernelsDevice, PseudoInverseOfGrams) {
   for (const auto &device : backends_)
-    for (const i64 rank : light() ? std::vector<i64>{5, 33} : std::vector<i64>{5, 32, 70, 150}) {
+    for (const i64 rank : light() ? std::vector<i64>{5, 33} : std::vector<i64>{2, 5, 31, 32, 33, 63, 64, 65, 150}) {
       for (const i64 rows : {4 * rank, rank / 2}) { // of full rank, and not
+        SCOPED_TRACE(testing::Message() << "rank " << rank << ", " << rows << " rows");
         const auto a = TestMatrix<double>::random(rows, rank, 0, 61);
         const Numbers v = numbers(*reference_, rank * rank, [&](double *g) { reference_->gram(a.view(), g); });
         const Solved got = solve(*device, v), expected = solve(*reference_, v);
@@ -255,18 +258,65 @@ TEST_F(KernelsDevice, PseudoInverseOfGrams) {
     }
 }
 
-TEST_F(KernelsDevice, PseudoInverseRefusesWhatIsNotFinite) {
+// By the kernel for small ranks, and beyond it.
+TEST_F(KernelsDevice, PseudoInverseRecordsWhatIsNotFinite) {
+  for (const auto &device : backends_)
+    for (const i64 rank : {i64{2}, i64{70}}) {
+      Numbers v(static_cast<std::size_t>(rank * rank), 0.0);
+      for (i64 r = 0; r < rank; ++r)
+        v[static_cast<std::size_t>(r * rank + r)] = 4;
+      EXPECT_EQ(solve(*device, v).p[0], 0.25);
+      const auto expect_failure = [&](double bad, SolveFailure how, i64 at, double value) {
+        v.back() = bad;
+        const Solved got = solve(*device, v);
+        EXPECT_TRUE(std::all_of(got.p.begin(), got.p.end(), [](double x) { return std::isnan(x); }));
+        EXPECT_EQ(got.record.failure, how);
+        EXPECT_EQ(got.record.at, at);
+        EXPECT_TRUE(got.record.value == value || (std::isnan(value) && std::isnan(got.record.value)));
+      };
+      expect_failure(std::nan(""), SolveFailure::not_finite, rank * rank - 1, std::nan(""));
+      expect_failure(-INFINITY, SolveFailure::not_finite, rank * rank - 1, -INFINITY);
+      for (double &x : v)
+        x *= 0x1p-1072;
+      expect_failure(0x1p-1070, SolveFailure::overflow, 0, 0x1p-1070); // the inverse is beyond f64
+    }
+}
+
+TEST_F(KernelsDevice, WeightsFromNorms) {
+  const Numbers norms{4, 0, 0.25, 1e300, INFINITY, 2};
+  for (const auto &device : backends_)
+    for (const auto kind : {kernels::NormKind::two, kernels::NormKind::max}) {
+      Numbers expected = norms;
+      reference_->weights_from_norms(kind, 6, expected.data());
+      const BackendBuffer on_device = upload(*device, norms.data(), 6);
+      device->weights_from_norms(kind, 6, on_device.f64());
+      Numbers got(6);
+      device->download(got.data(), on_device.data(), on_device.bytes());
+      EXPECT_EQ(got, expected);
+      const double nan = std::nan("");
+      device->upload(on_device.data(), &nan, 8);
+      device->weights_from_norms(kind, 1, on_device.f64());
+      device->download(got.data(), on_device.data(), 8);
+      EXPECT_TRUE(std::isnan(got[0]));
+    }
+}
+
+TEST_F(KernelsDevice, MarksMeasureTheDevicesWork) {
   for (const auto &device : backends_) {
-    for (const Numbers &v : {Numbers{1, 0, 0, std::nan("")}, Numbers{1, 0, 0, INFINITY}})
-      try {
-        solve(*device, v);
-        FAIL() << "a matrix with " << v.back() << " was inverted";
-      } catch (const Error &error) {
-        EXPECT_EQ(error.status(), Status::numerical);
-        EXPECT_NE(std::string(error.what()).find("(1, 1)"), std::string::npos) << error.what();
-      }
-    EXPECT_THROW(solve(*device, {0x1p-1070}), Error); // the inverse is beyond f64
-    EXPECT_EQ(solve(*device, {4}).p, Numbers{0.25});  // and it works on
+    const Placed<double> a(*device, TestMatrix<double>::random(4096, 64, 0, 3));
+    const BackendBuffer g(*device, 64 * 64 * 8, "a test");
+    const auto grams = [&](int count) {
+      device->mark(3);
+      for (int k = 0; k < count; ++k)
+        device->gram(a.view(), g.f64());
+      device->mark(0);
+      return device->seconds_between(3, 0);
+    };
+    grams(1); // the first loads the kernels
+    const double few = grams(2), many = grams(200);
+    EXPECT_GT(few, 0);
+    EXPECT_GT(many, 10 * few);
+    EXPECT_EQ(device->seconds_between(0, 0), 0);
   }
 }
 

@@ -1,10 +1,11 @@
 // The pseudo-inverse of the normal equations: well, badly and not conditioned.
-#include "core/error.hpp"
 #include "unit/kernels_support.hpp"
 
 namespace td::test {
 namespace {
 
+using kernels::failure_text;
+using kernels::SolveFailure;
 using kernels::SolveRecord;
 using Numbers = std::vector<double>;
 
@@ -64,17 +65,34 @@ TEST(KernelsSolve, ScaleDoesNotMatter) { // powers of two, so the numbers stay e
   }
 }
 
-TEST(KernelsSolve, RefusesWhatIsNotFinite) {
+TEST(KernelsSolve, RecordsWhatIsNotFinite) {
   SolveRecord record;
-  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()})
-    try {
-      pseudo_inverse({1, 0, 0, bad}, cutoff, record);
-      FAIL() << "a matrix with " << bad << " was inverted";
-    } catch (const Error &error) {
-      EXPECT_EQ(error.status(), Status::numerical);
-      EXPECT_NE(std::string(error.what()).find("(1, 1)"), std::string::npos) << error.what();
-    }
-  EXPECT_THROW(pseudo_inverse({0x1p-1070}, cutoff, record), Error); // the inverse is beyond f64
+  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_TRUE(std::isnan(pseudo_inverse({1, 0, 0, bad}, cutoff, record)[0]));
+    EXPECT_EQ(record.failure, SolveFailure::not_finite);
+    EXPECT_NE(failure_text(record, 2).find("at (1, 1)"), std::string::npos) << failure_text(record, 2);
+  }
+  EXPECT_TRUE(std::isnan(pseudo_inverse({0x1p-1070}, cutoff, record)[0])); // the inverse is beyond f64
+  EXPECT_EQ(record.failure, SolveFailure::overflow);
+  EXPECT_EQ(record.value, 0x1p-1070);
+  EXPECT_NE(failure_text(record, 1).find("overflows"), std::string::npos) << failure_text(record, 1);
+  pseudo_inverse({4}, cutoff, record);
+  EXPECT_EQ(failure_text(record, 1), "");
+}
+
+TEST(KernelsSolve, WeightsFromNorms) {
+  const auto backend = kernels::reference::make_backend();
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  Numbers lengths{4, 0, 0.25, inf}, magnitudes{4, 0, 0.25, inf};
+  backend->weights_from_norms(kernels::NormKind::two, 4, lengths.data());
+  EXPECT_EQ(lengths, (Numbers{2, 0, 0.5, inf}));
+  backend->weights_from_norms(kernels::NormKind::max, 4, magnitudes.data());
+  EXPECT_EQ(magnitudes, (Numbers{4, 0, 1, inf}));
+  for (const auto kind : {kernels::NormKind::two, kernels::NormKind::max}) {
+    Numbers bad{nan};
+    backend->weights_from_norms(kind, 1, bad.data());
+    EXPECT_TRUE(std::isnan(bad[0]));
+  }
 }
 
 TEST(KernelsSolve, InvertsRandomGrams) {

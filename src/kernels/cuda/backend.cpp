@@ -32,9 +32,14 @@ void CudaBackend::download(void *to_host, const void *from, i64 bytes) {
   device_.download(to_host, from, bytes);
 }
 
-void CudaBackend::wait() {
+void CudaBackend::mark(std::size_t moment) {
   const CurrentDevice current(device_.ordinal());
-  device_.wait();
+  device_.mark(moment);
+}
+
+double CudaBackend::seconds_between(std::size_t first, std::size_t second) {
+  const CurrentDevice current(device_.ordinal());
+  return device_.seconds_between(first, second);
 }
 
 std::shared_ptr<const void> CudaBackend::keep(const void *host, i64 bytes, const char *what) {
@@ -97,6 +102,11 @@ void CudaBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
 void CudaBackend::column_norms(ConstMatrix a, NormKind kind, double *out) {
   const CurrentDevice current(device_.ordinal());
   cuda::column_norms(device_, a, kind, out);
+}
+
+void CudaBackend::weights_from_norms(NormKind kind, i64 rank, double *norms) {
+  const CurrentDevice current(device_.ordinal());
+  cuda::weights_from_norms(device_, kind, rank, norms);
 }
 
 void CudaBackend::divide_columns(Matrix a, const double *d) {

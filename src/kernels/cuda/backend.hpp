@@ -17,7 +17,8 @@ public:
   void release(void *memory) noexcept override;
   void upload(void *to, const void *from_host, i64 bytes) override;
   void download(void *to_host, const void *from, i64 bytes) override;
-  void wait() override;
+  void mark(std::size_t moment) override;
+  double seconds_between(std::size_t first, std::size_t second) override;
   const void *memory() const noexcept override { return &device_.memory(); }
   std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what) override;
 
@@ -30,6 +31,7 @@ public:
   void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) override;
   void multiply(ConstMatrix m, const double *p, Matrix a) override;
   void column_norms(ConstMatrix a, NormKind kind, double *out) override;
+  void weights_from_norms(NormKind kind, i64 rank, double *norms) override;
   void divide_columns(Matrix a, const double *d) override;
   void column_dots(ConstMatrix a, ConstMatrix b, double *out) override;
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override;

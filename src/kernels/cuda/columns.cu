@@ -78,7 +78,22 @@ template <class T> __global__ void divide(Rows<T> a, const double *d) {
   }
 }
 
+__global__ void to_weights(NormKind kind, i64 rank, double *norms) {
+  for (i64 r = i64{blockIdx.x} * blockDim.x + threadIdx.x; r < rank; r += i64{gridDim.x} * blockDim.x) {
+    const double norm = norms[r];
+    if (kind == NormKind::two)
+      norms[r] = sqrt(norm);
+    else if (norm != 0 && norm < 1) // a NaN stays
+      norms[r] = 1;
+  }
+}
+
 } // namespace
+
+void weights_from_norms(Device &device, NormKind kind, i64 rank, double *norms) {
+  to_weights<<<blocks_for(device, rank, block_threads), block_threads, 0, device.stream()>>>(kind, rank, norms);
+  check_launch("the columns' weights");
+}
 
 void column_norms(Device &device, ConstMatrix a, NormKind kind, double *out) {
   if (kind == NormKind::two)

@@ -94,6 +94,8 @@ Device::~Device() {
   cudaStreamSynchronize(stream_);
   if (solver_ != nullptr)
     cusolverDnDestroy(solver_);
+  for (cudaEvent_t moment : moments_)
+    cudaEventDestroy(moment);
   cudaStreamDestroy(stream_);
   memory_.close();
   cudaSetDevice(before);
@@ -117,6 +119,24 @@ void Device::download(void *to_host, const void *from, i64 bytes) {
     check(cudaMemcpyAsync(to_host, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
           "copying from the GPU");
   wait();
+}
+
+void Device::mark(std::size_t moment) {
+  while (moments_.size() <= moment) {
+    cudaEvent_t next = nullptr;
+    moments_.reserve(moments_.size() + 1);
+    check(cudaEventCreate(&next), "making an event");
+    moments_.push_back(next);
+  }
+  check(cudaEventRecord(moments_[moment], stream_), "recording an event");
+}
+
+double Device::seconds_between(std::size_t first, std::size_t second) {
+  check(cudaEventSynchronize(moments_[first]), "waiting for the GPU");
+  check(cudaEventSynchronize(moments_[second]), "waiting for the GPU");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, moments_[first], moments_[second]), "reading an event");
+  return static_cast<double>(milliseconds) / 1e3;
 }
 
 cusolverDnHandle_t Device::solver() {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 #include <cusolverDn.h>
@@ -76,6 +77,10 @@ public:
   void upload(void *to, const void *from_host, i64 bytes);
   void download(void *to_host, const void *from, i64 bytes);
 
+  /// Moments in the order of the stream's work, by number; see Backend::mark.
+  void mark(std::size_t moment);
+  double seconds_between(std::size_t first, std::size_t second);
+
   /// Made at its first use.
   cusolverDnHandle_t solver();
 
@@ -83,6 +88,7 @@ private:
   Memory &memory_;
   cudaStream_t stream_ = nullptr;
   cusolverDnHandle_t solver_ = nullptr;
+  std::vector<cudaEvent_t> moments_;
   std::string name_;
   i64 memory_bytes_ = 0;
   int multiprocessors_ = 0;

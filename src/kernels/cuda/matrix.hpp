@@ -9,6 +9,7 @@ namespace td::kernels::cuda {
 void gram(Device &device, ConstMatrix a, double *g);
 void hadamard(Device &device, std::span<const double *const> grams, i64 rank, double ridge, double *v);
 void pseudo_inverse(Device &device, const double *v, i64 rank, double cutoff, double *p, SolveRecord *record);
+void weights_from_norms(Device &device, NormKind kind, i64 rank, double *norms);
 void multiply(Device &device, ConstMatrix m, const double *p, Matrix a);
 void column_norms(Device &device, ConstMatrix a, NormKind kind, double *out);
 void divide_columns(Device &device, Matrix a, const double *d);

@@ -1,9 +1,11 @@
 // The R x R matrices: the normal equations and their pseudo-inverse, as kernels/host/pseudo_inverse.cpp decides it.
 #include <climits>
+#include <cmath>
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/refuse.hpp"
+#include "kernels/cuda/solve.hpp"
 
 namespace td::kernels::cuda {
 
@@ -136,10 +138,10 @@ __global__ void sum_eigenvectors(const double *q, const double *eigenvalues, i64
   }
 }
 
-/// p := a scaled back; the record.
+/// p := a scaled back, or NaN; the record.
 __global__ void finish(const double *a, i64 size, int exponent, SolveRecord found, double *p, SolveRecord *record) {
   for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < size; k += i64{gridDim.x} * blockDim.x)
-    p[k] = scalbn(a[k], exponent);
+    p[k] = found.failure == SolveFailure::none ? scalbn(a[k], exponent) : nan("");
   if (blockIdx.x == 0 && threadIdx.x == 0)
     *record = found;
 }
@@ -232,10 +234,13 @@ void hadamard(Device &device, std::span<const double *const> grams, i64 rank, do
 
 void pseudo_inverse(Device &device, const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
   refuse_rank(rank);
+  if (rank <= small_rank)
+    return invert_small(device, v, rank, cutoff, p, record);
   Inversion inversion(device, v, rank);
   inversion.by_cholesky();
   Finding found = inversion.finding();
-  refuse_not_finite(found.bad_at, rank, found.bad);
+  if (found.bad_at >= 0)
+    return inversion.finish_into(p, record, 0, {0, 0, SolveFailure::not_finite, found.bad_at, found.bad});
   SolveRecord result{static_cast<double>(rank), 0};
   if (found.largest == 0) {
     inversion.set_zero();
@@ -246,10 +251,12 @@ void pseudo_inverse(Device &device, const double *v, i64 rank, double cutoff, do
   if (!good) {
     inversion.by_eigen(cutoff);
     found = inversion.finding();
-    refuse_no_convergence(found.factored, rank);
     result = {static_cast<double>(found.kept), 1};
+    if (found.factored != 0)
+      result.failure = SolveFailure::no_convergence;
   }
-  refuse_overflow(found.inverse_scale, found.exponent, found.largest);
+  if (result.failure == SolveFailure::none && !std::isfinite(std::ldexp(found.inverse_scale, found.exponent)))
+    result = {0, result.used_eigen, SolveFailure::overflow, 0, found.largest};
   inversion.finish_into(p, record, found.exponent, result);
 }
 

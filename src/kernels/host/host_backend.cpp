@@ -1,5 +1,7 @@
 #include "kernels/host/host_backend.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
 
@@ -65,6 +67,12 @@ void HostBackend::hadamard(std::span<const double *const> grams, i64 rank, doubl
 
 void HostBackend::pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
   *record = host::pseudo_inverse(v, rank, cutoff, p);
+}
+
+void HostBackend::weights_from_norms(NormKind kind, i64 rank, double *norms) {
+  for (double *w = norms; w < norms + rank; ++w)
+    if (*w != 0)
+      *w = kind == NormKind::two ? std::sqrt(*w) : std::max(*w, 1.0);
 }
 
 } // namespace td::kernels::host

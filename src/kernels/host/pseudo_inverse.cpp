@@ -16,17 +16,6 @@ namespace {
 // 32 took 28 ms of which 16 were MTTKRP.
 constexpr int one_thread = 96;
 
-double checked_largest(const double *v, i64 rank) {
-  double largest = 0;
-  for (i64 k = 0; k < rank * rank; ++k) {
-    if (!std::isfinite(v[k]))
-      throw_error(Status::numerical, "the normal-equation matrix has the value {} at ({}, {}): the factors overflowed",
-                  v[k], k / rank, k % rank);
-    largest = std::max(largest, std::abs(v[k]));
-  }
-  return largest;
-}
-
 // The upper triangle, column-major, is the lower one, row-major: the matrices are symmetric, so either reading is
 // right.
 void mirror(double *a, int n) {
@@ -65,7 +54,7 @@ bool invert_by_cholesky(double *a, int n, double cutoff) {
   return true;
 }
 
-/// p := pseudo-inverse of a, which is destroyed; gives the number of eigenvalues kept.
+/// p := pseudo-inverse of a, which is destroyed; gives the number of eigenvalues kept, -1 if they were not found.
 i64 invert_by_eigen(double *a, int n, double cutoff, double *p) {
   Buffer<double> eigenvalues(n, "eigenvalues of the normal equations");
   double wanted = 0;
@@ -76,7 +65,7 @@ i64 invert_by_eigen(double *a, int n, double cutoff, double *p) {
   Buffer<double> work(work_size, "the eigen-decomposition of the normal equations");
   dsyev_("V", "U", &n, a, &n, eigenvalues.data(), work.data(), &work_size, &status, 1, 1);
   if (status != 0)
-    throw_error(Status::numerical, "the eigen-decomposition of the {} x {} normal equations did not converge", n, n);
+    return -1;
 
   const double largest = eigenvalues[n - 1]; // ascending
   std::fill_n(p, i64{n} * n, 0.0);
@@ -103,7 +92,16 @@ SolveRecord pseudo_inverse(const double *v, i64 rank, double cutoff, double *p) 
     throw_error(Status::unsupported, "rank {} is more than LAPACK's 32-bit sizes can take", rank);
   const int n = static_cast<int>(rank);
   const i64 size = rank * rank;
-  const double largest = checked_largest(v, rank);
+  const auto failed = [&](const SolveRecord &how) {
+    std::fill_n(p, size, std::numeric_limits<double>::quiet_NaN());
+    return how;
+  };
+  double largest = 0;
+  for (i64 k = 0; k < size; ++k) {
+    if (!std::isfinite(v[k]))
+      return failed({0, 0, SolveFailure::not_finite, k, v[k]});
+    largest = std::max(largest, std::abs(v[k]));
+  }
   if (largest == 0) {
     std::fill_n(p, size, 0.0);
     return {0, 1};
@@ -118,13 +116,15 @@ SolveRecord pseudo_inverse(const double *v, i64 rank, double cutoff, double *p) 
   if (!invert_by_cholesky(p, n, cutoff)) {
     Buffer<double> a(size, "the eigen-decomposition of the normal equations");
     scaled(a.data());
-    record = {static_cast<double>(invert_by_eigen(a.data(), n, cutoff, p)), 1};
+    const i64 kept = invert_by_eigen(a.data(), n, cutoff, p);
+    if (kept < 0)
+      return failed({0, 1, SolveFailure::no_convergence, 0, 0});
+    record = {static_cast<double>(kept), 1};
   }
   for (i64 k = 0; k < size; ++k) {
     p[k] = std::ldexp(p[k], exponent);
     if (!std::isfinite(p[k]))
-      throw_error(Status::numerical, "the inverse of the normal equations overflows: their largest value is {}",
-                  largest);
+      return failed({0, record.used_eigen, SolveFailure::overflow, 0, largest});
   }
   return record;
 }

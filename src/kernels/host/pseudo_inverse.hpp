@@ -5,7 +5,7 @@
 
 namespace td::kernels::host {
 
-/// As Backend::pseudo_inverse. Throws Status::numerical if v is not finite or its pseudo-inverse overflows.
+/// As Backend::pseudo_inverse.
 SolveRecord pseudo_inverse(const double *v, i64 rank, double cutoff, double *p);
 
 } // namespace td::kernels::host

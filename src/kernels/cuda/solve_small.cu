@@ -1,0 +1,271 @@
+// The pseudo-inverse of a small R x R matrix by one block, which decides for itself whether it needs the eigenvalues:
+// nothing is asked by the host. One block of 32 x 32 threads; a thread holds the entries (y + 32 u, x + 32 w).
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/solve.hpp"
+
+namespace td::kernels::cuda {
+
+namespace {
+
+constexpr int side = warp;
+constexpr int parts = static_cast<int>(small_rank) / side; // entries of a thread in each direction
+constexpr int rows = static_cast<int>(small_rank);
+constexpr int most_sweeps = 40;       // Jacobi's method takes 6 to 10
+constexpr double negligible = 0x1p-55; // beside entries of magnitude 1 to 2
+
+struct Entries {
+  double at[parts][parts];
+};
+
+template <class F> __device__ void for_entries(int n, F &&f) {
+#pragma unroll
+  for (int u = 0; u < parts; ++u)
+#pragma unroll
+    for (int w = 0; w < parts; ++w) {
+      const int i = static_cast<int>(threadIdx.y) + side * u;
+      const int j = static_cast<int>(threadIdx.x) + side * w;
+      if (i < n && j < n)
+        f(i, j, u, w);
+    }
+}
+
+struct Largest {
+  __device__ static double join(double a, double b) { return fmax(a, b); }
+};
+struct Total {
+  __device__ static double join(double a, double b) { return a + b; }
+};
+
+/// Over a warp, in all its lanes.
+template <class Op> __device__ double over_warp(double x) {
+  for (int step = warp / 2; step > 0; step /= 2)
+    x = Op::join(x, __shfl_xor_sync(0xffffffffu, x, step));
+  return x;
+}
+
+/// The largest of the block's numbers, in all threads.
+__device__ double largest_of_block(double x) {
+  __shared__ double of_warp[side];
+  x = over_warp<Largest>(x);
+  __syncthreads();
+  if (threadIdx.x == 0)
+    of_warp[threadIdx.y] = x;
+  __syncthreads();
+  return over_warp<Largest>(of_warp[threadIdx.x]);
+}
+
+/// The largest sum of magnitudes in a row of a symmetric matrix.
+__device__ double norm_of(const Entries &a) {
+  double largest = 0;
+#pragma unroll
+  for (int u = 0; u < parts; ++u) { // a warp has whole rows
+    double sum = 0;
+#pragma unroll
+    for (int w = 0; w < parts; ++w)
+      sum += fabs(a.at[u][w]);
+    largest = fmax(largest, over_warp<Total>(sum));
+  }
+  return largest_of_block(largest);
+}
+
+/// a := - inverse of a, by the pivots of the Cholesky factorization without square roots (symmetric Gauss-Jordan
+/// elimination: forward stable for positive definite matrices, Higham 2002, 14.4). False if one is not positive.
+__device__ bool sweep_out(Entries &a, int n) {
+  __shared__ double column[2][rows]; // turn about, so that one barrier a step is enough
+  for (int k = 0; k < n; ++k) {
+    double *c = column[k % 2];
+    for_entries(n, [&](int i, int j, int u, int w) {
+      if (j == k)
+        c[i] = a.at[u][w];
+    });
+    __syncthreads();
+    if (!(c[k] > 0))
+      return false;
+    const double reciprocal = 1 / c[k];
+    for_entries(n, [&](int i, int j, int u, int w) {
+      double &x = a.at[u][w];
+      if (i == k || j == k)
+        x = i == j ? -reciprocal : (i == k ? c[j] : c[i]) * reciprocal;
+      else
+        x = fma(-(c[i] * c[j]), reciprocal, x); // the same on both sides of the diagonal
+    });
+  }
+  return true;
+}
+
+struct Rotation {
+  int p, q; // the rows and columns that it mixes; q = n: it does nothing
+  double cosine, sine, tangent;
+};
+
+/// Pair `k` of those that step `step` of a round robin between m players brings together.
+__device__ Rotation pair_of(int step, int k, int m) {
+  const int a = (step + k) % (m - 1);
+  const int b = k == 0 ? m - 1 : (step - k + m - 1) % (m - 1);
+  return {min(a, b), max(a, b), 1, 0, 0};
+}
+
+/// The rotation that makes a(p, q) zero; Golub and Van Loan 2013, 8.5.2.
+template <class A> __device__ bool rotate(const A &a, int n, Rotation &r) {
+  if (r.q >= n)
+    return false;
+  const double off = a(r.p, r.q);
+  if (fabs(off) <= negligible)
+    return false;
+  const double tau = (a(r.q, r.q) - a(r.p, r.p)) / (2 * off);
+  r.tangent = copysign(1.0, tau) / (fabs(tau) + sqrt(1 + tau * tau));
+  r.cosine = 1 / sqrt(1 + r.tangent * r.tangent);
+  r.sine = r.tangent * r.cosine;
+  return true;
+}
+
+__device__ void mix(const Rotation &r, double &x, double &y) {
+  const double before = x;
+  x = r.cosine * before - r.sine * y;
+  y = r.sine * before + r.cosine * y;
+}
+
+/// Diagonalizes a, n x n in shared memory, and leaves its eigenvectors in the columns of q. Jacobi's method: pairs of
+/// one step have no row in common, so all are rotated at once. False if it does not converge.
+template <class A, class Q> __device__ bool diagonalize(const A &a, int n, const Q &q) {
+  __shared__ Rotation rotation[side];
+  const int x = static_cast<int>(threadIdx.x);
+  const int y = static_cast<int>(threadIdx.y);
+  const int players = n + n % 2;
+  const int pairs = players / 2;
+  for (int sweep = 0; sweep < most_sweeps; ++sweep) {
+    int rotated = 0;
+    for (int step = 0; step < players - 1; ++step) {
+      if (y == 0 && x < pairs) {
+        rotation[x] = pair_of(step, x, players);
+        rotated |= rotate(a, n, rotation[x]) ? 1 : 0;
+      }
+      __syncthreads();
+      if (x < pairs) {
+        const Rotation &right = rotation[x];
+        if (y < pairs && y <= x) { // where the two pairs' rows and columns meet, and its mirror image
+          const Rotation &left = rotation[y];
+          if (x == y) {
+            if (right.q < n) {
+              const double off = right.tangent * a(right.p, right.q);
+              a(right.p, right.p) -= off;
+              a(right.q, right.q) += off;
+              if (right.tangent != 0)
+                a(right.p, right.q) = a(right.q, right.p) = 0;
+            }
+          } else {
+            const auto read = [&](int i, int j) { return i < n && j < n ? a(i, j) : 0; };
+            double pp = read(left.p, right.p), pq = read(left.p, right.q);
+            double qp = read(left.q, right.p), qq = read(left.q, right.q);
+            mix(left, pp, qp);
+            mix(left, pq, qq);
+            mix(right, pp, pq);
+            mix(right, qp, qq);
+            const auto write = [&](int i, int j, double value) {
+              if (i < n && j < n)
+                a(i, j) = a(j, i) = value;
+            };
+            write(left.p, right.p, pp);
+            write(left.p, right.q, pq);
+            write(left.q, right.p, qp);
+            write(left.q, right.q, qq);
+          }
+        }
+        if (right.q < n)
+          for (int i = y; i < n; i += side)
+            mix(right, q(i, right.p), q(i, right.q));
+      }
+      __syncthreads();
+    }
+    if (__syncthreads_or(rotated) == 0)
+      return true;
+  }
+  return false;
+}
+
+/// The result and how it came about. p has the eigenvectors for a while: a block sees what its threads write.
+__global__ void __launch_bounds__(side *side)
+    invert_small(const double *v, int n, double cutoff, double *p, SolveRecord *record) {
+  __shared__ double matrix[rows * (rows + 1)];
+  __shared__ unsigned long long first_bad;
+  const bool first = threadIdx.x == 0 && threadIdx.y == 0;
+  const auto a = [&](int i, int j) -> double & { return matrix[i * (rows + 1) + j]; };
+  const auto q = [&](int i, int j) -> double & { return p[i * n + j]; };
+  const auto fail = [&](const SolveRecord &how) {
+    for_entries(n, [&](int i, int j, int, int) { q(i, j) = nan(""); });
+    if (first)
+      *record = how;
+  };
+
+  if (first)
+    first_bad = ~0ull;
+  __syncthreads();
+  Entries x{};
+  double own = 0;
+  for_entries(n, [&](int i, int j, int u, int w) {
+    const double entry = v[i * n + j];
+    if (!isfinite(entry))
+      atomicMin(&first_bad, static_cast<unsigned long long>(i * n + j));
+    x.at[u][w] = entry;
+    own = fmax(own, fabs(entry));
+  });
+  const double largest = largest_of_block(own); // with a barrier: first_bad is complete
+  if (first_bad != ~0ull)
+    return fail({0, 0, SolveFailure::not_finite, static_cast<i64>(first_bad), v[first_bad]});
+  if (largest == 0) {
+    for_entries(n, [&](int i, int j, int, int) { q(i, j) = 0; });
+    if (first)
+      *record = {0, 1, SolveFailure::none, 0, 0};
+    return;
+  }
+
+  // Scaled by a power of two (exact) so that the largest magnitude is in [1, 2).
+  const int exponent = -ilogb(largest);
+  for_entries(n, [&](int i, int j, int u, int w) { x.at[u][w] = scalbn(x.at[u][w], exponent); });
+  for_entries(n, [&](int i, int j, int u, int w) { a(i, j) = x.at[u][w]; });
+  SolveRecord found{static_cast<double>(n), 0, SolveFailure::none, 0, 0};
+  const double norm = norm_of(x);
+  // The same branch in all threads: what decides it is the same in all.
+  const bool definite = sweep_out(x, n);
+  const bool good = definite && 1 / (norm * norm_of(x)) >= cutoff;
+  if (!good) {
+    for_entries(n, [&](int i, int j, int, int) { q(i, j) = i == j ? 1 : 0; });
+    __syncthreads();
+    if (!diagonalize(a, n, q))
+      return fail({0, 1, SolveFailure::no_convergence, 0, 0});
+    double top = a(0, 0);
+    for (int e = 1; e < n; ++e)
+      top = fmax(top, a(e, e));
+    const auto keep = [&](int e) { return a(e, e) > cutoff * top && a(e, e) > 0; };
+    found = {0, 1, SolveFailure::none, 0, 0};
+    for (int e = 0; e < n; ++e)
+      found.effective_rank += keep(e) ? 1 : 0;
+    for_entries(n, [&](int i, int j, int u, int w) {
+      double sum = 0;
+      for (int e = 0; e < n; ++e) // the same order of products on both sides of the diagonal
+        if (keep(e))
+          sum -= q(max(i, j), e) / a(e, e) * q(min(i, j), e);
+      x.at[u][w] = sum;
+    });
+  }
+
+  int overflows = 0;
+  for_entries(n, [&](int i, int j, int u, int w) {
+    x.at[u][w] = 0 - scalbn(x.at[u][w], exponent);
+    overflows |= isfinite(x.at[u][w]) ? 0 : 1;
+  });
+  if (__syncthreads_or(overflows) != 0) // a barrier, too: all have read the eigenvectors
+    return fail({0, found.used_eigen, SolveFailure::overflow, 0, largest});
+  for_entries(n, [&](int i, int j, int u, int w) { q(i, j) = x.at[u][w]; });
+  if (first)
+    *record = found;
+}
+
+} // namespace
+
+void invert_small(Device &device, const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
+  invert_small<<<1, dim3(side, side), 0, device.stream()>>>(v, static_cast<int>(rank), cutoff, p, record);
+  check_launch("solving the normal equations");
+}
+
+} // namespace td::kernels::cuda

@@ -1,0 +1,36 @@
+// The numbers that an iteration leaves behind.
+#pragma once
+
+#include "core/buffer.hpp"
+#include "kernels/kernels.hpp"
+
+namespace td::solvers {
+
+/// They stay in the backend's memory until they are asked for all at once: each time that the host asks for a number, a
+/// device runs empty.
+class Tally {
+public:
+  struct Numbers {
+    kernels::SolveRecord *records = nullptr; // [solves]
+    double *weights = nullptr;               // [solves][rank] that columns were divided by
+    double *inner = nullptr;                 // [rank] of the last MTTKRP's columns with the factor's
+    double *model = nullptr;                 // [rank][rank] elementwise product of all Gram matrices
+  };
+
+  Tally(kernels::Backend &backend, std::size_t solves, i64 rank);
+
+  /// In the backend's memory.
+  const Numbers &there() const noexcept { return there_; }
+  /// In host memory, as of the last download.
+  const Numbers &here() const noexcept { return here_; }
+  void download();
+
+private:
+  kernels::Backend &backend_;
+  Buffer<std::byte> copy_;
+  kernels::BackendBuffer memory_;
+  Numbers here_;
+  Numbers there_;
+};
+
+} // namespace td::solvers
