@@ -479,8 +479,8 @@ TD_API td_status td_report_get_str(const td_report *report, const char *key, cha
 
 /** A value per iteration: "fit", "fit_change", "residual", "seconds" (since the start); "effective_rank" has one value
  *  per solve, in the order of updates; "mttkrp_seconds" has order values an iteration, mode after mode: what MTTKRP
- *  took (on the first worker), 0 for fixed modes. Copies at most cap numbers and sets *n (may be NULL) to how many
- *  there are. Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  took (on the first worker; on a GPU by the GPU's clock), 0 for fixed modes. Copies at most cap numbers and sets *n
+ *  (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
 

@@ -206,9 +206,8 @@ bool Sweep::want_exact(double model_squared, double residual_squared) {
 }
 
 double Sweep::exact_residual_squared(double model_squared) {
-  const Comparison c =
-      compare_entries(backend_, others_, problem_.cells.view(backend_),
-                      weights_of(problem_.settings.updated_modes.size() - 1), factors_.views());
+  const Comparison c = compare_entries(backend_, others_, problem_.cells.view(backend_),
+                                       weights_of(problem_.settings.updated_modes.size() - 1), factors_.views());
   const double squared = problem_.cells.residual_squared(c, model_squared);
   if (!std::isfinite(squared))
     overflow(problem_.settings.updated_modes.back(), "the residual is not finite");

@@ -76,9 +76,10 @@ TEST_F(SolverTally, TheFirstFailureIsNamedWithIterationAndMode) {
   backend_->solves = 0;
   backend_->failing_solve = 2;
   backend_->failure = {0, 1, SolveFailure::no_convergence, 0, 0};
-  EXPECT_EQ(refusal(Status::numerical, [&] { run("3"); }),
-            "iteration 1, mode 2: the factors overflowed: the eigen-decomposition of the 2 x 2 normal equations did not "
-            "converge");
+  EXPECT_EQ(
+      refusal(Status::numerical, [&] { run("3"); }),
+      "iteration 1, mode 2: the factors overflowed: the eigen-decomposition of the 2 x 2 normal equations did not "
+      "converge");
 }
 
 TEST_F(SolverTally, ANormBeforeASolveIsNamedFirst) {

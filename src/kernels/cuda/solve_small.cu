@@ -10,7 +10,7 @@ namespace {
 constexpr int side = warp;
 constexpr int parts = static_cast<int>(small_rank) / side; // entries of a thread in each direction
 constexpr int rows = static_cast<int>(small_rank);
-constexpr int most_sweeps = 40;       // Jacobi's method takes 6 to 10
+constexpr int most_sweeps = 40;        // Jacobi's method takes 6 to 10
 constexpr double negligible = 0x1p-55; // beside entries of magnitude 1 to 2
 
 struct Entries {
