@@ -13,6 +13,7 @@
 
 namespace bench {
 
+using kernels::Conflicts;
 using kernels::MttkrpArgs;
 using kernels::cuda::Device;
 
@@ -198,7 +199,7 @@ private:
     for (std::size_t m = 0; m < factors.size(); ++m)
       matrices.push_back({factors[m].data(), type, x_.shape.dims[m], rank_, rank_});
     const i64 rows = x_.shape.dims[static_cast<std::size_t>(mode)];
-    MttkrpArgs args{mode, matrices, {out.data(), type, rows, rank_, rank_}, {0, rows}, {0, x_.nnz}, false};
+    MttkrpArgs args{mode, matrices, {out.data(), type, rows, rank_, rank_}, {0, rows}, {0, x_.nnz}};
     double plain = 0;
     double blco = 0;
     const auto report = [&](const char *path, i64 tiles, i64 tensor_bytes, double ms) {
@@ -243,7 +244,7 @@ private:
     const i64 bytes = x_.nnz * static_cast<i64>(sorted.key_bytes + static_cast<int>(sizeof(T))) + 16 * sorted.rows;
     const double ms = time([&] { mttkrp_sorted(device_, sorted, args); });
     report("sorted", sorted.tiles, bytes, ms);
-    args.stored_order = true;
+    args.conflicts = Conflicts::owner;
     const double fixed = time([&] { mttkrp_sorted(device_, sorted, args); });
     report("fixed", sorted.tiles, bytes, fixed);
   }

@@ -57,6 +57,10 @@ constexpr NamedValue<Plan, std::string> texts[] = {
     {"groups.why", [](const Plan &p) { return p.layout.groups.why; }},
     {"rows", [](const Plan &p) { return p.layout.empty_rows.what; }},
     {"rows.why", [](const Plan &p) { return p.layout.empty_rows.why; }},
+    {"tiles", [](const Plan &p) { return p.layout.tiles.what; }},
+    {"tiles.why", [](const Plan &p) { return p.layout.tiles.why; }},
+    {"conflicts", [](const Plan &p) { return p.conflicts.what; }},
+    {"conflicts.why", [](const Plan &p) { return p.conflicts.why; }},
     {"sharding", [](const Plan &p) { return p.sharding.what; }},
     {"sharding.why", [](const Plan &p) { return p.sharding.why; }},
     {"devices", [](const Plan &p) { return p.devices; }},
@@ -101,7 +105,7 @@ constexpr NamedValue<Plan, std::vector<double>> series[] = {
 const std::string *mode_text(const Plan &p, std::string_view key) {
   for (const auto &[name, member] : {std::pair{std::string_view("kernel."), &plan::ModePlan::kernel},
                                      std::pair{std::string_view("conflicts."), &plan::ModePlan::conflicts}}) {
-    if (!key.starts_with(name))
+    if (!key.starts_with(name) || key.ends_with(".why"))
       continue;
     std::size_t mode = 0;
     const auto [end, error] = std::from_chars(key.data() + name.size(), key.data() + key.size(), mode);

@@ -249,14 +249,14 @@ TD_API td_status td_context_describe(const td_context *context, char *buf, int64
  *  values      nnz values of value_type TD_F32 or TD_F64, which is the type the tensor is stored and worked on in
  *  space       where indices[m] and values live (the array of pointers itself is on the host)
  *  options     may be NULL; scope "tensor": "format", "duplicates", "groups",
- *              "empty_rows", "sharding"
+ *              "empty_rows", "sharding", "tiles", "conflicts"
  *
  *  Entries at the same coordinates are summed, in the order given (or refused: "duplicates" = "error"). Explicit zeros
  *  are kept. With nnz = 0 indices and values may be NULL.
  *  Errors: TD_ERR_SHAPE (order, dims, nnz), TD_ERR_INDEX (names entry, mode and coordinate, in the caller's base),
  *  TD_ERR_ARGUMENT (NaN or infinite value: names the entry), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" whose
- *  cells are too many, or of another format than sorted), TD_ERR_OPTION_RANGE ("groups" is no partition of the modes,
- * or leaves no mode alone). */
+ *  cells are too many; "tiles" too small; "groups", "tiles" or "conflicts" with no meaning for the format),
+ *  TD_ERR_OPTION_RANGE ("groups" is no partition of the modes or leaves no mode alone; "tiles" is no number). */
 TD_API td_status td_tensor_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz,
                                   td_type index_type, const void *const *indices, int32_t index_base,
                                   td_type value_type, const void *values, td_space space, const td_options *options,
@@ -526,11 +526,12 @@ TD_API void td_plan_destroy(td_plan *plan);
 
 /** "order", "nnz", "sparse" (1 or 0), "rank", "workers", "threads", "fits" (1 or 0), and bytes:
  *    host_bytes.tensor      of the stored tensor, as td_tensor_get_i64 gives under "bytes"
- *    host_bytes.building    needed besides the tensor while it is made, at the worst moment; without the caller's
- * arrays host_bytes.solver      needed besides the tensor by CP-ALS, at the worst moment host_bytes.peak        tensor
- * + the larger of building and solver host_bytes.available   what there is (2^63 - 1: not known), for what is not there
- * yet device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU Errors:
- * TD_ERR_OPTION_UNKNOWN. */
+ *    host_bytes.building    needed besides while it is made, at the worst moment, without the caller's arrays
+ *    host_bytes.solver      needed besides by CP-ALS, at the worst moment
+ *    host_bytes.peak        tensor + the larger of building and solver
+ *    host_bytes.available   what there is (2^63 - 1: not known), for what is not there yet
+ *    device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU
+ *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 
 /** Seconds, 0 where they are not known: "seconds.iteration" (of CP-ALS), "seconds.mttkrp" and "seconds.solve", which it
@@ -539,8 +540,9 @@ TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *
  *  floating-point operations a second). Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_f64(const td_plan *plan, const char *key, double *value);
 
-/** "format", "groups" (as td_tensor_get_str), "rows" (which take part), "sharding" (of workers), each
- *  also with ".why"; "kernel.0", "kernel.1", ...
+/** "format", "groups" (as td_tensor_get_str), "rows" (which take part), "tiles" (how many of each group's copy),
+ *  "conflicts" (the policy), "sharding" (of workers), each also with ".why", which names the option that forced it;
+ *  "kernel.0", "kernel.1", ...
  *  and "conflicts.0", ...: how MTTKRP in a mode goes over the entries, and how sums into one row are kept apart (empty
  *  where the backend does not say); "devices"; "solver" (what "host_bytes.solver" consists of); "rate.why";
  *  "assumptions" (a line each). Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */

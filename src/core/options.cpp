@@ -40,6 +40,14 @@ constexpr OptionRow table[] = {
      "how workers divide a mode's entries: rows (each index's entries to one worker), auto (so, but heavy indices are "
      "cut; formats that are not sorted by the mode: equally many entries), entries (equally many, for comparison)"},
 
+    {"tensor", "tiles", OptionType::str, "auto", 0, 0, "",
+     "cut the copies of format sorted into tiles whose factor rows fit a cache: auto (where that pays), none, or how "
+     "many rows of the other factors together a tile may need, as in \"160\""},
+    {"tensor", "conflicts", OptionType::str, "auto", 0, 0, "auto|private|atomic|owner",
+     "how threads that work on entries in no order of rows (formats coo and blco, cells of groups) keep their sums "
+     "apart: private (rows of each one's own, merged), atomic (atomic additions), owner (a row's terms are added by "
+     "one), auto"},
+
     {"plan", "read_rate", OptionType::f64, "0", 0, largest, "",
      "bytes a second that a plan's times assume memory to give; 0: measured"},
     {"plan", "operation_rate", OptionType::f64, "0", 0, largest, "",
@@ -212,6 +220,14 @@ void Options::set_text(std::string_view name, std::string_view text) {
       refuse(row, fmt::format("\"{}\"", text));
     set_[std::string(name)] = std::string(text);
   }
+}
+
+Options Options::in_scope(std::string_view scope) const {
+  Options some;
+  for (const auto &[name, value] : set_)
+    if (option_row(name).scope == scope)
+      some.set_.emplace(name, value);
+  return some;
 }
 
 Options::Value Options::value(const OptionRow &row) const {

@@ -46,6 +46,9 @@ public:
   double real(std::string_view name) const;      // of a whole-number option too
   std::string text(std::string_view name) const; // of any option
 
+  /// Those of one scope that are set.
+  Options in_scope(std::string_view scope) const;
+
 private:
   using Value = std::variant<i64, double, std::string>;
   Value value(const OptionRow &row) const;

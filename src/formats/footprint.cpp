@@ -55,7 +55,7 @@ EntryShape::EntryShape(std::span<const i64> d, i64 n, ValueType t) : EntryShape(
 EntryShape::EntryShape(std::span<const i64> d, i64 n, ValueType t, Combinations c)
     : dims(d), nnz(n), type(t), combinations(std::move(c)) {}
 
-CopySize copy_size(const EntryShape &x, std::span<const int> modes, int threads) {
+CopySize copy_size(const EntryShape &x, std::span<const int> modes, const TileRule &tiles, int threads) {
   const auto inside = [&](int m) { return std::find(modes.begin(), modes.end(), m) != modes.end(); };
   CopySize copy;
   std::vector<int> dropped(x.dims.size(), all_bits); // at first of all but the group's modes
@@ -73,8 +73,8 @@ CopySize copy_size(const EntryShape &x, std::span<const int> modes, int threads)
     copy.dims.push_back(merged ? static_cast<i64>(copy.cells) : x.dims[static_cast<std::size_t>(m)]);
     mode_at.push_back(static_cast<std::size_t>(m));
   }
-  const std::vector<int> in_tile = tile_bits(copy.dims, copy.mode, x.nnz);
-  const SortedShape shape = sorted_shape(copy.dims, copy.mode, x.nnz);
+  const std::vector<int> in_tile = tile_bits(tiles, copy.dims, copy.mode, x.nnz);
+  const SortedShape shape = sorted_shape(copy.dims, copy.mode, in_tile);
   copy.tiles = shape.tiles;
   copy.key_bytes = shape.key_bytes;
   for (std::size_t k = 0; k < mode_at.size(); ++k)
@@ -140,10 +140,10 @@ Footprint sorted_footprint(const EntryShape &x, std::span<const CopySize> copies
   return f;
 }
 
-Footprint sorted_footprint(const EntryShape &x, int threads) {
+Footprint sorted_footprint(const EntryShape &x, const TileRule &tiles, int threads) {
   std::vector<CopySize> copies;
   for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode)
-    copies.push_back(copy_size(x, std::vector<int>{mode}, threads));
+    copies.push_back(copy_size(x, std::vector<int>{mode}, tiles, threads));
   return sorted_footprint(x, copies);
 }
 

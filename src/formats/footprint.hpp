@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "formats/tiles.hpp"
 
 namespace td::formats {
 
@@ -47,7 +48,7 @@ struct CopySize {
   double stored = 0;
   double temporary = 0; // while it is made, besides the packed entries
 };
-CopySize copy_size(const EntryShape &x, std::span<const int> modes, int threads);
+CopySize copy_size(const EntryShape &x, std::span<const int> modes, const TileRule &tiles, int threads);
 /// Sets stored and temporary from all the rest.
 void set_bytes(CopySize &copy, const EntryShape &x, std::span<const int> modes, int threads);
 
@@ -56,7 +57,7 @@ Footprint blco_footprint(const EntryShape &x);
 /// Copies made one after the other.
 Footprint sorted_footprint(const EntryShape &x, std::span<const CopySize> copies);
 /// A copy by each mode.
-Footprint sorted_footprint(const EntryShape &x, int threads);
+Footprint sorted_footprint(const EntryShape &x, const TileRule &tiles, int threads);
 Footprint dense_footprint(std::span<const i64> dims, ValueType type);
 
 /// Rows that are expected to have entries if all are equally likely.

@@ -110,22 +110,18 @@ Canonical build_canonical(const EntriesView &entries, bool refuse_duplicates, in
 /// In place: numbers of rows become their indices, dims those of the rows.
 void restore_indices(Coo &coo, const Numbering &numbering, std::span<const i64> dims, int threads);
 
-/// Bits that each mode's index keeps within a tile of a copy sorted by `mode`: all of them, which is one tile, where
-/// the rows of the other factors fit a cache anyway or rows would be cut into pieces of few nonzeros.
-std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz);
-
 /// What is known of a copy sorted by `mode` before it is built.
 struct SortedShape {
   double tiles = 1;
   int key_bytes = 8;
 };
-SortedShape sorted_shape(std::span<const i64> dims, int mode, i64 nnz);
+SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const int> bits_in_tile);
 /// What a copy keeps to share the work on its tiles, but for the heavy rows, which are few.
 double tile_share_bytes(double tiles);
 
 /// From canonical entries. Within a row (of a tile) of a Sorted, entries keep the canonical order.
 Blco build_blco(Packed packed, int threads);
-/// In tiles where that pays.
+/// In tiles where that pays on a CPU.
 Sorted build_sorted(const Packed &packed, int mode, int threads);
 Sorted build_sorted(const Packed &packed, int mode, std::span<const int> bits_in_tile, int threads);
 Blco build_blco(const kernels::CooView &canonical, int threads);

@@ -156,7 +156,7 @@ Combinations combinations_of(const Packed &p, int threads) {
   };
 }
 
-SortedCells build_sorted_cells(Packed &p, std::span<const int> modes, int threads) {
+SortedCells build_sorted_cells(Packed &p, std::span<const int> modes, const TileRule &tiles, int threads) {
   Marks marks(i64{1} << bits_of_modes(p.dims, modes));
   dispatch_key(p.key_bytes, [&](auto zero) {
     using Key = decltype(zero);
@@ -196,7 +196,7 @@ SortedCells build_sorted_cells(Packed &p, std::span<const int> modes, int thread
     });
   });
   const Lend values(p.values, merged.values);
-  result.sorted = build_sorted(merged, merged_mode, threads);
+  result.sorted = build_sorted(merged, merged_mode, tile_bits(tiles, merged.dims, merged_mode, merged.nnz()), threads);
   return result;
 }
 

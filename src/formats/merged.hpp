@@ -22,6 +22,6 @@ struct SortedCells {
 
 /// `modes` can be merged, and are not all. Their cells are numbered in the order of their indices, the first mode's
 /// fastest. The packed values are lent: they are there again afterwards.
-SortedCells build_sorted_cells(Packed &packed, std::span<const int> modes, int threads);
+SortedCells build_sorted_cells(Packed &packed, std::span<const int> modes, const TileRule &tiles, int threads);
 
 } // namespace td::formats

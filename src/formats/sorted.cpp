@@ -6,54 +6,16 @@
 #include "formats/key.hpp"
 #include "formats/radix_sort.hpp"
 #include "formats/runs.hpp"
+#include "formats/tiles.hpp"
 
 namespace td::formats {
 
 namespace {
 
-// Rows of the other factors that a tile needs, to begin with: 40 KiB at rank 32 in f64, a first-level cache. Twice as
-// many are tried until rows are cut into pieces of enough nonzeros; by then a tile may fit the second-level cache only.
-constexpr i64 tile_rows = 160;
-// Nonzeros that a tile's piece of a row should have on average: shorter ones cost more in row ends than tiles save.
-constexpr i64 piece_size = 16;
-// Nonzeros for each row of the other factors that a tile fetches: with fewer, fetching them is the work.
-constexpr i64 tile_reuse = 8;
 constexpr i64 heavy_part = 256; // a row of more than this part of the nonzeros is heavy
 constexpr i64 heavy_shares = 32;
 constexpr i64 light_shares = 1024;
 constexpr i64 block = 512; // keys taken apart at a time
-
-/// Rounded where it is beyond 2^53.
-double tiles_of(std::span<const i64> dims, int mode, std::span<const int> bits) {
-  double tiles = 1;
-  for (std::size_t m = 0; m < dims.size(); ++m)
-    if (static_cast<int>(m) != mode)
-      tiles *= static_cast<double>(((dims[m] - 1) >> bits[m]) + 1);
-  return tiles;
-}
-
-/// Cuts the longest mode but `mode` in half until the rows of a tile are at most `rows`.
-std::vector<int> bits_for_rows(std::span<const i64> dims, int mode, i64 rows) {
-  auto bits = bits_of(dims);
-  while (true) {
-    double sum = 0;
-    std::size_t longest = dims.size();
-    i64 most = 0;
-    for (std::size_t m = 0; m < dims.size(); ++m) {
-      if (static_cast<int>(m) == mode)
-        continue;
-      const i64 in_tile = bits[m] > 62 ? dims[m] : std::min(dims[m], i64{1} << bits[m]);
-      sum += static_cast<double>(in_tile);
-      if (in_tile > most) {
-        most = in_tile;
-        longest = m;
-      }
-    }
-    if (sum <= static_cast<double>(rows) || most <= 1)
-      return bits;
-    --bits[longest];
-  }
-}
 
 /// Sorts packed entries into s. `Key` is the type of packed keys, `Kept` that of keys without the sorted mode.
 template <class Key, class Kept, class T> class Builder {
@@ -337,19 +299,8 @@ constexpr int kept_bytes_for(int bits) { return bits <= 32 ? 4 : key_bytes_for(b
 
 } // namespace
 
-std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz) {
-  const auto whole = bits_of(dims);
-  const i64 most_tiles = nnz / piece_size / dims[static_cast<std::size_t>(mode)];
-  for (i64 rows = tile_rows; std::min(most_tiles, nnz / tile_reuse / rows) > 1; rows *= 2) {
-    const auto bits = bits_for_rows(dims, mode, rows);
-    if (tiles_of(dims, mode, bits) <= static_cast<double>(std::min(most_tiles, nnz / tile_reuse / rows)))
-      return bits;
-  }
-  return whole;
-}
-
-SortedShape sorted_shape(std::span<const i64> dims, int mode, i64 nnz) {
-  auto bits = tile_bits(dims, mode, nnz);
+SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const int> bits_in_tile) {
+  std::vector<int> bits(bits_in_tile.begin(), bits_in_tile.end());
   const double tiles = tiles_of(dims, mode, bits);
   bits[static_cast<std::size_t>(mode)] = 0;
   return {tiles, kept_bytes_for(std::accumulate(bits.begin(), bits.end(), 0))};

@@ -96,6 +96,15 @@ i64 entries_of(const TensorView &x);
 
 // ---- arguments ----
 
+/// How threads that work on entries in no order of rows (coordinates, BLCO) keep their sums into one row apart. The
+/// entries of sorted copies and dense tensors belong to rows already; there only `owner` means anything.
+enum class Conflicts {
+  automatic, // what the backend expects to be fastest
+  privatize, // each adds to rows of its own, which are merged
+  atomic,    // all add to the same rows, with atomic instructions
+  owner,     // each row's terms are added by one, in stored order, whatever the number of threads
+};
+
 /// out[i, :] for i in rows := sum over the stored entries in `entries` whose index in `mode` is i.
 /// Rows outside `rows` are not written. Dense views take all entries.
 struct MttkrpArgs {
@@ -104,7 +113,7 @@ struct MttkrpArgs {
   Matrix out;                           // dims[mode] x rank, of the tensor's value type
   Range rows;
   Range entries;
-  bool stored_order = false; // each row's terms are added in stored order, whatever the number of threads
+  Conflicts conflicts = Conflicts::automatic;
 };
 
 /// What a backend's machine can do with all its threads; 0: not known.

@@ -58,8 +58,6 @@ public:
 
   /// Whether the option names the partition.
   bool named() const { return option_ != "auto" && option_ != "none"; }
-  /// What makes these groups again: "auto", "none", "0,1|2,3".
-  const std::string &option() const noexcept { return option_; }
   /// "0,1|2,3", single modes too.
   const std::string &text() const noexcept { return text_; }
 

@@ -30,6 +30,17 @@ std::string rows_text(const Layout &layout) {
   return text.empty() ? "all" : text;
 }
 
+/// How many of each copy, as the groups stand; "none" where no copy is cut.
+std::string tiles_text(const Layout &layout) {
+  std::string text;
+  bool cut = false;
+  for (const formats::CopySize &copy : layout.copies) {
+    text += fmt::format("{}{:.0f}", text.empty() ? "" : "|", copy.tiles);
+    cut = cut || copy.tiles > 1;
+  }
+  return cut ? text : "none";
+}
+
 void add_single_modes(Layout &layout) {
   for (int m = 0; m < static_cast<int>(layout.dims.size()); ++m)
     layout.partition.push_back({{m}, 0, false});
@@ -40,19 +51,18 @@ void take_groups(Layout &layout, const Groups &groups, i64 rank) {
     const bool several = groups.modes(g).size() > 1;
     layout.partition.push_back({groups.modes(g), several ? groups.cell_count(g) : 0, groups.shared(g, rank)});
   }
-  layout.cell_bytes = partial_sizes(groups, layout.sparse, layout.type, rank).cell_bytes;
+  layout.cell_bytes = cell_bytes_of(groups, layout.sparse, layout.type, rank);
 }
 
 /// Groups and bytes of a sparse tensor whose format and rows are settled.
 void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &request) {
   const std::string option = request.options.text("groups");
+  const formats::TileRule tiles = tile_rule_of(request.options, request.gpu);
+  require_meaning(request.options, layout.format.what, static_cast<int>(layout.dims.size()), request.gpu);
   if (layout.format.what != "sorted") {
-    if (named_groups(option, static_cast<int>(layout.dims.size())))
-      throw_error(Status::unsupported, "option 'groups' = \"{}\": expected auto or none for format {}", option,
-                  layout.format.what);
     layout.groups.why = why_no_groups;
     add_single_modes(layout);
-    layout.bytes = footprint_of(layout.format.what, x, request.threads);
+    layout.bytes = footprint_of(layout.format.what, x, tiles, request.threads);
     if (layout.format.what == "blco")
       layout.blocks = formats::linear_bits(x.dims) > 64 ? static_cast<i64>(x.combinations(formats::blco_bits(x.dims)))
                                                         : std::min<i64>(x.nnz, 1);
@@ -61,13 +71,14 @@ void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &r
     Grouping grouping = sparse_groups(x, gpu ? "none" : option);
     layout.groups.why = gpu ? why_gpu_groups : std::move(grouping.why);
     for (const Group &modes : grouping.groups) {
-      layout.copies.push_back(formats::copy_size(x, modes, request.threads));
+      layout.copies.push_back(formats::copy_size(x, modes, tiles, request.threads));
       const auto cells = static_cast<i64>(layout.copies.back().cells);
       layout.partition.push_back({modes, cells, modes.size() > 1});
     }
     layout.bytes = formats::sorted_footprint(x, layout.copies);
   }
   layout.groups.what = partition_text(layout.partition);
+  layout.tiles = {tiles_text(layout), why_tiles(tiles, layout.format.what)};
   layout.empty_rows.what = rows_text(layout);
 }
 
@@ -77,7 +88,8 @@ formats::NumberingSize settle_rows(Layout &layout, const formats::EntryShape &x,
   formats::NumberingSize numbering{layout.dims, {}};
   if (request.options.text("format") != "coo")
     numbering = formats::numbering_size(x, empty_rows_of(rows));
-  layout.format = choose_format({numbering.dims, x.nnz, x.type}, request.options, request.threads, request.memory);
+  layout.format = choose_format({numbering.dims, x.nnz, x.type}, request.options,
+                                tile_rule_of(request.options, request.gpu), request.threads, request.memory);
   if (layout.format.what == "coo")
     numbering = {layout.dims, {}};
   layout.stored_dims = numbering.dims;
@@ -86,6 +98,13 @@ formats::NumberingSize settle_rows(Layout &layout, const formats::EntryShape &x,
 }
 
 } // namespace
+
+std::size_t Layout::group_of(int mode) const {
+  std::size_t g = 0;
+  while (std::count(partition[g].modes.begin(), partition[g].modes.end(), mode) == 0)
+    ++g;
+  return g;
+}
 
 Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const LayoutRequest &request) {
   formats::check_dims(dims);
@@ -123,8 +142,8 @@ Layout layout_of(const EntriesView &entries, const LayoutRequest &request) {
       coo ? formats::Numbering(entries.dims)
           : formats::Numbering(entries, empty_rows_of(request.options.text("empty_rows")), request.threads);
   layout.stored_dims.assign(numbering.dims().begin(), numbering.dims().end());
-  layout.format =
-      choose_format({layout.stored_dims, layout.nnz, layout.type}, request.options, request.threads, request.memory);
+  layout.format = choose_format({layout.stored_dims, layout.nnz, layout.type}, request.options,
+                                tile_rule_of(request.options, request.gpu), request.threads, request.memory);
   layout.empty_rows.why = why_empty_rows(request.options.text("empty_rows"), layout.format.what);
   if (layout.format.what == "coo") {
     layout.stored_dims = layout.dims;
@@ -152,7 +171,9 @@ Layout dense_layout(std::span<const i64> dims, ValueType type, const LayoutReque
   layout.type = type;
   layout.sparse = false;
   const std::string option = request.options.text("groups");
+  require_meaning(request.options, "dense", static_cast<int>(dims.size()), request.gpu);
   layout.format = {"dense", why_dense};
+  layout.tiles = {"none", why_tiles({}, "dense")};
   layout.empty_rows = {"all", "every row of a dense tensor takes part"};
   take_groups(layout, Groups(dims, type, option), request.rank);
   layout.groups = {partition_text(layout.partition), why_dense_groups(option)};
@@ -179,8 +200,9 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
   for (std::size_t m = 0; m < layout.dims.size(); ++m)
     if (layout.stored_dims[m] < layout.dims[m])
       shape.while_sorted += formats::Marks::bytes_for(layout.dims[m]);
-  layout.bytes = footprint_of(x.format(), shape, request.threads);
-  if (x.format() == "sorted") {
+  if (x.format() != "sorted") {
+    layout.bytes = footprint_of(x.format(), shape, {}, request.threads);
+  } else {
     for (int g = 0; g < x.groups().count(); ++g) {
       const auto view = std::get<kernels::SortedView>(x.merged_view(g));
       formats::CopySize copy;
@@ -195,6 +217,7 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
     }
     layout.bytes = formats::sorted_footprint(shape, layout.copies);
   }
+  layout.tiles = {tiles_text(layout), x.reasons().tiles};
   if (x.format() == "blco")
     layout.blocks = std::get<kernels::BlcoView>(x.view(0)).blocks;
   // What is there is known; what was needed besides is what the format needs.

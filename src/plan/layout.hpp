@@ -21,13 +21,16 @@ struct Layout {
   ValueType type = ValueType::f64;
   bool sparse = true;
   bool exists = false; // the tensor is there
-  Choice format, empty_rows, groups;
+  Choice format, empty_rows, groups, tiles;
   std::vector<GroupLayout> partition;
   std::vector<formats::CopySize> copies; // of format sorted, one a group
   i64 blocks = 0;                        // of format blco
   formats::Footprint bytes;
   double cell_bytes = 0; // coordinates of cells that are made when they are first needed
   std::vector<std::string> assumptions;
+
+  /// Where in the partition a mode is.
+  std::size_t group_of(int mode) const;
 };
 
 /// What is common to all that a layout is made for.

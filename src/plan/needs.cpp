@@ -7,7 +7,8 @@
 
 namespace td::plan {
 
-Choice choose_format(const formats::EntryShape &x, const Options &options, int threads, const HostMemory &memory) {
+Choice choose_format(const formats::EntryShape &x, const Options &options, const formats::TileRule &tiles, int threads,
+                     const HostMemory &memory) {
   const std::string wanted = options.text("format");
   const int bits = formats::linear_bits(x.dims);
   if (bits > formats::max_linear_bits) {
@@ -21,7 +22,7 @@ Choice choose_format(const formats::EntryShape &x, const Options &options, int t
   }
   if (wanted != "auto")
     return {wanted, "asked for by option 'format'"};
-  const double sorted = formats::sorted_footprint(x, threads).stored;
+  const double sorted = formats::sorted_footprint(x, tiles, threads).stored;
   const double quarter = static_cast<double>(memory.bytes) / 4;
   const bool fits = sorted <= quarter;
   return {fits ? "sorted" : "blco",
@@ -29,18 +30,20 @@ Choice choose_format(const formats::EntryShape &x, const Options &options, int t
                       size_text(static_cast<i64>(std::min(sorted, 1e18))), fits ? "at most" : "more than")};
 }
 
-formats::Footprint footprint_of(std::string_view format, const formats::EntryShape &x, int threads) {
+formats::Footprint footprint_of(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles,
+                                int threads) {
   if (format == "dense")
     return formats::dense_footprint(x.dims, x.type);
   if (format == "coo")
     return formats::coo_footprint(x);
   if (format == "blco")
     return formats::blco_footprint(x);
-  return formats::sorted_footprint(x, threads);
+  return formats::sorted_footprint(x, tiles, threads);
 }
 
-void require_storage(std::string_view format, const formats::EntryShape &x, int threads, const HostMemory &memory) {
-  const auto footprint = footprint_of(format, x, threads);
+void require_storage(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles, int threads,
+                     const HostMemory &memory) {
+  const auto footprint = footprint_of(format, x, tiles, threads);
   MemoryNeed need;
   need.add("the tensor", footprint.stored);
   need.add("building it", footprint.building);
@@ -57,18 +60,13 @@ void require_storage(std::string_view format, const formats::EntryShape &x, int 
                  memory, advice);
 }
 
-PartialSizes partial_sizes(const Groups &groups, bool sparse, ValueType type, i64 rank) {
-  PartialSizes sizes;
-  for (int g = 0; g < groups.count(); ++g) {
-    if (!groups.shared(g, rank))
-      continue;
-    const auto count = static_cast<double>(groups.cell_count(g));
-    sizes.cells = std::max(sizes.cells, count);
-    if (!sparse) // of a sparse tensor they are stored with it
-      sizes.cell_bytes +=
-          count * (8 * static_cast<double>(groups.modes(g).size() + 1) + static_cast<double>(size_of(type)));
-  }
-  return sizes;
+double cell_bytes_of(const Groups &groups, bool sparse, ValueType type, i64 rank) {
+  double bytes = 0;
+  for (int g = 0; g < groups.count() && !sparse; ++g) // of a sparse tensor they are stored with it
+    if (groups.shared(g, rank))
+      bytes += static_cast<double>(groups.cell_count(g)) *
+               (8 * static_cast<double>(groups.modes(g).size() + 1) + static_cast<double>(size_of(type)));
+  return bytes;
 }
 
 MemoryNeed SolverNeed::together() const {
@@ -107,15 +105,6 @@ SolverNeed solver_need(const SolverSizes &sizes) {
   if (const auto total = static_cast<double>(need.workers.total()); model > total)
     need.workers.add("making the start", model - total);
   return need;
-}
-
-void require_solver(const SolverSizes &sizes, const HostMemory &memory) {
-  std::string advice = "a smaller rank needs less";
-  if (sizes.workers > 1)
-    advice += ", and so do fewer workers";
-  require_memory(
-      fmt::format("CP-ALS of rank {} with {} worker{}", sizes.rank, sizes.workers, sizes.workers == 1 ? "" : "s"),
-      solver_need(sizes).together(), memory, advice);
 }
 
 } // namespace td::plan

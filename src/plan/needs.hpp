@@ -18,13 +18,16 @@ struct Choice {
 /// How a sparse tensor is stored: option "format", which "auto" decides: a copy sorted by each mode if these take at
 /// most a quarter of `memory`, else BLCO; beyond formats::max_linear_bits, coordinates. Throws Status::unsupported for
 /// a format that cannot hold these dims.
-Choice choose_format(const formats::EntryShape &x, const Options &options, int threads, const HostMemory &memory);
+Choice choose_format(const formats::EntryShape &x, const Options &options, const formats::TileRule &tiles, int threads,
+                     const HostMemory &memory);
 
 /// What `format`, one that choose_format gives or "dense", takes.
-formats::Footprint footprint_of(std::string_view format, const formats::EntryShape &x, int threads);
+formats::Footprint footprint_of(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles,
+                                int threads);
 
 /// Throws Status::host_memory, with what would need less, if a tensor does not fit.
-void require_storage(std::string_view format, const formats::EntryShape &x, int threads, const HostMemory &memory);
+void require_storage(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles, int threads,
+                     const HostMemory &memory);
 
 /// What CP-ALS takes besides the tensor.
 struct SolverSizes {
@@ -39,12 +42,8 @@ struct SolverSizes {
   double kernels = 0;    // what a worker's kernels take for a while
 };
 
-/// Those of a tensor with such groups.
-struct PartialSizes {
-  double cells = 0;
-  double cell_bytes = 0;
-};
-PartialSizes partial_sizes(const Groups &groups, bool sparse, ValueType type, i64 rank);
+/// SolverSizes::cell_bytes of a tensor with such groups.
+double cell_bytes_of(const Groups &groups, bool sparse, ValueType type, i64 rank);
 
 /// What is needed at the worst moment: in workers' own memory, and in that of the host for what they share.
 struct SolverNeed {
@@ -54,6 +53,5 @@ struct SolverNeed {
   MemoryNeed together() const;
 };
 SolverNeed solver_need(const SolverSizes &sizes);
-void require_solver(const SolverSizes &sizes, const HostMemory &memory);
 
 } // namespace td::plan

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
-#include <fmt/ranges.h>
-
 #include "core/error.hpp"
+#include "plan/reasons.hpp"
 #include "plan/sharding.hpp"
+#include "plan/sweep_forecast.hpp"
 
 namespace td::plan {
 
@@ -20,156 +20,32 @@ i64 whole(double bytes) {
 
 i64 sum(i64 a, i64 b) { return a > std::numeric_limits<i64>::max() - b ? std::numeric_limits<i64>::max() : a + b; }
 
-std::size_t group_of(const Layout &l, int mode) {
-  std::size_t g = 0;
-  while (std::count(l.partition[g].modes.begin(), l.partition[g].modes.end(), mode) == 0)
-    ++g;
-  return g;
-}
-
-Choice sharding_choice(bool by_rows, const std::string &option, bool deterministic, int workers) {
+Choice sharding_choice(std::string_view format, const std::string &option, bool deterministic, int workers) {
   if (workers == 1)
     return {"none", "one worker has it all"};
+  if (format == "dense")
+    return {"rows", "rows of a dense tensor have equally many elements: equally many rows for each worker"};
   if (deterministic)
     return {"rows", "option 'deterministic' keeps a row's sum on one worker"};
   if (option != "auto")
     return {option, "asked for by option 'sharding'"};
-  if (!by_rows)
+  if (format != "sorted")
     return {"entries", "entries stand in no order of rows: equally many for each worker, and sums are merged"};
   return {"rows", "each row to one worker, heaviest ranges first to the least loaded; rows above a fair share are cut"};
 }
 
-/// Asks a backend about one worker's part of a sweep.
-class Sweep {
-public:
-  Sweep(const Layout &layout, const PlanRequest &request, const kernels::Rates &rates)
-      : layout_(layout), rank_(request.rank), backend_(*request.backends.front()),
-        workers_(static_cast<int>(request.backends.size())), rates_(rates) {
-    for (const i64 dim : layout.stored_dims)
-      factors_.push_back(matrix(dim));
-  }
+bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
 
-  void run(Plan &plan) {
-    std::vector<bool> computed(layout_.partition.size(), false);
-    for (std::size_t m = 0; m < layout_.dims.size(); ++m) {
-      const std::size_t g = group_of(layout_, static_cast<int>(m));
-      ModePlan mode;
-      if (layout_.partition[g].shared)
-        through_partial(mode, static_cast<int>(m), g, computed[g]);
-      else
-        take(mode, alone(static_cast<int>(m), g), "");
-      computed[g] = true;
-      plan.seconds_mttkrp += mode.seconds;
-      const kernels::Forecast update =
-          backend_.forecast_update(layout_.stored_dims[m] / workers_ + 1, rank_, layout_.type, rates_);
-      plan.seconds_update += update.seconds;
-      most_bytes_ = std::max(most_bytes_, update.bytes);
-      plan.modes.push_back(std::move(mode));
-    }
-  }
-  /// Of memory that kernels take for a while, on one worker.
-  double most_bytes() const noexcept { return most_bytes_; }
+/// The options of scope "tensor": of a tensor that there is, those that it was made with.
+const Options &tensor_options(const Tensor *x, const PlanRequest &request) {
+  return x != nullptr ? x->options() : request.options;
+}
 
-private:
-  ConstMatrix matrix(i64 rows) const { return {nullptr, layout_.type, rows, rank_, rank_}; }
-
-  bool by_rows() const { return layout_.format.what == "sorted" || layout_.format.what == "dense"; }
-
-  kernels::Forecast forecast(const kernels::TensorView &x, int mode, std::span<const ConstMatrix> factors, i64 rows,
-                             i64 entries, bool shares_rows) const {
-    const ConstMatrix out = matrix(rows);
-    kernels::MttkrpArgs args;
-    args.mode = mode;
-    args.factors = factors;
-    args.out = {nullptr, out.type, out.rows, out.cols, out.ld};
-    args.rows = shares_rows ? part_of({0, rows}, 0, workers_) : Range{0, rows};
-    args.entries = shares_rows ? Range{0, entries} : part_of({0, entries}, 0, workers_);
-    return backend_.forecast_mttkrp(x, args, rates_);
-  }
-
-  kernels::TensorView view(std::size_t group) const {
-    if (layout_.format.what == "sorted") {
-      const formats::CopySize &copy = layout_.copies[group];
-      kernels::SortedView x;
-      x.dims = copy.dims;
-      x.mode = copy.mode;
-      x.nnz = layout_.nnz;
-      x.type = layout_.type;
-      x.key_bytes = copy.key_bytes;
-      x.rows = static_cast<i64>(copy.rows);
-      x.tiles = static_cast<i64>(copy.tiles);
-      return x;
-    }
-    if (layout_.format.what == "blco") {
-      kernels::BlcoView x;
-      x.dims = layout_.stored_dims;
-      x.nnz = layout_.nnz;
-      x.type = layout_.type;
-      x.blocks = layout_.blocks;
-      return x;
-    }
-    if (layout_.format.what == "coo")
-      return kernels::CooView{layout_.stored_dims, layout_.nnz, layout_.type, nullptr, nullptr};
-    return kernels::DenseView{layout_.stored_dims, layout_.type, nullptr};
-  }
-
-  kernels::Forecast alone(int mode, std::size_t group) const {
-    const int at = layout_.format.what == "sorted" ? layout_.copies[group].mode : mode;
-    return forecast(view(group), at, factors_, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
-                    by_rows());
-  }
-
-  void through_partial(ModePlan &mode, int m, std::size_t g, bool computed) {
-    const GroupLayout &group = layout_.partition[g];
-    if (!computed) { // the first mode of the group pays
-      std::vector<i64> dims;
-      std::vector<ConstMatrix> outside;
-      int merged_mode = 0;
-      for (int k = 0; k < static_cast<int>(layout_.dims.size()); ++k) {
-        const bool inside = std::count(group.modes.begin(), group.modes.end(), k) > 0;
-        if (inside && k != group.modes.front())
-          continue;
-        if (inside)
-          merged_mode = static_cast<int>(dims.size());
-        dims.push_back(inside ? group.cells : layout_.stored_dims[static_cast<std::size_t>(k)]);
-        outside.push_back(matrix(dims.back()));
-      }
-      kernels::TensorView x = view(g);
-      if (layout_.format.what == "dense")
-        std::get<kernels::DenseView>(x).dims = dims;
-      take(mode, forecast(x, merged_mode, outside, group.cells, layout_.nnz, true),
-           fmt::format("partial product of modes {}: ", fmt::join(group.modes, ",")));
-      mode.kernel += "; then ";
-    }
-    std::vector<i64> dims;
-    std::vector<ConstMatrix> inside;
-    for (const int k : group.modes) {
-      dims.push_back(layout_.stored_dims[static_cast<std::size_t>(k)]);
-      inside.push_back(matrix(dims.back()));
-    }
-    dims.push_back(group.cells);
-    inside.push_back(matrix(group.cells));
-    const auto place = static_cast<int>(std::find(group.modes.begin(), group.modes.end(), m) - group.modes.begin());
-    const kernels::CooView cells{dims, group.cells, layout_.type, nullptr, nullptr};
-    take(mode, forecast(cells, place, inside, dims[static_cast<std::size_t>(place)], group.cells, false),
-         fmt::format("over {} cells: ", group.cells));
-  }
-
-  void take(ModePlan &mode, kernels::Forecast forecast, const std::string &prefix) {
-    mode.kernel += prefix + forecast.kernel;
-    mode.conflicts += (mode.conflicts.empty() || forecast.conflicts.empty() ? "" : "; then ") + forecast.conflicts;
-    mode.seconds += forecast.seconds;
-    most_bytes_ = std::max(most_bytes_, forecast.bytes);
-  }
-
-  const Layout &layout_;
-  i64 rank_;
-  const kernels::Backend &backend_;
-  int workers_;
-  kernels::Rates rates_;
-  std::vector<ConstMatrix> factors_;
-  double most_bytes_ = 0;
-};
+Choice conflicts_choice(const std::string &option, bool deterministic, bool gpu) {
+  if (deterministic)
+    return {"owner", "option 'deterministic' keeps the order of a row's terms"};
+  return {option, why_conflicts(option, gpu)};
+}
 
 int threads_of(const PlanRequest &request) {
   int threads = 0;
@@ -180,7 +56,7 @@ int threads_of(const PlanRequest &request) {
 
 /// How workers would divide a mode if entries were spread evenly.
 Division even_division(const Layout &l, std::size_t mode, int workers, const std::string &sharding) {
-  const bool by_rows = l.format.what == "sorted" && !l.partition[group_of(l, static_cast<int>(mode))].shared;
+  const bool by_rows = l.format.what == "sorted" && !l.partition[l.group_of(static_cast<int>(mode))].shared;
   if (!by_rows || workers == 1)
     return divide_evenly(l.stored_dims[mode], l.nnz, workers);
   const RowCounts counts = RowCounts::even(l.stored_dims[mode], l.nnz);
@@ -189,14 +65,14 @@ Division even_division(const Layout &l, std::size_t mode, int workers, const std
 
 void set_loads(Plan &plan, const Tensor *x, const PlanRequest &request) {
   const Layout &l = plan.layout;
-  const std::string sharding = x != nullptr ? x->sharding() : request.options.text("sharding");
+  const std::string sharding = tensor_options(x, request).text("sharding");
   const bool deterministic = request.options.integer("deterministic") != 0;
   const bool by_rows = l.format.what == "sorted" || l.format.what == "dense";
   std::optional<Sharding> of_tensor;
   if (x != nullptr)
     of_tensor.emplace(*x, plan.workers, deterministic);
   for (std::size_t m = 0; m < plan.modes.size(); ++m) {
-    const std::size_t group = group_of(l, static_cast<int>(m));
+    const std::size_t group = l.group_of(static_cast<int>(m));
     Division division;
     if (!of_tensor)
       division = even_division(l, m, plan.workers, deterministic ? "rows" : sharding);
@@ -210,7 +86,7 @@ void set_loads(Plan &plan, const Tensor *x, const PlanRequest &request) {
     mode.split_rows = static_cast<i64>(division.split.size());
     mode.imbalance = division.imbalance();
   }
-  plan.sharding = sharding_choice(by_rows, sharding, deterministic, plan.workers);
+  plan.sharding = sharding_choice(l.format.what, sharding, deterministic, plan.workers);
 }
 
 kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
@@ -230,6 +106,25 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
   return rates;
 }
 
+SweepForecast sweep_of(const Layout &l, const Tensor *x, const PlanRequest &request, const kernels::Rates &rates) {
+  const Options &options = tensor_options(x, request);
+  const std::string sharding = options.text("sharding");
+  return forecast_sweep(l, {*request.backends.front(), request.rank, static_cast<int>(request.backends.size()),
+                            conflicts_of(options.text("conflicts")), sharding,
+                            request.options.integer("deterministic") != 0, rates});
+}
+
+/// Refers to the layout's dims.
+SolverSizes sizes_of(const Layout &l, const SweepForecast &sweep, const PlanRequest &request, bool checkpoint) {
+  SolverSizes sizes{l.dims, l.stored_dims, l.type, request.rank, static_cast<int>(request.backends.size()), checkpoint};
+  for (const GroupLayout &group : l.partition)
+    if (group.shared)
+      sizes.cells = std::max(sizes.cells, static_cast<double>(group.cells));
+  sizes.cell_bytes = l.cell_bytes;
+  sizes.kernels = sweep.bytes;
+  return sizes;
+}
+
 Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   Plan plan;
   plan.layout = std::move(layout);
@@ -241,21 +136,19 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   plan.available = host_memory(request.options, l.exists ? whole(l.bytes.stored) : 0);
   plan.rates = rates_for(plan, request);
 
-  Sweep sweep(l, request, plan.rates);
-  sweep.run(plan);
+  SweepForecast sweep = sweep_of(l, x, request, plan.rates);
+  plan.seconds_mttkrp = sweep.seconds_mttkrp;
+  plan.seconds_update = sweep.seconds_update;
+  for (kernels::Forecast &mode : sweep.modes)
+    plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
   set_loads(plan, x, request);
+  plan.conflicts = conflicts_choice(tensor_options(x, request).text("conflicts"),
+                                    request.options.integer("deterministic") != 0, is_gpu(request));
 
-  SolverSizes sizes{l.dims,       l.stored_dims, l.type,
-                    request.rank, plan.workers,  !request.options.text("checkpoint").empty()};
-  for (const GroupLayout &group : l.partition)
-    if (group.shared)
-      sizes.cells = std::max(sizes.cells, static_cast<double>(group.cells));
-  sizes.cell_bytes = l.cell_bytes;
-  sizes.kernels = sweep.most_bytes();
-  const SolverNeed need = solver_need(sizes);
+  const SolverNeed need = solver_need(sizes_of(l, sweep, request, !request.options.text("checkpoint").empty()));
   plan.host.tensor = whole(l.bytes.stored);
   plan.host.building = whole(l.bytes.building);
-  if (request.backends.front()->memory() == nullptr) {
+  if (!is_gpu(request)) {
     plan.solver = need.together();
     plan.host.solver = plan.solver.total();
   } else {
@@ -271,8 +164,7 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
 LayoutRequest layout_request(const PlanRequest &request) {
   if (request.rank < 1)
     throw_error(Status::shape, "rank = {}: expected rank >= 1", request.rank);
-  return {request.options, request.rank, threads_of(request), host_memory(request.options, 0),
-          request.backends.front()->memory() != nullptr};
+  return {request.options, request.rank, threads_of(request), host_memory(request.options, 0), is_gpu(request)};
 }
 
 } // namespace
@@ -281,6 +173,16 @@ i64 PlaceBytes::peak() const noexcept { return sum(tensor, std::max(building, so
 
 Plan plan_of(const Tensor &x, const PlanRequest &request) {
   return finish(layout_of(x, layout_request(request)), &x, request);
+}
+
+void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint) {
+  const Layout layout = layout_of(x, layout_request(request));
+  const SweepForecast sweep = sweep_of(layout, &x, request, {});
+  const SolverNeed need = solver_need(sizes_of(layout, sweep, request, checkpoint));
+  const auto workers = request.backends.size();
+  require_memory(fmt::format("CP-ALS of rank {} with {} worker{}", request.rank, workers, workers == 1 ? "" : "s"),
+                 is_gpu(request) ? need.host : need.together(), host_memory(request.options, x.bytes()),
+                 workers > 1 ? "a smaller rank needs less, and so do fewer workers" : "a smaller rank needs less");
 }
 
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request) {

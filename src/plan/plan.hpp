@@ -35,7 +35,7 @@ struct Plan {
   bool fits = true;
   MemoryNeed solver; // of what it consists
   std::vector<ModePlan> modes;
-  Choice sharding;
+  Choice sharding, conflicts;
   kernels::Rates rates;
   std::string rates_why;
   double seconds_mttkrp = 0; // of an iteration; 0: not known
@@ -50,6 +50,9 @@ struct PlanRequest {
   std::vector<std::shared_ptr<kernels::Backend>> backends; // one a worker
   std::string devices;                                     // the context's description
 };
+
+/// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor that there is does not fit.
+void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint);
 
 Plan plan_of(const Tensor &x, const PlanRequest &request);
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request);

@@ -47,6 +47,8 @@ std::string Plan::describe() const {
   text += line("format", choice(l.format));
   text += line("groups", choice(l.groups));
   text += line("rows", choice(l.empty_rows));
+  text += line("tiles", choice(l.tiles));
+  text += line("conflicts", choice(conflicts));
   text += line("sharding", choice(sharding));
   text += line("host", place_text(host, l.exists));
   if (device.peak() > 0)

@@ -1,5 +1,11 @@
 #include "plan/reasons.hpp"
 
+#include <algorithm>
+#include <charconv>
+
+#include "core/error.hpp"
+#include "plan/groups.hpp"
+
 namespace td::plan {
 
 formats::EmptyRows empty_rows_of(std::string_view option) {
@@ -14,6 +20,69 @@ std::string why_empty_rows(std::string_view option, std::string_view format) {
   if (option != "auto")
     return "asked for by option 'empty_rows'";
   return "rows without entries are dropped in modes that are long and have many";
+}
+
+formats::TileRule tile_rule_of(const Options &options, bool gpu) {
+  using Kind = formats::TileRule::Kind;
+  const std::string text = options.text("tiles");
+  if (text == "auto")
+    return {gpu ? Kind::gpu : Kind::cpu};
+  if (text == "none")
+    return {Kind::none};
+  i64 rows = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rows);
+  if (error != std::errc{} || end != text.data() + text.size() || rows < 1)
+    throw_error(Status::option_range, "option 'tiles' = \"{}\": expected auto, none or a number of rows, 1 or more",
+                text);
+  return {Kind::rows, rows};
+}
+
+std::string why_tiles(const formats::TileRule &rule, std::string_view format) {
+  using Kind = formats::TileRule::Kind;
+  if (format != "sorted")
+    return fmt::format("format {} has no sorted copies to cut", format);
+  if (rule.kind == Kind::none || rule.kind == Kind::rows)
+    return "asked for by option 'tiles'";
+  if (rule.kind == Kind::gpu)
+    return "cut where rows in shared memory save more than ending more pieces of rows takes";
+  return "cut until the factor rows of a tile fit a near cache, where pieces of rows stay long enough";
+}
+
+kernels::Conflicts conflicts_of(std::string_view option) {
+  using kernels::Conflicts;
+  return option == "private"  ? Conflicts::privatize
+         : option == "atomic" ? Conflicts::atomic
+         : option == "owner"  ? Conflicts::owner
+                              : Conflicts::automatic;
+}
+
+std::string why_conflicts(std::string_view option, bool gpu) {
+  if (option != "auto")
+    return "asked for by option 'conflicts'";
+  return gpu ? "rows sorted by have one owner; else copies of a short mode's result, of others atomic additions"
+             : "rows sorted by have one owner; else private rows where they take little memory, atomic additions where "
+               "not";
+}
+
+void require_meaning(const Options &options, std::string_view format, int order, bool gpu) {
+  const auto refuse = [&](std::string_view option, std::string_view expected) {
+    throw_error(Status::unsupported, "option '{}' = \"{}\": expected {} for format {}{}", option, options.text(option),
+                expected, format, gpu ? " on a GPU" : "");
+  };
+  const auto groups = named_groups(options.text("groups"), order);
+  if (groups && format != "sorted" && format != "dense")
+    refuse("groups", "auto or none");
+  if (tile_rule_of(options, gpu).kind == formats::TileRule::Kind::rows && format != "sorted")
+    refuse("tiles", "auto or none");
+  // Cells of groups are in no order of rows, whatever the tensor's format.
+  const bool cells = groups && std::any_of(groups->begin(), groups->end(), [](const Group &g) { return g.size() > 1; });
+  const std::string conflicts = options.text("conflicts");
+  if (!cells && format == "dense" && conflicts != "auto")
+    refuse("conflicts", "auto, or modes that share partial products by option 'groups',");
+  if (!cells && format == "sorted" && conflicts != "auto" && conflicts != "owner")
+    refuse("conflicts", "auto or owner, or modes that share partial products by option 'groups',");
+  if (gpu && format != "blco" && conflicts == "private")
+    refuse("conflicts", "auto, atomic or owner");
 }
 
 std::string why_dense_groups(std::string_view option) {

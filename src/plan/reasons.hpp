@@ -4,13 +4,28 @@
 #include <string>
 #include <string_view>
 
+#include "core/options.hpp"
 #include "formats/numbering.hpp"
+#include "formats/tiles.hpp"
+#include "kernels/kernels.hpp"
 
 namespace td::plan {
 
 /// Option "empty_rows".
 formats::EmptyRows empty_rows_of(std::string_view option);
 std::string why_empty_rows(std::string_view option, std::string_view format);
+
+/// Option "tiles". Throws Status::option_range.
+formats::TileRule tile_rule_of(const Options &options, bool gpu);
+std::string why_tiles(const formats::TileRule &rule, std::string_view format);
+
+/// Option "conflicts".
+kernels::Conflicts conflicts_of(std::string_view option);
+std::string why_conflicts(std::string_view option, bool gpu);
+
+/// Throws Status::unsupported for groups, tiles or a policy for conflicts that are asked for and have no meaning for a
+/// tensor of this order in this format on the CPU or a GPU.
+void require_meaning(const Options &options, std::string_view format, int order, bool gpu);
 
 inline constexpr const char *why_dense = "the input is a dense array";
 std::string why_dense_groups(std::string_view option);

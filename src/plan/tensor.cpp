@@ -6,7 +6,6 @@
 
 #include "core/clock.hpp"
 #include "core/strides.hpp"
-#include "formats/gpu_tiles.hpp"
 #include "formats/merged.hpp"
 #include "plan/grouping.hpp"
 #include "plan/needs.hpp"
@@ -29,26 +28,33 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
   std::shared_ptr<Tensor> x(new Tensor(entries.dims));
   x->type_ = entries.value_type;
   x->source_ = std::move(source);
-  x->sharding_ = options.text("sharding");
+  x->take_options(options);
   x->target_ = target;
+  const bool gpu = target == Target::gpu;
+  const formats::TileRule tiles = tile_rule_of(options, gpu);
   const HostMemory memory = host_memory(options, 0);
   if (options.text("format") != "coo")
     x->numbering_ = formats::Numbering(entries, empty_rows_of(options.text("empty_rows")), threads);
-  const Choice format = choose_format({x->stored_dims(), entries.nnz, x->type_}, options, threads, memory);
+  const Choice format = choose_format({x->stored_dims(), entries.nnz, x->type_}, options, tiles, threads, memory);
   x->format_ = format.what;
   x->reasons_.format = format.why;
   if (x->format_ == "coo")
     x->numbering_ = formats::Numbering(entries.dims);
   x->reasons_.empty_rows = why_empty_rows(options.text("empty_rows"), x->format_);
   x->reasons_.groups = why_no_groups;
-  require_storage(x->format_, {x->stored_dims(), entries.nnz, x->type_}, threads, memory);
-  if (x->format_ != "sorted" && named_groups(options.text("groups"), x->order()))
-    throw_error(Status::unsupported, "option 'groups' = \"{}\": expected auto or none for format {}",
-                options.text("groups"), x->format_);
+  x->reasons_.tiles = why_tiles(tiles, x->format_);
+  require_meaning(options, x->format_, x->order(), gpu);
+  require_storage(x->format_, {x->stored_dims(), entries.nnz, x->type_}, tiles, threads, memory);
   x->groups_ = std::make_unique<const Groups>(x->order());
   x->store(entries, options, threads);
   x->build_seconds_ = seconds_since(begin);
   return x;
+}
+
+void Tensor::take_options(const Options &options) {
+  options_ = options.in_scope("tensor");
+  sharding_ = options.text("sharding");
+  conflicts_ = conflicts_of(options.text("conflicts"));
 }
 
 void Tensor::store(const EntriesView &entries, const Options &options, int threads) {
@@ -70,12 +76,14 @@ void Tensor::store(const EntriesView &entries, const Options &options, int threa
   else if (format_ == "blco")
     blco_ = formats::build_blco(std::move(packed), threads);
   else
-    sort(packed, options.text("groups"), threads);
+    sort(packed, threads);
 }
 
-void Tensor::sort(formats::Packed &packed, const std::string &groups, int threads) {
+void Tensor::sort(formats::Packed &packed, int threads) {
+  const std::string groups = options_.text("groups");
   // Shared partial products are for the caches of a CPU. A partition that is asked for by name is made.
   const bool gpu = target_ == Target::gpu;
+  const formats::TileRule tiles = tile_rule_of(options_, gpu);
   auto [partition, why] = sparse_groups({packed.dims, packed.nnz(), type_, formats::combinations_of(packed, threads)},
                                         gpu && groups == "auto" ? "none" : groups);
   reasons_.groups = gpu && groups == "auto" ? why_gpu_groups : std::move(why);
@@ -84,12 +92,11 @@ void Tensor::sort(formats::Packed &packed, const std::string &groups, int thread
     const Group &modes = partition[g];
     if (modes.size() == 1) {
       const int mode = modes.front();
-      const auto bits = gpu ? formats::gpu_tile_bits(packed.dims, mode, packed.nnz())
-                            : formats::tile_bits(packed.dims, mode, packed.nnz());
+      const auto bits = formats::tile_bits(tiles, packed.dims, mode, packed.nnz());
       sorted_.push_back(formats::build_sorted(packed, mode, bits, threads));
       continue;
     }
-    formats::SortedCells merged = formats::build_sorted_cells(packed, modes, threads);
+    formats::SortedCells merged = formats::build_sorted_cells(packed, modes, tiles, threads);
     sorted_.push_back(std::move(merged.sorted));
     cells[g] = std::move(merged.cells);
   }
@@ -101,15 +108,17 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   const auto begin = Clock::now();
   formats::check_dims(array.dims);
   const i64 elements = element_count(array.dims);
-  require_storage("dense", {array.dims, elements, array.value_type}, threads, host_memory(options, 0));
+  require_meaning(options, "dense", static_cast<int>(array.dims.size()), false);
+  require_storage("dense", {array.dims, elements, array.value_type}, {}, threads, host_memory(options, 0));
   std::shared_ptr<Tensor> x(new Tensor(array.dims));
   x->groups_ = std::make_unique<const Groups>(array.dims, array.value_type, options.text("groups"));
   x->dense_ = formats::build_dense(array, threads);
   x->type_ = array.value_type;
   x->source_ = std::move(source);
-  x->sharding_ = options.text("sharding");
+  x->take_options(options);
   x->format_ = "dense";
-  x->reasons_ = {why_dense, "every row of a dense tensor takes part", why_dense_groups(options.text("groups"))};
+  x->reasons_ = {why_dense, "every row of a dense tensor takes part", why_dense_groups(options.text("groups")),
+                 why_tiles({}, "dense")};
   x->facts_ = facts_of(x->dense_->values, threads);
   x->build_seconds_ = seconds_since(begin);
   return x;

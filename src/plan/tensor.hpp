@@ -27,6 +27,7 @@ struct Reasons {
   std::string format;
   std::string empty_rows;
   std::string groups;
+  std::string tiles;
 };
 
 /// The same bits for any number of threads. The norm neither overflows nor underflows on the way; where the result
@@ -87,6 +88,12 @@ public:
   /// Option "sharding": how view(mode) is divided then.
   const std::string &sharding() const noexcept { return sharding_; }
 
+  /// Option "conflicts": what view(mode) and cells_view are worked on with.
+  kernels::Conflicts conflicts() const noexcept { return conflicts_; }
+
+  /// The options of scope "tensor" that it was made with.
+  const Options &options() const noexcept { return options_; }
+
   /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored. `holder` keeps
   /// them.
   kernels::CooView coordinates(std::optional<formats::Coo> &holder, int threads) const;
@@ -100,7 +107,8 @@ public:
 private:
   explicit Tensor(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), numbering_(dims) {}
   void store(const EntriesView &entries, const Options &options, int threads);
-  void sort(formats::Packed &packed, const std::string &groups, int threads);
+  void take_options(const Options &options);
+  void sort(formats::Packed &packed, int threads);
   int whole_form() const;
   int form_of(int mode) const;
   kernels::TensorView merged(int group, kernels::TensorView view) const;
@@ -115,7 +123,9 @@ private:
   Facts facts_;
   std::string source_;
   std::string format_;
+  Options options_;
   std::string sharding_;
+  kernels::Conflicts conflicts_ = kernels::Conflicts::automatic;
   Target target_ = Target::cpu;
   Reasons reasons_;
   double build_seconds_ = 0; // checking what was given and storing it

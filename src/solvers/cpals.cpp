@@ -6,7 +6,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/scaled.hpp"
-#include "plan/needs.hpp"
+#include "plan/plan.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/start.hpp"
@@ -70,11 +70,8 @@ private:
 
   /// Before anything is allocated that grows with the rank.
   void require_memory() const {
-    const auto partial = plan::partial_sizes(x_->groups(), x_->sparse(), x_->type(), request_.rank);
-    plan::require_solver({given_.dims(), x_->stored_dims(), given_.type(), request_.rank,
-                          static_cast<int>(request_.backends.size()), static_cast<bool>(request_.save), partial.cells,
-                          partial.cell_bytes},
-                         plan::host_memory(request_.options, given_.bytes()));
+    plan::require_solver(*x_, {request_.options, request_.rank, request_.backends, request_.devices},
+                         static_cast<bool>(request_.save));
   }
 
   Ktensor start() {

@@ -24,8 +24,7 @@ ValueBuffer scaled_values(const void *values, ValueType type, i64 count, int exp
 }
 
 std::shared_ptr<const plan::Tensor> scaled_copy(const plan::Tensor &x, int exponent, int threads) {
-  Options options;
-  options.set_text("groups", x.groups().option());
+  Options options = x.options();
   if (const formats::Dense *dense = x.dense()) {
     const ValueBuffer values = scaled_values(dense->values.data(), x.type(), x.facts().nnz, exponent);
     return plan::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, options, threads, x.source());

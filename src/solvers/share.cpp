@@ -6,7 +6,7 @@ namespace td::solvers {
 
 void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) const {
   const Range all_entries{0, x_.facts().nnz};
-  kernels::MttkrpArgs args{mode, factors, out, {0, out.rows}, all_entries, deterministic()};
+  kernels::MttkrpArgs args{mode, factors, out, {0, out.rows}, all_entries, conflicts()};
   if (sharding_.by_entries()) {
     args.entries = part_of(all_entries, others_.rank(), others_.size());
     backend_.mttkrp(x_.view(mode, backend_), args);
@@ -27,7 +27,7 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) c
 Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
   const plan::Portion &portion = sharding_.cell_portion(group, others_.rank());
   compute(x_.merged_view(group, backend_),
-          {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, deterministic()}, portion);
+          {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()}, portion);
   if (deterministic()) {
     others_.allgather_rows(out, sharding_.cells(group).owned);
     return {0, out.rows};

@@ -84,6 +84,45 @@ static void check_forced(td_context *context) {
   plan = shape_plan(context, "sharding", "entries");
   CHECK(strcmp(text(plan, "sharding.why"), "asked for by option 'sharding'") == 0);
   td_plan_destroy(plan);
+  plan = shape_plan(context, "tiles", "none");
+  CHECK(strcmp(text(plan, "tiles"), "none") == 0);
+  CHECK(strcmp(text(plan, "tiles.why"), "asked for by option 'tiles'") == 0);
+  CHECK(strstr(text(plan, "kernel.0"), "row after row") != NULL);
+  td_plan_destroy(plan);
+  plan = shape_plan(context, "tiles", "64"); /* of 200 and 100 rows 32 each: 7 times 4 tiles */
+  CHECK(strncmp(text(plan, "tiles"), "28|", 3) == 0);
+  CHECK(strcmp(text(plan, "tiles.why"), "asked for by option 'tiles'") == 0);
+  CHECK(strstr(text(plan, "kernel.0"), "28 tiles") != NULL);
+  td_plan_destroy(plan);
+  {
+    static const char *const policies[3][2] = {{"private", "rows of each thread's own"},
+                                               {"atomic", "atomic additions"},
+                                               {"owner", "each thread owns rows and looks at all entries"}};
+    td_context *threads = NULL;
+    td_options *options = NULL;
+    int k;
+    DONE(td_options_create(&options));
+    DONE(td_options_set_i64(options, "threads", 4));
+    DONE(td_context_create("cpu", options, &threads));
+    DONE(td_options_set_str(options, "format", "blco"));
+    for (k = 0; k < 3; ++k) {
+      DONE(td_options_set_str(options, "conflicts", policies[k][0]));
+      DONE(td_plan_create(threads, 3, dims, 100000, TD_F64, 16, options, &plan));
+      CHECK(strcmp(text(plan, "conflicts"), policies[k][0]) == 0);
+      CHECK(strcmp(text(plan, "conflicts.why"), "asked for by option 'conflicts'") == 0);
+      CHECK(strstr(text(plan, "conflicts.1"), policies[k][1]) != NULL);
+      td_plan_destroy(plan);
+    }
+    DONE(td_options_set_i64(options, "deterministic", 1));
+    DONE(td_options_set_str(options, "conflicts", "atomic"));
+    DONE(td_plan_create(threads, 3, dims, 100000, TD_F64, 16, options, &plan));
+    CHECK(strcmp(text(plan, "conflicts"), "owner") == 0);
+    CHECK(strstr(text(plan, "conflicts.why"), "option 'deterministic'") != NULL);
+    CHECK(strstr(text(plan, "conflicts.1"), "each thread owns rows") != NULL);
+    td_plan_destroy(plan);
+    td_options_destroy(options);
+    td_context_destroy(threads);
+  }
   plan = shape_plan(context, "read_rate", "1e9");
   {
     double rate = 0;
@@ -153,6 +192,32 @@ static void check_tensor(td_context *context) {
   td_tensor_destroy(x);
 }
 
+/* An option that means nothing for a format, or nothing at all: no plan is made with it, and no tensor. */
+static void refuses(td_context *context, td_status status, const char *option, const char *value, const char *format,
+                    const char *why) {
+  static const double elements[2 * 3 * 4] = {1};
+  static const int32_t index[3] = {0, 0, 0};
+  const int64_t small[3] = {2, 3, 4}, long_dims[3] = {30000, 20000, 10000};
+  const void *indices[3] = {index, index, index};
+  const int dense = strcmp(format, "dense") == 0;
+  td_options *options = NULL;
+  td_plan *plan = NULL;
+  td_tensor *x = NULL;
+  DONE(td_options_create(&options));
+  DONE(td_options_set_str(options, option, value));
+  if (dense) {
+    REFUSED(status, option, why, td_plan_create_dense(context, 3, small, TD_F64, 2, options, &plan));
+    REFUSED(status, option, why,
+            td_tensor_create_dense(context, 3, small, NULL, TD_F64, elements, TD_HOST, options, &x));
+  } else {
+    DONE(td_options_set_str(options, "format", format));
+    REFUSED(status, option, why, td_plan_create(context, 3, long_dims, 1, TD_F64, 2, options, &plan));
+    REFUSED(status, option, why,
+            td_tensor_create(context, 3, long_dims, 1, TD_I32, indices, 0, TD_F64, elements, TD_HOST, options, &x));
+  }
+  td_options_destroy(options);
+}
+
 static void check_refusals(td_context *context) {
   const int64_t bad[3] = {3, 0, 2};
   td_plan *plan = NULL;
@@ -174,6 +239,13 @@ static void check_refusals(td_context *context) {
           td_plan_create(context, 3, dims, 5, TD_F64, 2, options, &plan));
   CHECK(plan == NULL);
   td_options_destroy(options);
+  refuses(context, TD_ERR_OPTION_RANGE, "tiles", "many", "auto", "option 'tiles' = \"many\": expected auto, none or");
+  refuses(context, TD_ERR_OPTION_RANGE, "tiles", "0", "auto", "a number of rows, 1 or more");
+  refuses(context, TD_ERR_UNSUPPORTED, "tiles", "1", "sorted", "places for pieces of rows");
+  refuses(context, TD_ERR_UNSUPPORTED, "tiles", "64", "coo", "expected auto or none for format coo");
+  refuses(context, TD_ERR_UNSUPPORTED, "conflicts", "private", "sorted", "expected auto or owner");
+  refuses(context, TD_ERR_UNSUPPORTED, "conflicts", "atomic", "auto", "for format sorted");
+  refuses(context, TD_ERR_UNSUPPORTED, "conflicts", "owner", "dense", "for format dense");
 }
 
 int main(void) {

@@ -7,6 +7,7 @@
 #include "formats/formats.hpp"
 #include "formats/gpu_tiles.hpp"
 #include "formats/key.hpp"
+#include "formats/tiles.hpp"
 #include "formats_random.hpp"
 
 namespace td {
@@ -123,6 +124,25 @@ TEST(formats_layout, tiles_are_made_where_rows_stay_long) {
             (std::vector<int>{7, 7, 7})); // 320 rows: half as many cuts
   EXPECT_EQ(formats::tile_bits(dims, 0, 1000), (std::vector<int>{7, 10, 10}));
   EXPECT_EQ(formats::tile_bits(std::vector<i64>{100, 60, 100}, 0, 1 << 30), (std::vector<int>{7, 6, 7}));
+}
+
+TEST(FormatsLayout, TilesByARule) {
+  using Kind = formats::TileRule::Kind;
+  const std::vector<i64> dims{100, 1024, 1000};
+  const auto bits = [&](formats::TileRule rule, i64 nnz) { return formats::tile_bits(rule, dims, 0, nnz); };
+  EXPECT_EQ(bits({Kind::none}, 1 << 30), (std::vector<int>{7, 10, 10}));
+  EXPECT_EQ(bits({Kind::cpu}, 100 * 256 * 16), formats::tile_bits(dims, 0, 100 * 256 * 16));
+  EXPECT_EQ(bits({Kind::gpu}, 1 << 30), formats::gpu_tile_bits(dims, 0, 1 << 30));
+  EXPECT_EQ(bits({Kind::rows, 160}, 0), (std::vector<int>{7, 6, 6}));
+  EXPECT_EQ(bits({Kind::rows, 2024}, 0), (std::vector<int>{7, 10, 10}));
+  EXPECT_EQ(bits({Kind::rows, 2023}, 0), (std::vector<int>{7, 9, 10}));
+  // 8 and 8 rows make 128 * 125 tiles of 100 places; 2^20 places are always allowed, and two an entry.
+  EXPECT_EQ(bits({Kind::rows, 31}, 0), (std::vector<int>{7, 3, 4}));
+  EXPECT_THROW(bits({Kind::rows, 16}, 128 * 125 * 50 - 1), Error);
+  EXPECT_EQ(bits({Kind::rows, 16}, 128 * 125 * 50), (std::vector<int>{7, 3, 3}));
+  // Nothing to cut is not too many, however many rows.
+  EXPECT_EQ(formats::tile_bits({Kind::rows, 1}, std::vector<i64>{i64{1} << 40, 1, 1}, 0, 5),
+            (std::vector<int>{40, 0, 0}));
 }
 
 TEST(FormatsLayout, TilesForAGpu) {

@@ -22,7 +22,7 @@ TEST(formats_merged, cells_are_numbered_in_the_order_of_their_indices) {
   e.add({2, 1, 1}, 3);
   e.add({1, 0, 1}, 4);
   formats::Packed p = packed(e);
-  const auto x = formats::build_sorted_cells(p, std::vector<int>{0, 1}, 1);
+  const auto x = formats::build_sorted_cells(p, std::vector<int>{0, 1}, {}, 1);
   // (1,0), (2,1), (0,3): mode 1 decides, mode 0 is the faster one.
   EXPECT_EQ(x.cells.dims, (std::vector<i64>{3, 4, 3}));
   EXPECT_EQ(list(x.cells.columns[0], 3), (std::vector<i64>{1, 2, 0}));
@@ -43,7 +43,7 @@ TEST(formats_merged, a_group_may_go_on_from_the_last_mode_to_the_first) {
   e.add({2, 3, 0}, 2);
   e.add({0, 1, 1}, 3);
   formats::Packed p = packed(e);
-  const auto x = formats::build_sorted_cells(p, std::vector<int>{2, 0}, 1);
+  const auto x = formats::build_sorted_cells(p, std::vector<int>{2, 0}, {}, 1);
   EXPECT_EQ(x.sorted.dims, (std::vector<i64>{4, 2})); // mode 1, then the cells where mode 2 stood
   EXPECT_EQ(x.sorted.mode, 1);
   EXPECT_EQ(list(x.cells.columns[0], 2), (std::vector<i64>{1, 0})); // mode 2: (1,0) comes before (0,2)

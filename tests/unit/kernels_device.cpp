@@ -352,7 +352,9 @@ template <class T> void check_mttkrp(Backend &reference, Backend &device, const 
             reference.mttkrp(host, {mode, sizes.views, magnitude.view(), rows, entries});
             const auto run = [&] {
               Placed<T> out(device, TestMatrix<T>(n, rank, 1));
-              device.mttkrp(copy.view(host), {mode, placed.views, out.view(), rows, entries, stored_order});
+              device.mttkrp(copy.view(host),
+                            {mode, placed.views, out.view(), rows, entries,
+                             stored_order ? kernels::Conflicts::owner : kernels::Conflicts::automatic});
               return out.download();
             };
             const auto got = run();

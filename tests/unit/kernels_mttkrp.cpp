@@ -6,16 +6,17 @@
 namespace td::test {
 namespace {
 
+using kernels::Conflicts;
 using kernels::MttkrpArgs;
 
 template <class T>
 TestMatrix<T> mttkrp(kernels::Backend &backend, const kernels::TensorView &x, int mode,
-                     const std::vector<TestMatrix<T>> &factors, i64 pad, Range rows, bool stored_order = false,
-                     std::optional<Range> entries = {}) {
+                     const std::vector<TestMatrix<T>> &factors, i64 pad, Range rows,
+                     Conflicts conflicts = Conflicts::automatic, std::optional<Range> entries = {}) {
   const auto f = views(factors);
   const auto &own = factors[static_cast<std::size_t>(mode)];
   TestMatrix<T> out(own.rows(), own.cols(), pad);
-  backend.mttkrp(x, {mode, f, out.view(), rows, entries.value_or(Range{0, kernels::entries_of(x)}), stored_order});
+  backend.mttkrp(x, {mode, f, out.view(), rows, entries.value_or(Range{0, kernels::entries_of(x)}), conflicts});
   return out;
 }
 
@@ -59,27 +60,29 @@ void check_form(const std::string &name, const kernels::TensorView &x, int mode,
   for (const Range entries : {Range{nnz / 4, nnz / 4 * 3}, Range{nnz / 3, nnz / 3}, Range{0, std::min<i64>(nnz, 1)}}) {
     if (name == "dense")
       continue;
-    const auto some = mttkrp(*reference, x, mode, factors, pad, tail, false, entries);
+    const auto some = mttkrp(*reference, x, mode, factors, pad, tail, Conflicts::automatic, entries);
     for (const int threads : {1, 3})
-      expect_near(mttkrp(*kernels::cpu::make_backend(threads), x, mode, factors, pad, tail, false, entries), some,
-                  magnitude, tail, order);
+      for (const Conflicts conflicts : {Conflicts::automatic, Conflicts::privatize, Conflicts::atomic})
+        expect_near(mttkrp(*kernels::cpu::make_backend(threads), x, mode, factors, pad, tail, conflicts, entries), some,
+                    magnitude, tail, order);
   }
 
   const bool cut_by_tensor = name == "sorted" || name == "tiled" || name == "dense";
-  for (const bool stored_order : {false, true}) {
-    if (stored_order && cut_by_tensor)
+  for (const Conflicts conflicts : {Conflicts::automatic, Conflicts::owner, Conflicts::privatize, Conflicts::atomic}) {
+    if (conflicts != Conflicts::automatic && cut_by_tensor)
       continue;
+    const bool owner = conflicts == Conflicts::owner;
     std::optional<TestMatrix<T>> first;
     for (const int threads : {1, 2, 3}) {
-      SCOPED_TRACE(testing::Message() << threads << " threads" << (stored_order ? ", stored order" : ""));
+      SCOPED_TRACE(testing::Message() << threads << " threads, policy " << static_cast<int>(conflicts));
       const auto backend = kernels::cpu::make_backend(threads);
-      const auto all = mttkrp(*backend, x, mode, factors, pad, {0, n}, stored_order);
+      const auto all = mttkrp(*backend, x, mode, factors, pad, {0, n}, conflicts);
       expect_near(all, expected, magnitude, {0, n}, order);
-      auto joined = mttkrp(*backend, x, mode, factors, pad, head, stored_order);
+      auto joined = mttkrp(*backend, x, mode, factors, pad, head, conflicts);
       expect_near(joined, expected, magnitude, head, order);
-      const auto rest = mttkrp(*backend, x, mode, factors, pad, tail, stored_order);
+      const auto rest = mttkrp(*backend, x, mode, factors, pad, tail, conflicts);
       expect_near(rest, expected, magnitude, tail, order);
-      if (!cut_by_tensor && !stored_order)
+      if (!cut_by_tensor && !owner)
         continue;
       for (i64 i = tail.begin; i < tail.end; ++i)
         for (i64 r = 0; r < rank; ++r)

@@ -75,7 +75,7 @@ private:
 struct Asked {
   Range rows;
   std::optional<Range> entries = std::nullopt;
-  bool stored_order = false;
+  kernels::Conflicts conflicts = kernels::Conflicts::automatic;
 };
 
 template <class T>
@@ -94,7 +94,7 @@ TestMatrix<T> mttkrp(Backend &backend, const kernels::TensorView &x, int mode,
   backend.upload(memory.data(), result.data, bytes);
   result.data = memory.data();
   const Range all{0, kernels::entries_of(x)};
-  backend.mttkrp(there, {mode, f, result, asked.rows, asked.entries.value_or(all), asked.stored_order});
+  backend.mttkrp(there, {mode, f, result, asked.rows, asked.entries.value_or(all), asked.conflicts});
   backend.download(out.view().data, memory.data(), bytes);
   return out;
 }
@@ -129,6 +129,7 @@ protected:
 
   /// Every form, mode and way of asking.
   void check(const Stored<T> &x, i64 rank, i64 pad, unsigned seed) {
+    constexpr auto owner = kernels::Conflicts::owner;
     const auto reference = kernels::reference::make_backend();
     const auto factors = random_factors<T>(x.dims, rank, pad, seed);
     const auto positive = magnitudes(factors);
@@ -141,17 +142,20 @@ protected:
         SCOPED_TRACE(testing::Message() << name << ", " << name_of(value_type_of<T>) << ", mode " << mode << " of "
                                         << x.dims.size() << ", rank " << rank << ", padding " << pad);
         std::vector<Asked> ways{
-            {{0, n}}, {{n / 3, n}}, {{0, n}, std::nullopt, true}, {{n / 4, n / 2}, std::nullopt, true}};
+            {{0, n}}, {{n / 3, n}}, {{0, n}, std::nullopt, owner}, {{n / 4, n / 2}, std::nullopt, owner}};
+        std::vector<kernels::Conflicts> policies{kernels::Conflicts::automatic, owner};
+        if (std::string_view(name) == "blco")
+          policies.insert(policies.end(), {kernels::Conflicts::privatize, kernels::Conflicts::atomic});
         if (std::string_view(name) != "dense")
-          for (const bool stored_order : {false, true})
-            ways.insert(ways.end(), {{{0, n}, Range{nnz / 4, nnz / 4 * 3}, stored_order},
-                                     {{n / 3, n}, Range{nnz / 3, nnz / 3}, stored_order},
-                                     {{n / 3, n}, Range{0, std::min<i64>(nnz, 1)}, stored_order}});
+          for (const auto policy : policies)
+            ways.insert(ways.end(), {{{0, n}, Range{nnz / 4, nnz / 4 * 3}, policy},
+                                     {{n / 3, n}, Range{nnz / 3, nnz / 3}, policy},
+                                     {{n / 3, n}, Range{0, std::min<i64>(nnz, 1)}, policy}});
         for (const Asked &asked : ways) {
           const auto expected = mttkrp(*reference, form, mode, factors, 0, asked);
           const auto got = mttkrp(*this->backend_, form, mode, factors, pad, asked);
           expect_near(got, expected, magnitude, asked.rows, terms);
-          if (asked.stored_order) {
+          if (asked.conflicts == owner) {
             EXPECT_TRUE(mttkrp(*this->backend_, form, mode, factors, pad, asked).same_bits(got)) << "other bits";
           }
         }

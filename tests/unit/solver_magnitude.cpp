@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "solvers/fit.hpp"
+#include "solvers/magnitude.hpp"
 
 namespace {
 
@@ -49,6 +50,16 @@ template <class T> void expect_same_run(const std::vector<int> &exponents) {
 TEST(Magnitude, CpalsDoesNotMindTheScale) { expect_same_run<double>({1000, 600, 140, -140, -600, -950}); }
 
 TEST(Magnitude, CpalsDoesNotMindTheScaleInSinglePrecision) { expect_same_run<float>({120, 58, -58, -90}); }
+
+TEST(Magnitude, ACopyIsStoredAsTheTensorIs) {
+  const TensorPointer x =
+      sparse_tensor(std::vector<i64>{5, 4, 3}, std::vector<double>(60, 1e300), "blco", "none", "rows", "atomic");
+  const solvers::ScaledTensor copy(*x, 990, 1);
+  EXPECT_NE(&*copy, x.get());
+  EXPECT_EQ(copy->format(), "blco");
+  EXPECT_EQ(copy->sharding(), "rows");
+  EXPECT_EQ(copy->conflicts(), kernels::Conflicts::atomic);
+}
 
 TEST(Magnitude, FitOfHugeAndTinyThings) {
   const auto backend = kernels::reference::make_backend();

@@ -37,7 +37,8 @@ inline TensorPointer dense_tensor(const Ktensor &k) {
 /// The nonzeros of a dense array.
 template <class T>
 TensorPointer sparse_tensor(const std::vector<i64> &dims, const std::vector<T> &values, const char *format = "auto",
-                            const char *groups = "auto", const char *sharding = "auto") {
+                            const char *groups = "auto", const char *sharding = "auto",
+                            const char *conflicts = "auto") {
   std::vector<std::vector<i64>> indices(dims.size());
   std::vector<T> kept;
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -57,6 +58,7 @@ TensorPointer sparse_tensor(const std::vector<i64> &dims, const std::vector<T> &
   options.set_text("format", format);
   options.set_text("groups", groups);
   options.set_text("sharding", sharding);
+  options.set_text("conflicts", conflicts);
   return plan::Tensor::make_sparse(
       {dims, static_cast<i64>(kept.size()), IndexType::i64, columns.data(), 0, value_type_of<T>, kept.data()}, options,
       1, "");

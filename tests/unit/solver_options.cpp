@@ -131,7 +131,7 @@ TEST(CpalsOptions, InitIsChecked) {
   EXPECT_EQ(refusal(Status::shape, [&] { solvers::cpals(request); }), "init: rank 3; expected 2");
   request.init = nullptr;
   request.rank = 0;
-  EXPECT_EQ(refusal(Status::shape, [&] { solvers::cpals(request); }), "rank = 0: expected at least 1");
+  EXPECT_EQ(refusal(Status::shape, [&] { solvers::cpals(request); }), "rank = 0: expected rank >= 1");
 }
 
 } // namespace

@@ -111,7 +111,7 @@ private:
     f.kernel = std::move(kernel);
     double sums = static_cast<double>(args_.out.rows);
     f.bytes = batch_bytes();
-    if (args_.stored_order && threads_ > 1) {
+    if (args_.conflicts == Conflicts::owner && threads_ > 1) {
       f.conflicts = "each thread owns rows and looks at all entries";
       f.seconds = static_cast<double>(shares) * seconds(n, key_bytes + element_, false, 0);
       return f;
@@ -123,16 +123,20 @@ private:
     const i64 spanned = longest && rows > few_rows ? rows / shares : rows;
     // An f64 result serves the first thread.
     const double own = static_cast<double>(wide ? shares : shares - 1) * static_cast<double>(spanned);
-    if (shares == 1 && !wide) {
+    const bool atomic = args_.conflicts == Conflicts::atomic;
+    if (shares == 1 && !wide && !atomic) {
       f.conflicts = "one thread";
-    } else if (own <= static_cast<double>(most_private_rows(args_))) {
+    } else if (!atomic &&
+               (args_.conflicts != Conflicts::automatic || own <= static_cast<double>(most_private_rows(args_)))) {
       f.conflicts = rows <= few_rows ? "rows of each thread's own, merged in order"
                                      : "rows of each thread's own, as many as its entries span, merged in order";
       f.bytes += 8 * rank_ * own;
       sums += 2 * own;
     } else {
-      f.conflicts = "rows of each thread's own where entries span few enough, else atomic additions";
-      f.bytes += wide ? 8 * rank_ * static_cast<double>(rows) : 0;
+      f.conflicts = atomic ? "atomic additions"
+                           : "rows of each thread's own where entries span few enough, else atomic additions";
+      f.bytes += (wide ? 8 * rank_ * static_cast<double>(rows) : 0) +
+                 static_cast<double>(shares) * 8 * rank_ * static_cast<double>(simd::batch_size);
       sums += n; // as if each were read and written
     }
     f.seconds = seconds(n, key_bytes + element_, false, sums);

@@ -1,9 +1,10 @@
 // Nonzeros that stand in no order of rows (coordinates and BLCO): any nonzero may go to any row, so threads that share
-// the nonzeros must not write the same row. Two policies:
+// the nonzeros must not write the same row. Three policies:
 //
 //   privatize  each thread adds into rows of its own, as many as its nonzeros span; then all are added in thread order.
 //              The result is the same from run to run for a number of threads.
 //   atomic     one set of rows, added to with atomic instructions; when private rows would take too much memory.
+//   owner      threads share the rows, and each walks all nonzeros for its own: only when it is asked for.
 //
 // Rows are f64 whatever the tensor's type.
 #include "kernels/cpu/mttkrp.hpp"
@@ -156,8 +157,8 @@ void zero_targets(std::span<const Target> targets, i64 rank, int threads) {
 }
 
 template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &args, int threads) {
-  if (args.stored_order && threads > 1) {
-    // Threads share the rows: each walks all nonzeros for its own. One thread adds terms as they are stored.
+  if (args.conflicts == Conflicts::owner && threads > 1) {
+    // One thread adds terms as they are stored.
     parallel_ranges(threads, args.rows.size(), 1, [&](Range part) {
       MttkrpArgs own = args;
       own.rows = {args.rows.begin + part.begin, args.rows.begin + part.end};
@@ -175,7 +176,7 @@ template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &a
         body(static_cast<std::size_t>(share), part_of(args.entries, share, shares));
     });
   };
-  if (shares > 1 && args.rows.size() > few_rows)
+  if (shares > 1 && args.rows.size() > few_rows && args.conflicts != Conflicts::atomic)
     for_each_share([&](std::size_t share, Range entries) { spans[share] = rows_spanned(x, args, entries); });
 
   // The first share needs no rows of its own where the result is f64 itself.
@@ -186,7 +187,8 @@ template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &a
   for (const Range &span : spans)
     rows += span.size();
   const i64 own_rows = rows - (first_in_place ? spans[0].size() : 0);
-  const bool privatize = shares == 1 || own_rows <= most_private_rows(args);
+  const bool few = shares == 1 || own_rows <= most_private_rows(args);
+  const bool privatize = args.conflicts == Conflicts::automatic ? few : args.conflicts != Conflicts::atomic;
   if (!privatize)
     spans.assign(1, args.rows);
   const i64 buffered = privatize ? own_rows : (first_in_place ? 0 : args.rows.size());

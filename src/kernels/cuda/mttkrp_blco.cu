@@ -9,7 +9,7 @@ namespace td::kernels::cuda {
 
 namespace {
 
-constexpr int most_copies = 32; // of the result of a short mode
+constexpr int most_copies = 32; // of the result of a short mode, or where it is asked for
 
 /// Rows of the result := the sums of its copies, in order.
 template <class T>
@@ -61,9 +61,11 @@ template <class T> void add_segments(Device &device, const BlcoView &x, const Mt
   // Where the mode is shorter than the GPU has multiprocessors, tiles would wait for each other (the same paper, 5.3).
   const i64 cols = args.out.cols;
   const i64 ld = (cols + 3) / 4 * 4; // of copies: rows of 16 bytes
-  job.copies = args.out.rows < device.multiprocessors() ? most_copies : 1;
+  const bool privatize = args.conflicts == Conflicts::automatic ? args.out.rows < device.multiprocessors()
+                                                                : args.conflicts == Conflicts::privatize;
+  job.copies = privatize ? most_copies : 1;
   job.copy_size = args.out.rows * ld;
-  const Scratch<T> copies(device, job.copies > 1 ? job.copies * job.copy_size : 0, "copies of a short mode's result");
+  const Scratch<T> copies(device, job.copies > 1 ? job.copies * job.copy_size : 0, "copies of the result of MTTKRP");
   job.out = args.out.data;
   job.out_ld = args.out.ld;
   Matrix to = args.out.slice(args.rows.begin, args.rows.end);
@@ -104,7 +106,7 @@ void mttkrp_blco(Device &device, const BlcoView &x, const MttkrpArgs &args) {
   dispatch(x.type, [&](auto zero) {
     using T = decltype(zero);
     // Tiles add to rows as they come, so what is to be summed in stored order is sorted first.
-    if (args.stored_order)
+    if (args.conflicts == Conflicts::owner)
       scatter<T>(device, BlcoEntries<T>(x), args);
     else
       add_segments<T>(device, x, args);

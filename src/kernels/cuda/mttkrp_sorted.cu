@@ -139,7 +139,7 @@ public:
     fixed_ = others.narrow && aligned && x.key_bytes < 16 ? job_.factors : 0;
     const i64 entries = args.entries.size();
     blocks_ = static_cast<int>(std::clamp<i64>(entries / entries_each, 1, device.multiprocessors()));
-    job_.finish = x.tiles == 1 ? Finish::write : args.stored_order ? Finish::keep : Finish::add;
+    job_.finish = x.tiles == 1 ? Finish::write : args.conflicts == Conflicts::owner ? Finish::keep : Finish::add;
   }
 
   void run() {

@@ -16,4 +16,10 @@ void refuse_unfolding(std::size_t format) {
               format);
 }
 
+void refuse_private_rows() {
+  throw_error(Status::unsupported,
+              "option 'conflicts' = \"private\": expected auto, atomic or owner for coordinates on "
+              "a GPU; format blco has private rows there");
+}
+
 } // namespace td::kernels::cuda

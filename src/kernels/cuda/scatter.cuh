@@ -55,7 +55,7 @@ template <class T, class Entries> void scatter(Device &device, const Entries &x,
   const Factors<T> factors(args.factors);
   const int lanes = lanes_for(out.cols);
   const i64 count = args.entries.size();
-  if (args.stored_order) {
+  if (args.conflicts == Conflicts::owner) {
     const auto none = static_cast<u64>(args.out.rows);
     ByRow order(device, count);
     rows_of_entries<<<blocks_for(device, count, block_threads), block_threads, 0, device.stream()>>>(

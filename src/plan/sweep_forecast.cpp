@@ -1,0 +1,142 @@
+#include "plan/sweep_forecast.hpp"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+namespace td::plan {
+
+namespace {
+
+/// Asks a backend about one worker's part of a sweep.
+class Asker {
+public:
+  Asker(const Layout &layout, const SweepWork &work) : layout_(layout), work_(work) {
+    for (const i64 dim : layout.stored_dims)
+      factors_.push_back(matrix(dim));
+  }
+
+  SweepForecast ask() {
+    SweepForecast sweep;
+    std::vector<bool> computed(layout_.partition.size(), false);
+    for (std::size_t m = 0; m < layout_.dims.size(); ++m) {
+      const std::size_t g = layout_.group_of(static_cast<int>(m));
+      kernels::Forecast mode;
+      if (layout_.partition[g].shared)
+        through_partial(mode, static_cast<int>(m), g, computed[g]);
+      else
+        take(mode, alone(static_cast<int>(m), g), "");
+      computed[g] = true;
+      const kernels::Forecast update = work_.backend.forecast_update(layout_.stored_dims[m] / work_.workers + 1,
+                                                                     work_.rank, layout_.type, work_.rates);
+      sweep.seconds_mttkrp += mode.seconds;
+      sweep.seconds_update += update.seconds;
+      sweep.bytes = std::max({sweep.bytes, mode.bytes, update.bytes});
+      sweep.modes.push_back(std::move(mode));
+    }
+    return sweep;
+  }
+
+private:
+  ConstMatrix matrix(i64 rows) const { return {nullptr, layout_.type, rows, work_.rank, work_.rank}; }
+
+  bool by_rows() const { return layout_.format.what == "sorted" || layout_.format.what == "dense"; }
+
+  kernels::Forecast forecast(const kernels::TensorView &x, int mode, std::span<const ConstMatrix> factors, i64 rows,
+                             i64 entries, bool shares_rows) const {
+    const ConstMatrix out = matrix(rows);
+    kernels::MttkrpArgs args;
+    args.mode = mode;
+    args.factors = factors;
+    args.out = {nullptr, out.type, out.rows, out.cols, out.ld};
+    args.rows = shares_rows ? part_of({0, rows}, 0, work_.workers) : Range{0, rows};
+    args.entries = shares_rows ? Range{0, entries} : part_of({0, entries}, 0, work_.workers);
+    args.conflicts = work_.deterministic ? kernels::Conflicts::owner : work_.conflicts;
+    return work_.backend.forecast_mttkrp(x, args, work_.rates);
+  }
+
+  kernels::TensorView view(std::size_t group) const {
+    if (layout_.format.what == "sorted") {
+      const formats::CopySize &copy = layout_.copies[group];
+      kernels::SortedView x;
+      x.dims = copy.dims;
+      x.mode = copy.mode;
+      x.nnz = layout_.nnz;
+      x.type = layout_.type;
+      x.key_bytes = copy.key_bytes;
+      x.rows = static_cast<i64>(copy.rows);
+      x.tiles = static_cast<i64>(copy.tiles);
+      return x;
+    }
+    if (layout_.format.what == "blco") {
+      kernels::BlcoView x;
+      x.dims = layout_.stored_dims;
+      x.nnz = layout_.nnz;
+      x.type = layout_.type;
+      x.blocks = layout_.blocks;
+      return x;
+    }
+    if (layout_.format.what == "coo")
+      return kernels::CooView{layout_.stored_dims, layout_.nnz, layout_.type, nullptr, nullptr};
+    return kernels::DenseView{layout_.stored_dims, layout_.type, nullptr};
+  }
+
+  kernels::Forecast alone(int mode, std::size_t group) const {
+    const int at = layout_.format.what == "sorted" ? layout_.copies[group].mode : mode;
+    return forecast(view(group), at, factors_, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
+                    by_rows() || work_.deterministic || work_.sharding == "rows");
+  }
+
+  void through_partial(kernels::Forecast &mode, int m, std::size_t g, bool computed) {
+    const GroupLayout &group = layout_.partition[g];
+    if (!computed) { // the first mode of the group pays
+      std::vector<i64> dims;
+      std::vector<ConstMatrix> outside;
+      int merged_mode = 0;
+      for (int k = 0; k < static_cast<int>(layout_.dims.size()); ++k) {
+        const bool inside = std::count(group.modes.begin(), group.modes.end(), k) > 0;
+        if (inside && k != group.modes.front())
+          continue;
+        if (inside)
+          merged_mode = static_cast<int>(dims.size());
+        dims.push_back(inside ? group.cells : layout_.stored_dims[static_cast<std::size_t>(k)]);
+        outside.push_back(matrix(dims.back()));
+      }
+      kernels::TensorView x = view(g);
+      if (layout_.format.what == "dense")
+        std::get<kernels::DenseView>(x).dims = dims;
+      take(mode, forecast(x, merged_mode, outside, group.cells, layout_.nnz, true),
+           fmt::format("partial product of modes {}: ", fmt::join(group.modes, ",")));
+      mode.kernel += "; then ";
+    }
+    std::vector<i64> dims;
+    std::vector<ConstMatrix> inside;
+    for (const int k : group.modes) {
+      dims.push_back(layout_.stored_dims[static_cast<std::size_t>(k)]);
+      inside.push_back(matrix(dims.back()));
+    }
+    dims.push_back(group.cells);
+    inside.push_back(matrix(group.cells));
+    const auto place = static_cast<int>(std::find(group.modes.begin(), group.modes.end(), m) - group.modes.begin());
+    const kernels::CooView cells{dims, group.cells, layout_.type, nullptr, nullptr};
+    take(mode, forecast(cells, place, inside, dims[static_cast<std::size_t>(place)], group.cells, work_.deterministic),
+         fmt::format("over {} cells: ", group.cells));
+  }
+
+  void take(kernels::Forecast &mode, kernels::Forecast forecast, const std::string &prefix) {
+    mode.kernel += prefix + forecast.kernel;
+    mode.conflicts += (mode.conflicts.empty() || forecast.conflicts.empty() ? "" : "; then ") + forecast.conflicts;
+    mode.seconds += forecast.seconds;
+    mode.bytes = std::max(mode.bytes, forecast.bytes);
+  }
+
+  const Layout &layout_;
+  const SweepWork &work_;
+  std::vector<ConstMatrix> factors_;
+};
+
+} // namespace
+
+SweepForecast forecast_sweep(const Layout &layout, const SweepWork &work) { return Asker(layout, work).ask(); }
+
+} // namespace td::plan

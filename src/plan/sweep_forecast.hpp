@@ -1,0 +1,27 @@
+// What a backend says of one worker's part of a sweep of CP-ALS.
+#pragma once
+
+#include "plan/layout.hpp"
+
+namespace td::plan {
+
+struct SweepWork {
+  const kernels::Backend &backend; // of one worker
+  i64 rank = 1;
+  int workers = 1;
+  kernels::Conflicts conflicts = kernels::Conflicts::automatic;
+  std::string_view sharding = "auto";
+  bool deterministic = false;
+  kernels::Rates rates;
+};
+
+struct SweepForecast {
+  std::vector<kernels::Forecast> modes; // of MTTKRP; the first mode of a group pays for the partial product
+  double seconds_mttkrp = 0;
+  double seconds_update = 0;
+  double bytes = 0; // that kernels take for a while, at most
+};
+
+SweepForecast forecast_sweep(const Layout &layout, const SweepWork &work);
+
+} // namespace td::plan
