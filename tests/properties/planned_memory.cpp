@@ -106,6 +106,15 @@ TEST_P(PlannedMemory, is_what_is_allocated) {
   Ktensor model;
   must(td_cpals(context, x, c.rank, nullptr, options, nullptr, nullptr, model.out(), nullptr));
   near("solver", bytes(plan, "solver"), solving.most());
+
+  // What a run is refused by is what the plan says.
+  const auto run_within = [&](std::int64_t limit) {
+    Context narrow;
+    must(td_context_create(c.devices, Options{{"memory_limit", std::to_string(limit)}}, narrow.out()));
+    return td_cpals(narrow, x, c.rank, nullptr, options, nullptr, nullptr, Ktensor().out(), nullptr);
+  };
+  EXPECT_EQ(run_within(stored + bytes(plan, "solver") - 1), TD_ERR_HOST_MEMORY);
+  EXPECT_EQ(run_within(stored + bytes(plan, "solver")), TD_OK) << last_error();
 }
 
 INSTANTIATE_TEST_SUITE_P(

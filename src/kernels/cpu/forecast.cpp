@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "kernels/cpu/backend.hpp"
+#include "kernels/cpu/dense_cuts.hpp"
 #include "kernels/cpu/mttkrp_tiled.hpp"
 #include "kernels/cpu/rates.hpp"
 #include "kernels/cpu/scattered.hpp"
@@ -71,9 +72,16 @@ public:
     Forecast f;
     f.kernel = "tiles of the Khatri-Rao product, made in cache, times the tensor where it lies";
     f.conflicts = "fixed parts, summed in order";
-    const double width = static_cast<double>(simd::padded(args_.out.cols, args_.out.type));
-    const double rows = static_cast<double>(args_.out.rows);
-    f.bytes = 8 * width * std::max(4096.0, rows) + threads_ * 2 * 256 * width * element_;
+    const i64 rows = args_.rows.size();
+    const i64 padded = simd::padded(args_.out.cols, args_.out.type);
+    const Unfolding shape(x.dims, args_.mode);
+    const DenseCuts cuts(shape, padded, static_cast<i64>(size_of(args_.out.type)));
+    const i64 groups = cuts.groups(rows, padded, threads_);
+    const auto width = static_cast<double>(padded);
+    const auto at_once = static_cast<double>(std::min<i64>(threads_, cuts.parts * groups));
+    const auto sums = cuts.parts > 1 ? static_cast<double>(cuts.parts) * static_cast<double>(rows)
+                                     : at_once * static_cast<double>(ceil_of(rows, groups));
+    f.bytes = width * (8 * sums + element_ * at_once * static_cast<double>(cuts.product_rows(shape)));
     if (known())
       f.seconds = std::max(n * element_ / rates_.read, 2 * n * rank_ / (product_part * operations()));
     return f;
@@ -164,10 +172,12 @@ Forecast CpuBackend::forecast_update(i64 rows, i64 rank, ValueType type, const R
   const auto r = static_cast<double>(rank);
   const double width = static_cast<double>(simd::padded(rank, ValueType::f64));
   const double step = std::clamp(16384 / width, 16.0, 512.0);
-  const double parts = std::clamp(n / step, 1.0, std::clamp(4194304 / (r * width), 8.0, 64.0));
+  const double parts = std::floor(std::clamp(n / step, 1.0, std::clamp(4194304 / (r * width), 8.0, 64.0)));
+  const double gram_threads = std::min<double>(threads_, parts);
+  const double threads = std::clamp(std::floor(4 * n / step), 1.0, static_cast<double>(threads_));
   Forecast f;
-  f.bytes = std::max(8 * r * width * (parts + 1) + threads_ * 8 * step * width,
-                     8 * r * width + threads_ * 8 * step * (r + width));
+  f.bytes = std::max(8 * r * width * (parts + 1) + gram_threads * 8 * std::min(step, n / parts) * width,
+                     8 * r * width + threads * 8 * std::min(step, n / threads) * (r + width));
   if (rates.read > 0 && rates.operations > 0)
     f.seconds = 6 * n * r * static_cast<double>(size_of(type)) / rates.read +
                 3 * n * r * r / (product_part * rates.operations) + 4 * r * r * r * threads_ / rates.operations;

@@ -52,8 +52,8 @@ void CpuBackend::gram(ConstMatrix a, double *g) {
   const i64 parts = parts_of(a.rows, step, std::clamp<i64>(gram_numbers / (rank * width), 8, 64));
   Buffer<double> sum(rank * width, "a Gram matrix");
   sum_parts(threads_, parts, rank * width, sum.data(), [&](i64 part, double *own) {
-    auto tile = Buffer<double>::zeros(step * width, "rows of a factor");
     const Range rows = part_of({0, a.rows}, part, parts);
+    auto tile = Buffer<double>::zeros(std::min(step, rows.size()) * width, "rows of a factor");
     for (i64 i = rows.begin; i < rows.end; i += step) {
       const Range some{i, std::min(i + step, rows.end)};
       copy_rows(a, some, tile.data(), width);
@@ -72,8 +72,9 @@ void CpuBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
   for (i64 k = 0; k < m.cols; ++k)
     std::copy_n(p + k * a.cols, a.cols, right.data() + k * width);
   parallel_ranges(threads_, m.rows, step / 4, [&](Range rows) {
-    Buffer<double> left(step * m.cols, "rows of a factor");
-    Buffer<double> product(step * width, "rows of a product");
+    const i64 most = std::min(step, rows.size());
+    Buffer<double> left(most * m.cols, "rows of a factor");
+    Buffer<double> product(most * width, "rows of a product");
     for (i64 i = rows.begin; i < rows.end; i += step) {
       const Range some{i, std::min(i + step, rows.end)};
       copy_rows(m, some, left.data(), m.cols); // also lets a be m

@@ -13,57 +13,32 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/dense.hpp"
+#include "kernels/cpu/dense_cuts.hpp"
 #include "kernels/cpu/parts.hpp"
 
 namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 long_depth = 256; // columns of a block at most: a panel of so many fits the first-level cache
-constexpr i64 short_depth = 64; // where tiles are short and a block's rows lie far apart, so do these
-constexpr i64 short_left = 64;  // below this, tiles span several q
-constexpr i64 product_bytes = i64{512} << 10;     // of a piece of a Khatri-Rao product, in the second-level cache
-constexpr i64 sums_bytes = i64{1} << 20;          // of the rows that one thread works on, in that cache too
-constexpr i64 short_rows = 10 * simd::block_rows; // of them, where tiles are short
 constexpr i64 line_bytes = 64;
-constexpr i64 most_parts = 64;
-constexpr i64 part_rows = 4096;     // rows of all parts' sums together, unless one part has more
-constexpr i64 items_per_thread = 4; // shares of the work, so that a slow thread does not keep the others waiting
-constexpr i64 least_rows = 2 * simd::block_rows; // that make good use of a tile's Khatri-Rao rows
-
-constexpr i64 ceil_of(i64 a, i64 b) { return (a + b - 1) / b; }
 
 template <class T> class DenseMttkrp {
 public:
   DenseMttkrp(const DenseView &x, const MttkrpArgs &args)
       : x_(static_cast<const T *>(x.values)), args_(args), shape_(x.dims, args.mode), rank_(args.out.cols),
-        padded_(simd::padded(rank_, x.type)), long_left_(shape_.left >= short_left) {
-    const i64 depth = std::max(product_bytes / (padded_ * size), long_depth);
-    pieces_ = long_left_ ? ceil_of(shape_.left, depth) : 1;
-    q_per_tile_ = long_left_ ? 1 : std::max<i64>(1, short_depth / shape_.left);
-    tiles_ = pieces_ * ceil_of(shape_.right, q_per_tile_);
-    parts_ = std::min(tiles_, std::clamp<i64>(part_rows / shape_.n, 1, most_parts));
-  }
+        padded_(simd::padded(rank_, x.type)), cuts_(shape_, padded_, size) {}
 
   void run(int threads) {
     const i64 rows = args_.rows.size();
     if (rows == 0)
       return;
-    // Rows are shared too, each share making the Khatri-Rao rows of its tiles again: where they are too many for the
-    // cache, and where parts are too few for the threads.
-    i64 most_rows = std::max(sums_bytes / (padded_ * 8), least_rows);
-    if (!long_left_)
-      most_rows = std::min(most_rows, short_rows);
-    const i64 wanted = ceil_of(items_per_thread * threads, parts_);
-    const i64 groups =
-        std::max(ceil_of(rows, most_rows), std::clamp<i64>(wanted, 1, std::max<i64>(rows / least_rows, 1)));
-    if (parts_ > 1)
-      sums_ = Buffer<double>(parts_ * rows * padded_, "the sums of a dense MTTKRP");
-    for_each_item(threads, parts_ * groups, [&](i64 item) {
+    const i64 groups = cuts_.groups(rows, padded_, threads);
+    if (cuts_.parts > 1)
+      sums_ = Buffer<double>(cuts_.parts * rows * padded_, "the sums of a dense MTTKRP");
+    for_each_item(threads, cuts_.parts * groups, [&](i64 item) {
       add_part(item / groups, part_of({0, rows}, item % groups, groups));
     });
-    if (parts_ > 1)
+    if (cuts_.parts > 1)
       parallel_ranges(threads, rows, 64,
                       [&](Range part) { write_rows(part, sums_.data() + part.begin * padded_, rows); });
   }
@@ -73,16 +48,16 @@ private:
 
   /// Sums the tiles of a part for rows counted from args.rows.begin.
   void add_part(i64 part, Range rows) {
-    Buffer<double> own(parts_ > 1 ? 0 : rows.size() * padded_, "sums of a dense MTTKRP");
-    double *sums = parts_ > 1 ? sums_.data() + (part * args_.rows.size() + rows.begin) * padded_ : own.data();
+    Buffer<double> own(cuts_.parts > 1 ? 0 : rows.size() * padded_, "sums of a dense MTTKRP");
+    double *sums = cuts_.parts > 1 ? sums_.data() + (part * args_.rows.size() + rows.begin) * padded_ : own.data();
     std::fill_n(sums, rows.size() * padded_, 0.0);
     const Range whole{args_.rows.begin + rows.begin, args_.rows.begin + rows.end};
-    const Range tiles = part_of({0, tiles_}, part, parts_);
-    if (long_left_)
+    const Range tiles = part_of({0, cuts_.tiles}, part, cuts_.parts);
+    if (cuts_.long_left)
       add_long_tiles(tiles, whole, sums);
     else
       add_short_tiles(tiles, whole, sums);
-    if (parts_ == 1)
+    if (cuts_.parts == 1)
       write_rows(rows, sums, 0);
   }
 
@@ -101,7 +76,7 @@ private:
     KhatriRao<T> after(rank_);
     add_factors(before, 0, args_.mode);
     add_factors(after, args_.mode + 1, order);
-    Buffer<T> product(ceil_of(shape_.left, pieces_) * padded_, "a piece of a Khatri-Rao product");
+    Buffer<T> product(ceil_of(shape_.left, cuts_.pieces) * padded_, "a piece of a Khatri-Rao product");
     auto scale = Buffer<T>::zeros(padded_, "a row of a Khatri-Rao product");
     simd::Block<T> block;
     block.a_row = shape_.left;
@@ -112,7 +87,7 @@ private:
     i64 have = -1;
     for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
       const i64 q = tile % shape_.right;
-      const Range left = part_of({0, shape_.left}, tile / shape_.right, pieces_);
+      const Range left = part_of({0, shape_.left}, tile / shape_.right, cuts_.pieces);
       const i64 column_blocks = ceil_of(left.size(), long_depth);
       if (tile / shape_.right != have)
         for (i64 k = 0; k < column_blocks; ++k) {
@@ -132,7 +107,7 @@ private:
           next = element(part_of(left, (b + 1) % column_blocks, column_blocks).begin,
                          part_of(rows, (b + 1) / column_blocks, row_blocks).begin, q);
         else if (tile + 1 < tiles.end)
-          next = element(part_of({0, shape_.left}, (tile + 1) / shape_.right, pieces_).begin, rows.begin,
+          next = element(part_of({0, shape_.left}, (tile + 1) / shape_.right, cuts_.pieces).begin, rows.begin,
                          (tile + 1) % shape_.right);
         block.a = element(l.begin, i.begin, q);
         block.rows = i.size();
@@ -153,7 +128,7 @@ private:
   void add_short_tiles(Range tiles, Range rows, double *sums) {
     KhatriRao<T> others(rank_);
     add_factors(others, 0, static_cast<int>(args_.factors.size()));
-    Buffer<T> product(q_per_tile_ * shape_.left * padded_, "a tile of a Khatri-Rao product");
+    Buffer<T> product(cuts_.q_per_tile * shape_.left * padded_, "a tile of a Khatri-Rao product");
     simd::Block<T> block;
     block.b = product.data();
     block.columns = padded_;
@@ -162,7 +137,7 @@ private:
     block.a_step = shape_.left > 1 ? 1 : shape_.n;
     block.a_segment = shape_.left > 1 ? shape_.left * shape_.n : block.segment * shape_.n;
     for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
-      const Range q{tile * q_per_tile_, std::min((tile + 1) * q_per_tile_, shape_.right)};
+      const Range q{tile * cuts_.q_per_tile, std::min((tile + 1) * cuts_.q_per_tile, shape_.right)};
       others.write_panels({q.begin * shape_.left, q.end * shape_.left}, product.data());
       block.depth = q.size() * shape_.left;
       // Not evenly divided: where memory begins with a line, so do all blocks.
@@ -204,7 +179,7 @@ private:
       T *out = args_.out.template row<T>(args_.rows.begin + i);
       for (i64 r = 0; r < rank_; ++r) {
         double sum = 0;
-        for (i64 part = 0; part < parts_; ++part)
+        for (i64 part = 0; part < cuts_.parts; ++part)
           sum += sums[part * rows_of_part * padded_ + r];
         out[r] = static_cast<T>(sum);
       }
@@ -216,11 +191,7 @@ private:
   Unfolding shape_;
   i64 rank_;
   i64 padded_; // columns of tiles and sums: whole registers
-  bool long_left_;
-  i64 pieces_ = 1; // of left
-  i64 q_per_tile_ = 1;
-  i64 tiles_ = 1;
-  i64 parts_ = 1;
+  DenseCuts cuts_;
   Buffer<double> sums_; // [parts][rows asked for][padded]
 };
 
