@@ -96,6 +96,7 @@ Canonical build_lexicographic(const EntriesView &e, const Numbering &numbering, 
   const auto *values = static_cast<const T *>(e.values);
   Canonical c;
   c.coo = empty_coo(numbering.dims(), e.value_type, begins.size() - 1);
+  c.coo.values = ValueBuffer(); // the sums take its place
   c.coo.values = sum_runs<T>(
       begins, e, threads, [&](i64 k) { return values[order[k]]; }, coordinate_of);
   gather_indices(c.coo, order, threads, index_of, [&](i64 run) { return begins[run]; });

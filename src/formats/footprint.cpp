@@ -20,6 +20,16 @@ double packed_bytes(const EntryShape &x) {
   return static_cast<double>(x.nnz) * (key_bytes_for(linear_bits(x.dims)) + value_bytes(x.type));
 }
 
+/// What is there at most until packed entries are sorted and those at the same coordinates are merged: first all
+/// entries twice; then all their keys, and of what is kept where runs begin, sums and keys. How many will be merged
+/// is not known before: as if hardly any.
+double sorting_bytes(const EntryShape &x) {
+  const double all = static_cast<double>(x.nnz) + static_cast<double>(x.repeated);
+  const double key = key_bytes_for(linear_bits(x.dims));
+  const double place = all <= std::numeric_limits<std::uint32_t>::max() ? 4 : 8;
+  return all * std::max(2 * (key + value_bytes(x.type)), 2 * key + place + value_bytes(x.type)) + x.while_sorted;
+}
+
 double dims_bytes(std::size_t order) { return 8 * static_cast<double>(order); }
 
 /// Two u64 for 64 numbers.
@@ -107,10 +117,11 @@ Footprint coo_footprint(const EntryShape &x) {
   Footprint f;
   f.stored = n * (8 * static_cast<double>(x.dims.size()) + value_bytes(x.type)) + dims_bytes(x.dims.size());
   if (linear_bits(x.dims) <= max_linear_bits) {
-    const double packed = packed_bytes(x);
-    f.building = std::max(2 * packed - f.stored, packed); // sorting needs the pairs twice, unpacking once
+    f.building = std::max(sorting_bytes(x) - f.stored, packed_bytes(x)); // which are there while they are unpacked
   } else {
-    f.building = std::max(4 * 8 * n - f.stored, 2 * 8 * n); // an order and keys, twice; then the order and run borders
+    const double all = n + static_cast<double>(x.repeated);
+    f.building = std::max(4 * 8 * all - f.stored, 8 * (all + n)); // an order and keys, twice; then the order and run
+                                                                  // borders
   }
   return f;
 }
@@ -122,16 +133,14 @@ Footprint blco_footprint(const EntryShape &x) {
   const double blocks = wide ? x.combinations(blco_bits(x.dims)) : std::min(n, 1.0);
   Footprint f;
   f.stored = n * (8 + value_bytes(x.type)) + 8 * (blocks + 1) + 8 * blocks * order + dims_bytes(x.dims.size());
-  const double packed = packed_bytes(x);
-  f.building =
-      std::max(2 * packed + x.while_sorted - f.stored, wide ? 16 * n : 0.0); // wide keys stand beside the new ones
+  f.building = std::max(sorting_bytes(x) - f.stored, wide ? 16 * n : 0.0); // wide keys stand beside the new ones
   return f;
 }
 
 Footprint sorted_footprint(const EntryShape &x, std::span<const CopySize> copies) {
   const double packed = packed_bytes(x);
   Footprint f;
-  double peak = 2 * packed + x.while_sorted;
+  double peak = sorting_bytes(x);
   for (const CopySize &copy : copies) {
     f.stored += copy.stored;
     peak = std::max(peak, packed + f.stored + copy.temporary);

@@ -31,6 +31,7 @@ struct EntryShape {
   ValueType type = ValueType::f64;
   Combinations combinations;
   double while_sorted = 0; // bytes that are there besides until they are sorted
+  i64 repeated = 0;        // entries besides at the same coordinates, which are merged into these
 
   /// That are spread evenly.
   EntryShape(std::span<const i64> dims, i64 nnz, ValueType type);

@@ -17,8 +17,8 @@ std::string coordinate_text(std::span<const i64> coordinate, std::int32_t base);
 
 /// Sums value_of(k) over each run: in the order given, in f64, rounded once. Throws Status::argument for a sum outside
 /// the value type's range; coordinate_of(k) gives entry k's 0-based coordinate for that text.
-template <class T, class ValueOf, class CoordinateOf>
-ValueBuffer sum_runs(const Buffer<i64> &begins, const EntriesView &entries, int threads, ValueOf &&value_of,
+template <class T, class At, class ValueOf, class CoordinateOf>
+ValueBuffer sum_runs(const Buffer<At> &begins, const EntriesView &entries, int threads, ValueOf &&value_of,
                      CoordinateOf &&coordinate_of) {
   const i64 runs = begins.size() - 1;
   ValueBuffer sums(value_type_of<T>, runs, "values");

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "formats/coo.hpp"
 #include "formats/key.hpp"
 #include "formats/merge.hpp"
@@ -67,26 +69,20 @@ template <class Key, class T> void sort(Packed &p, int threads) {
   RadixSort<Key, T>({p.keys_as<Key>(), p.values.as<T>()}, other, ~Key{0}, threads).run(p.nnz());
 }
 
-/// Merges neighbours with the same key.
-template <class Key, class T>
-void merge(Packed &p, const EntriesView &e, const Numbering &numbering, const Interleaving<Key> &map, bool refuse,
-           int threads) {
+/// Merges neighbours with the same key. `At` counts entries; one of 4 bytes keeps what this takes below what sorting
+/// took.
+template <class At, class Key, class T>
+void merge_runs(Packed &p, const EntriesView &e, const Numbering &numbering, const Interleaving<Key> &map,
+                int threads) {
   const i64 n = p.nnz();
   const Key *keys = p.keys_as<Key>();
-  const i64 repeat = first_repeat(n, threads, [&](i64 k) { return k > 0 && keys[k] == keys[k - 1]; });
-  if (repeat < 0)
-    return;
-  const auto coordinate = [&](i64 k) { return coordinate_of(p, numbering, map.pack(keys[k])); };
-  if (refuse)
-    refuse_duplicate(e, coordinate(repeat));
-
   const auto begins =
-      run_begins(n, threads, "merging entries", [&](i64 k) { return k == 0 || keys[k] != keys[k - 1]; });
+      run_begins<At>(n, threads, "merging entries", [&](i64 k) { return k == 0 || keys[k] != keys[k - 1]; });
   const i64 runs = begins.size() - 1;
   const T *values = p.values.as<T>();
-  auto sums = sum_runs<T>(
-      begins, e, threads, [&](i64 k) { return values[k]; }, coordinate);
-  p.values = std::move(sums);
+  p.values = sum_runs<T>( // the values that were are given back at once
+      begins, e, threads, [&](i64 k) { return values[k]; },
+      [&](i64 k) { return coordinate_of(p, numbering, map.pack(keys[k])); });
   auto kept = key_buffer(runs, p.key_bytes, "keys");
   auto *out = reinterpret_cast<Key *>(kept.data());
   parallel_ranges(threads, runs, grain, [&](Range r) {
@@ -95,6 +91,22 @@ void merge(Packed &p, const EntriesView &e, const Numbering &numbering, const In
   });
   p.keys = std::move(kept);
   p.duplicates = n - runs;
+}
+
+template <class Key, class T>
+void merge(Packed &p, const EntriesView &e, const Numbering &numbering, const Interleaving<Key> &map, bool refuse,
+           int threads) {
+  const i64 n = p.nnz();
+  const Key *keys = p.keys_as<Key>();
+  const i64 repeat = first_repeat(n, threads, [&](i64 k) { return k > 0 && keys[k] == keys[k - 1]; });
+  if (repeat < 0)
+    return;
+  if (refuse)
+    refuse_duplicate(e, coordinate_of(p, numbering, map.pack(keys[repeat])));
+  if (n <= i64{std::numeric_limits<std::uint32_t>::max()})
+    merge_runs<std::uint32_t, Key, T>(p, e, numbering, map, threads);
+  else
+    merge_runs<i64, Key, T>(p, e, numbering, map, threads);
 }
 
 template <class Key, class T>

@@ -10,8 +10,8 @@
 
 namespace td::formats {
 
-/// Where runs begin: every k with starts(k), which must hold for k = 0; then n.
-template <class Starts> Buffer<i64> run_begins(i64 n, int threads, const char *what, Starts &&starts) {
+/// Where runs begin: every k with starts(k), which must hold for k = 0; then n, which must fit At.
+template <class At = i64, class Starts> Buffer<At> run_begins(i64 n, int threads, const char *what, Starts &&starts) {
   const int parts = parts_for(n, threads);
   std::vector<i64> before(static_cast<std::size_t>(parts) + 1, 0);
   for_parts(n, parts, [&](int part, Range r) {
@@ -22,14 +22,14 @@ template <class Starts> Buffer<i64> run_begins(i64 n, int threads, const char *w
   });
   for (std::size_t part = 1; part < before.size(); ++part)
     before[part] += before[part - 1];
-  Buffer<i64> begins(before.back() + 1, what);
+  Buffer<At> begins(before.back() + 1, what);
   for_parts(n, parts, [&](int part, Range r) {
     i64 next = before[static_cast<std::size_t>(part)];
     for (i64 k = r.begin; k < r.end; ++k)
       if (starts(k))
-        begins[next++] = k;
+        begins[next++] = static_cast<At>(k);
   });
-  begins[before.back()] = n;
+  begins[before.back()] = static_cast<At>(n);
   return begins;
 }
 

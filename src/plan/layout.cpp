@@ -197,6 +197,7 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
   else
     add_single_modes(layout);
   formats::EntryShape shape(layout.stored_dims, layout.nnz, layout.type);
+  shape.repeated = x.facts().duplicates;
   for (std::size_t m = 0; m < layout.dims.size(); ++m)
     if (layout.stored_dims[m] < layout.dims[m])
       shape.while_sorted += formats::Marks::bytes_for(layout.dims[m]);

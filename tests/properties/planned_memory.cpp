@@ -20,13 +20,15 @@ std::int64_t bytes(const td_plan *plan, const char *key) {
   return value;
 }
 
-/// Different entries; with skew many of them lie in a few slices of each mode.
+/// Different entries, of which the first some are there twice; with skew many of them lie in a few slices of each mode.
 struct Entries {
   std::vector<std::int64_t> dims;
   std::vector<std::vector<std::int32_t>> indices;
   std::vector<double> values;
+  std::vector<float> narrow; // the same
 
-  Entries(std::vector<std::int64_t> d, std::int64_t wanted, double skew) : dims(std::move(d)), indices(dims.size()) {
+  Entries(std::vector<std::int64_t> d, std::int64_t wanted, double skew, std::size_t twice)
+      : dims(std::move(d)), indices(dims.size()) {
     std::uint64_t state = 12345;
     const auto uniform = [&] {
       state = state * 6364136223846793005U + 1442695040888963407U;
@@ -43,15 +45,22 @@ struct Entries {
         indices[m].push_back(index[m]);
       values.push_back(1 + uniform());
     }
+    for (std::size_t k = 0; k < twice; ++k) {
+      for (auto &column : indices)
+        column.push_back(column[k]);
+      values.push_back(1);
+    }
+    narrow.assign(values.begin(), values.end());
   }
-  Tensor build(td_context *context, const td_options *options) const {
+  Tensor build(td_context *context, td_type type, const td_options *options) const {
     std::vector<const void *> columns;
     for (const auto &column : indices)
       columns.push_back(column.data());
     Tensor x;
     must(td_tensor_create(context, static_cast<std::int32_t>(dims.size()), dims.data(),
-                          static_cast<std::int64_t>(values.size()), TD_I32, columns.data(), 0, TD_F64, values.data(),
-                          TD_HOST, options, x.out()));
+                          static_cast<std::int64_t>(values.size()), TD_I32, columns.data(), 0, type,
+                          type == TD_F32 ? static_cast<const void *>(narrow.data()) : values.data(), TD_HOST, options,
+                          x.out()));
     return x;
   }
 };
@@ -66,6 +75,9 @@ struct Case {
   const char *empty_rows;
   std::int64_t rank;
   const char *devices;
+  std::size_t twice = 0;
+  td_type type = TD_F64;
+  const char *tiles = "auto";
 };
 
 /// Predicted / allocated, within 5 %.
@@ -81,16 +93,16 @@ class PlannedMemory : public testing::TestWithParam<Case> {};
 TEST_P(PlannedMemory, is_what_is_allocated) {
   const Case &c = GetParam();
   Context context;
-  const Options options{
-      {"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows}, {"max_iters", "2"}, {"tol", "0"}};
+  const Options options{{"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows},
+                        {"tiles", c.tiles},   {"max_iters", "2"},   {"tol", "0"}};
   must(td_context_create(c.devices, nullptr, context.out()));
-  const Entries entries(c.dims, c.entries, c.skew);
-  { entries.build(context, options); } // what is allocated once a process is there
+  const Entries entries(c.dims, c.entries, c.skew, c.twice);
+  { entries.build(context, c.type, options); } // what is allocated once a process is there
   Plan shape;
-  must(td_plan_create(context, static_cast<std::int32_t>(c.dims.size()), c.dims.data(), c.entries, TD_F64, c.rank,
+  must(td_plan_create(context, static_cast<std::int32_t>(c.dims.size()), c.dims.data(), c.entries, c.type, c.rank,
                       options, shape.out()));
   const cli::Allocated building;
-  const Tensor x = entries.build(context, options);
+  const Tensor x = entries.build(context, c.type, options);
   const std::int64_t built = building.most();
   Plan plan;
   must(td_plan_create_for_tensor(context, x, c.rank, options, plan.out()));
@@ -98,7 +110,7 @@ TEST_P(PlannedMemory, is_what_is_allocated) {
   must(td_tensor_get_i64(x, "bytes", &stored));
   EXPECT_EQ(bytes(plan, "tensor"), stored);
   near("building", bytes(plan, "tensor") + bytes(plan, "building"), built);
-  if (c.skew == 0) { // a shape says nothing of clusters
+  if (c.skew == 0 && c.twice == 0) { // a shape says nothing of clusters
     near("shape", bytes(shape, "tensor"), stored);
     near("building", bytes(shape, "tensor") + bytes(shape, "building"), built);
   }
@@ -123,6 +135,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"coo", {30000, 4000, 5000}, 60000, 0, "coo", "auto", "auto", 16, "cpu"},
         Case{"blco", {30000, 4000, 5000}, 60000, 0, "blco", "auto", "auto", 33, "cpu"},
         Case{"blco_blocks", {1 << 18, 1 << 18, 1 << 18, 1 << 18}, 60000, 0, "blco", "auto", "keep", 2, "cpu"},
+        Case{"coo_twice", {30000, 4000, 5000}, 30000, 0, "coo", "auto", "auto", 16, "cpu", 30000},
+        Case{"blco_twice", {30000, 4000, 5000}, 30000, 0, "blco", "auto", "auto", 16, "cpu", 30000},
+        Case{"blco_some_twice_f32", {30000, 4000, 5000}, 60000, 0, "blco", "auto", "auto", 16, "cpu", 600, TD_F32},
+        Case{"sorted_twice", {30000, 4000, 5000}, 30000, 0, "sorted", "none", "auto", 16, "cpu", 30000, TD_F32},
+        Case{"sorted_forced_tiles", {3000, 4000, 500}, 60000, 0, "sorted", "none", "auto", 16, "cpu", 0, TD_F64, "400"},
         Case{"sorted", {30000, 4000, 5000}, 60000, 0, "sorted", "none", "auto", 16, "cpu"},
         Case{"sorted_skewed", {30000, 4000, 5000}, 60000, 0.5, "sorted", "none", "auto", 10, "cpu:2"},
         Case{"sorted_tiles", {24, 11400, 17170, 183}, 200000, 0, "sorted", "none", "auto", 32, "cpu"},
