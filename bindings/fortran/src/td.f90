@@ -19,6 +19,7 @@ module td
   use td_ktensors, only: td_ktensor
   use td_objects, only: td_last_error => last_error
   use td_option_sets, only: td_options, td_option_count, td_option_describe
+  use td_plans, only: td_plan
   use td_reports, only: td_report
   use td_solvers, only: td_cpals, td_mttkrp, td_progress
   use td_tensors, only: td_tensor

@@ -5,7 +5,7 @@ module td_objects
   use td_c_context
   implicit none
   private
-  public :: td_object, copy_handle, missing, finish, get_narrow, get_text, get_line, c_text, &
+  public :: td_object, copy_handle, missing, finish, get_narrow, get_numbers, get_text, get_line, c_text, &
     fortran_text, last_error, whole
 
   !> Owns one handle of libtd. It ends with the variable, or with destroy.
@@ -46,6 +46,15 @@ module td_objects
       character(kind=c_char), intent(out) :: buf(*)
       integer(c_int64_t), value :: cap
       integer(c_int64_t), intent(out) :: needed
+    end function
+
+    integer(c_int32_t) function numbers_getter(handle, key, values, cap, n) bind(c)
+      import :: c_ptr, c_char, c_double, c_int32_t, c_int64_t
+      type(c_ptr), value :: handle
+      character(kind=c_char), intent(in) :: key(*)
+      real(c_double), intent(out) :: values(*)
+      integer(c_int64_t), value :: cap
+      integer(c_int64_t), intent(out) :: n
     end function
 
     integer(c_int32_t) function line_getter(handle, buf, cap, needed) bind(c)
@@ -168,6 +177,21 @@ contains
     if (status >= 0) value = int(wide, c_int32_t)
     call finish(status, stat, errmsg)
   end subroutine
+
+  !> Reads numbers by name through one of libtd's functions into an array that it allocates.
+  integer(c_int32_t) function get_numbers(get, handle, key, values) result(status)
+    procedure(numbers_getter) :: get
+    type(c_ptr), intent(in) :: handle
+    character(*), intent(in) :: key
+    real(c_double), allocatable, intent(out) :: values(:)
+    real(c_double) :: nothing(1)
+    integer(c_int64_t) :: n, cap
+    status = get(handle, c_text(key), nothing, 0_c_int64_t, n)
+    if (status < 0) return
+    cap = n
+    allocate (values(cap))
+    status = get(handle, c_text(key), values, cap, n)
+  end function
 
   !> Reads a text by name through one of libtd's functions.
   integer(c_int32_t) function get_text(get, handle, key, text) result(status)

@@ -101,16 +101,7 @@ contains
     class(td_report), intent(in) :: self
     real(real64), allocatable, intent(out) :: value(:)
     include 'td_get.inc'
-    real(real64) :: nothing(1)
-    integer(int64) :: n, cap
-    integer(c_int32_t) :: status
-    status = c_td_report_get_series(self%c_handle(), c_text(name), nothing, 0_int64, n)
-    if (status >= 0) then
-      cap = n
-      allocate (value(cap))
-      status = c_td_report_get_series(self%c_handle(), c_text(name), value, cap, n)
-    end if
-    call finish(status, stat, errmsg)
+    call finish(get_numbers(c_td_report_get_series, self%c_handle(), name, value), stat, errmsg)
   end subroutine
 
 end module td_reports

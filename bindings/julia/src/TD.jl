@@ -12,6 +12,7 @@ K.report.fit
 ```
 
 Modes and indices count from 1. See [`cpals`](@ref), [`SparseTensor`](@ref), [`KTensor`](@ref), [`mttkrp`](@ref),
+[`plan`](@ref),
 [`option_table`](@ref).
 """
 module TD
@@ -21,9 +22,9 @@ using SparseArrays
 import LinearAlgebra: dot, norm, normalize
 import SparseArrays: findnz, nnz
 
-export Context, DenseTensor, KTensor, Report, SparseTensor, TDError
-export arrange, cpals, dot, findnz, fit, fixsigns, mttkrp, mttkrp!, nnz, norm, normalize, option_table, read_ktensor,
-       read_tensor, score, series, slice_counts, values_at, write_ktensor, write_tensor
+export Context, DenseTensor, KTensor, Plan, Report, SparseTensor, TDError
+export arrange, cpals, dot, findnz, fit, fixsigns, mttkrp, mttkrp!, nnz, norm, normalize, option_table, plan,
+       read_ktensor, read_tensor, score, series, slice_counts, values_at, write_ktensor, write_tensor
 
 include("LibTD.jl")
 using .LibTD
@@ -37,6 +38,7 @@ include("ktensor.jl")
 include("report.jl")
 include("mttkrp.jl")
 include("cpals.jl")
+include("plan.jl")
 include("files.jl")
 
 __init__() = load_library()

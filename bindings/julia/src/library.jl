@@ -44,8 +44,8 @@ end
 const library_flags = RTLD_LAZY | RTLD_LOCAL
 
 function load_library()
-    chosen = get(ENV, "TD_LIBRARY", nothing)
-    chosen === nothing && (chosen = preferred_library())
+    chosen = get(ENV, "TD_LIBRARY", "") # empty is not set
+    isempty(chosen) && (chosen = preferred_library())
     system = ["libtd.so.$(LibTD.TD_ABI_VERSION)", "libtd"]
     candidates = chosen === nothing ? vcat(installed_libraries(), system) : [chosen]
     reasons = String[]

@@ -28,11 +28,14 @@ Base.getproperty(r::Report, key::Symbol) = key === :ptr ? getfield(r, :ptr) : r[
 A value per iteration: `:fit`, `:fit_change`, `:residual`, `:seconds`; `:effective_rank` has one per solve and
 `:mttkrp_seconds` one per mode and iteration.
 """
-function series(r::Report, key::Union{Symbol,AbstractString})
+series(r::Report, key::Union{Symbol,AbstractString}) = series(r, key, LibTD.td_report_get_series)
+
+# By one of libtd's functions for them.
+function series(handle, key, get_series)
     n = Ref{Int64}(0)
-    check(LibTD.td_report_get_series(r, string(key), C_NULL, 0, n))
+    check(get_series(handle, string(key), C_NULL, 0, n))
     values = Vector{Float64}(undef, n[])
-    check(LibTD.td_report_get_series(r, string(key), values, length(values), n))
+    check(get_series(handle, string(key), values, length(values), n))
     return values
 end
 

@@ -15,6 +15,21 @@ end
     @test occursin("TD_LIBRARY=", text)
 end
 
+@testset "TD_LIBRARY empty" begin # is TD_LIBRARY not set: the next way is tried
+    code = "println(TD.LibTD.TD_ABI_VERSION)"
+    with_empty = loaded(Dict("TD_LIBRARY" => ""), code)
+    without = withenv(() -> loaded(Dict{String,String}(), code), "TD_LIBRARY" => nothing)
+    @test with_empty[1] == without[1]
+    @test !occursin("could not load library \"\"", with_empty[2])
+    mktempdir() do folder
+        write(joinpath(folder, "Project.toml"), "")
+        write(joinpath(folder, "LocalPreferences.toml"), "[TD]\nlibrary = \"$(TD.library_path())\"\n")
+        path = join((folder, dirname(Base.active_project()), "@stdlib"), ':')
+        ok, text = loaded(Dict("JULIA_LOAD_PATH" => path, "TD_LIBRARY" => ""); project=folder)
+        @test ok && realpath(strip(text)) == realpath(TD.library_path())
+    end
+end
+
 @testset "another ABI" begin
     fake = get(ENV, "TD_FAKE_LIBRARY", nothing)
     if fake !== nothing
