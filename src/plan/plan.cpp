@@ -41,10 +41,11 @@ const Options &tensor_options(const Tensor *x, const PlanRequest &request) {
   return x != nullptr ? x->options() : request.options;
 }
 
-Choice conflicts_choice(const std::string &option, bool deterministic, bool gpu) {
+Choice conflicts_choice(const Layout &l, const std::string &option, bool deterministic, bool gpu) {
   if (deterministic)
     return {"owner", "option 'deterministic' keeps the order of a row's terms"};
-  return {option, why_conflicts(option, gpu)};
+  const bool cells = std::any_of(l.partition.begin(), l.partition.end(), [](const GroupLayout &g) { return g.shared; });
+  return {option, why_conflicts(option, l.format.what, cells, gpu)};
 }
 
 int threads_of(const PlanRequest &request) {
@@ -142,7 +143,7 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   for (kernels::Forecast &mode : sweep.modes)
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
   set_loads(plan, x, request);
-  plan.conflicts = conflicts_choice(tensor_options(x, request).text("conflicts"),
+  plan.conflicts = conflicts_choice(l, tensor_options(x, request).text("conflicts"),
                                     request.options.integer("deterministic") != 0, is_gpu(request));
 
   const SolverNeed need = solver_need(sizes_of(l, sweep, request, !request.options.text("checkpoint").empty()));

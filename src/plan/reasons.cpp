@@ -56,12 +56,19 @@ kernels::Conflicts conflicts_of(std::string_view option) {
                               : Conflicts::automatic;
 }
 
-std::string why_conflicts(std::string_view option, bool gpu) {
+std::string why_conflicts(std::string_view option, std::string_view format, bool cells, bool gpu) {
   if (option != "auto")
     return "asked for by option 'conflicts'";
-  return gpu ? "rows sorted by have one owner; else copies of a short mode's result, of others atomic additions"
-             : "rows sorted by have one owner; else private rows where they take little memory, atomic additions where "
-               "not";
+  const std::string_view scattered =
+      gpu && format == "blco"
+          ? "copies of the result for modes shorter than the GPU has multiprocessors, else atomic additions"
+      : gpu ? "atomic additions"
+            : "private rows where they take little memory, else atomic additions";
+  if (format != "sorted" && format != "dense")
+    return std::string(scattered);
+  const std::string_view rows = format == "sorted" ? "entries sorted by row: each row has an owner"
+                                                   : "fixed parts of a dense tensor, summed in order";
+  return cells ? fmt::format("{}; cells of groups: {}", rows, scattered) : std::string(rows);
 }
 
 void require_meaning(const Options &options, std::string_view format, int order, bool gpu) {

@@ -21,7 +21,8 @@ std::string why_tiles(const formats::TileRule &rule, std::string_view format);
 
 /// Option "conflicts".
 kernels::Conflicts conflicts_of(std::string_view option);
-std::string why_conflicts(std::string_view option, bool gpu);
+/// `cells`: of groups of modes that share a partial product.
+std::string why_conflicts(std::string_view option, std::string_view format, bool cells, bool gpu);
 
 /// Throws Status::unsupported for groups, tiles or a policy for conflicts that are asked for and have no meaning for a
 /// tensor of this order in this format on the CPU or a GPU.

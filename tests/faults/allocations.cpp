@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "scenario.hpp"
 #include "support/temporary.hpp"
-#include <td/td.h>
 
 namespace {
 
@@ -49,56 +49,7 @@ void release(void *p) noexcept {
 
 namespace {
 
-/// What a scenario makes. It allocates nothing itself.
-struct Handles {
-  td_context *context = nullptr;
-  td_options *options = nullptr;
-  td_tensor *x = nullptr;
-  td_tensor *y = nullptr;
-  td_ktensor *k = nullptr;
-  td_ktensor *k2 = nullptr;
-  td_report *report = nullptr;
-
-  Handles() = default;
-  Handles(const Handles &) = delete;
-  Handles &operator=(const Handles &) = delete;
-  ~Handles() {
-    td_context_destroy(context);
-    td_options_destroy(options);
-    td_tensor_destroy(x);
-    td_tensor_destroy(y);
-    td_ktensor_destroy(k);
-    td_ktensor_destroy(k2);
-    td_report_destroy(report);
-  }
-};
-
-#define TRY(call)                                                                                                      \
-  if (const td_status status_of_call = (call); status_of_call < 0)                                                     \
-  return status_of_call
-
-constexpr int64_t dims[3] = {6, 5, 4};
-constexpr int64_t nnz = 40;
-
-td_status make_sparse(Handles &h) {
-  static int64_t i[nnz], j[nnz], l[nnz];
-  static double values[nnz];
-  for (int64_t n = 0; n < nnz; ++n) {
-    i[n] = n % 6;
-    j[n] = n / 6 % 5;
-    l[n] = (7 * n + 1) % 4;
-    values[n] = static_cast<double>(n % 7) - 2.5;
-  }
-  const void *indices[3] = {i, j, l};
-  return td_tensor_create(h.context, 3, dims, nnz, TD_I64, indices, 0, TD_F64, values, TD_HOST, h.options, &h.x);
-}
-
-td_status make_dense(Handles &h) {
-  static double cells[6 * 5 * 4];
-  for (int n = 0; n < 120; ++n)
-    cells[n] = n % 11 - 4.25;
-  return td_tensor_create_dense(h.context, 3, dims, nullptr, TD_F64, cells, TD_HOST, h.options, &h.y);
-}
+using namespace tdtest;
 
 td_status start(Handles &h, const char *format) {
   TRY(td_context_create("cpu:2", nullptr, &h.context));
@@ -107,21 +58,11 @@ td_status start(Handles &h, const char *format) {
   return TD_OK;
 }
 
-/// Products of every mode, into an array on the stack.
-td_status multiply(td_context *context, const td_tensor *x) {
-  double a[6 * 3], out[6 * 3];
-  std::fill_n(a, 18, 0.5);
-  const void *factors[3] = {a, a, a};
-  for (int32_t mode = 0; mode < 3; ++mode)
-    TRY(td_mttkrp(context, x, mode, 3, factors, dims, out, 6, TD_HOST));
-  return TD_OK;
-}
-
 template <const char *const &Format> td_status sparse_scenario() {
   Handles h;
   TRY(start(h, Format));
-  TRY(make_sparse(h));
-  TRY(multiply(h.context, h.x));
+  TRY(make_sparse(h, &h.x));
+  TRY(multiply(h.context, h.x, 3));
   int64_t columns[3][nnz], counts[6];
   double values[nnz], full[120];
   void *out[3] = {columns[0], columns[1], columns[2]};
@@ -136,14 +77,14 @@ template <const char *const &Format> td_status sparse_scenario() {
 td_status dense_scenario() {
   Handles h;
   TRY(start(h, "auto"));
-  TRY(make_dense(h));
-  return multiply(h.context, h.y);
+  TRY(make_dense(h, &h.y));
+  return multiply(h.context, h.y, 3);
 }
 
 td_status ktensor_scenario() {
   Handles h;
   TRY(start(h, "auto"));
-  TRY(make_sparse(h));
+  TRY(make_sparse(h, &h.x));
   TRY(td_ktensor_create(h.context, 3, dims, 3, TD_F64, &h.k));
   double a[18], full[120], value = 0;
   for (int n = 0; n < 18; ++n)
@@ -177,14 +118,14 @@ td_status decompose(Handles &h, const td_tensor *x, const char *init) {
 td_status cpals_sparse_scenario() {
   Handles h;
   TRY(start(h, "blco"));
-  TRY(make_sparse(h));
+  TRY(make_sparse(h, &h.x));
   return decompose(h, h.x, "random");
 }
 
 td_status cpals_nvecs_scenario() {
   Handles h;
   TRY(start(h, "sorted"));
-  TRY(make_sparse(h));
+  TRY(make_sparse(h, &h.x));
   return decompose(h, h.x, "nvecs");
 }
 
@@ -192,7 +133,7 @@ td_status cpals_dense_scenario() {
   Handles h;
   TRY(start(h, "auto"));
   TRY(td_options_set_str(h.options, "groups", "0,1|2"));
-  TRY(make_dense(h));
+  TRY(make_dense(h, &h.y));
   return decompose(h, h.y, "nvecs");
 }
 
@@ -201,7 +142,7 @@ char paths[8][256]; // of the file scenarios, made before allocations fail
 template <int File> td_status tensor_file_scenario() {
   Handles h;
   TRY(start(h, "auto"));
-  TRY(make_sparse(h));
+  TRY(make_sparse(h, &h.x));
   TRY(td_tensor_write(h.x, paths[File], nullptr));
   return td_tensor_read(h.context, paths[File], nullptr, &h.y);
 }
@@ -209,7 +150,7 @@ template <int File> td_status tensor_file_scenario() {
 td_status dense_file_scenario() {
   Handles h;
   TRY(start(h, "auto"));
-  TRY(make_dense(h));
+  TRY(make_dense(h, &h.y));
   TRY(td_tensor_write(h.y, paths[4], nullptr));
   return td_tensor_read(h.context, paths[4], nullptr, &h.x);
 }
@@ -225,7 +166,7 @@ template <int File> td_status ktensor_file_scenario() {
 td_status checkpoint_scenario() {
   Handles h;
   TRY(start(h, "coo"));
-  TRY(make_sparse(h));
+  TRY(make_sparse(h, &h.x));
   TRY(td_options_set_str(h.options, "checkpoint", paths[7]));
   TRY(td_options_set_i64(h.options, "checkpoint_iters", 1));
   TRY(decompose(h, h.x, "random"));

@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <td/td.h>
+#include "scenario.hpp"
 
 namespace {
 
@@ -51,60 +51,15 @@ extern "C" __attribute__((visibility("default"))) int cudaFreeAsync(void *memory
 
 namespace {
 
+using namespace tdtest;
+
 constexpr const char *devices = "cuda";
-constexpr int64_t dims[3] = {6, 5, 4};
-constexpr int64_t nnz = 40;
-
-#define TRY(call)                                                                                                      \
-  if (const td_status status_of_call = (call); status_of_call < 0)                                                     \
-  return status_of_call
-
-struct Handles {
-  td_context *context = nullptr;
-  td_options *options = nullptr;
-  td_tensor *x = nullptr;
-  td_ktensor *k = nullptr;
-  td_report *report = nullptr;
-  Handles() = default;
-  Handles(const Handles &) = delete;
-  Handles &operator=(const Handles &) = delete;
-  ~Handles() {
-    td_context_destroy(context);
-    td_options_destroy(options);
-    td_tensor_destroy(x);
-    td_ktensor_destroy(k);
-    td_report_destroy(report);
-  }
-};
 
 td_status make_tensor(Handles &h, const std::string &format) {
-  if (format == "dense") {
-    static double cells[6 * 5 * 4];
-    for (int n = 0; n < 120; ++n)
-      cells[n] = n % 11 - 4.25;
-    return td_tensor_create_dense(h.context, 3, dims, nullptr, TD_F64, cells, TD_HOST, h.options, &h.x);
-  }
-  static int64_t i[nnz], j[nnz], l[nnz];
-  static double values[nnz];
-  for (int64_t n = 0; n < nnz; ++n) {
-    i[n] = n % 6;
-    j[n] = n / 6 % 5;
-    l[n] = (7 * n + 1) % 4;
-    values[n] = static_cast<double>(n % 7) - 2.5;
-  }
-  const void *indices[3] = {i, j, l};
+  if (format == "dense")
+    return make_dense(h, &h.x);
   TRY(td_options_set_str(h.options, "format", format.c_str()));
-  return td_tensor_create(h.context, 3, dims, nnz, TD_I64, indices, 0, TD_F64, values, TD_HOST, h.options, &h.x);
-}
-
-td_status multiply(td_context *context, const td_tensor *x, int times) {
-  double a[6 * 3], out[6 * 3];
-  for (double &value : a)
-    value = 0.5;
-  const void *factors[3] = {a, a, a};
-  for (int32_t k = 0; k < times; ++k)
-    TRY(td_mttkrp(context, x, k % 3, 3, factors, dims, out, 6, TD_HOST));
-  return TD_OK;
+  return make_sparse(h, &h.x);
 }
 
 td_status scenario(Handles &h, const std::string &format, const char *init, int deterministic) {
