@@ -18,7 +18,8 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
     c->say(2, fmt::format("{}: {}", path, file.source));
     std::shared_ptr<const plan::Tensor> x;
     if (auto *entries = std::get_if<Entries>(&file.content))
-      x = plan::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target());
+      x = plan::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target(),
+                                    c->backends.front().get());
     else
       x = plan::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(), std::move(file.source));
     *out = make_handle<td_tensor>(std::move(x));

@@ -63,7 +63,8 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
     for (int m = 0; nnz > 0 && m < view.order(); ++m)
       columns.push_back(where.readable(indices[m], 0, nnz, size_of(view.index_type), fmt::format("indices[{}]", m)));
     view.indices = columns.data();
-    *out = make_handle<td_tensor>(Tensor::make_sparse(view, options_in(*c, options), c->threads(), "", c->target()));
+    *out = make_handle<td_tensor>(
+        Tensor::make_sparse(view, options_in(*c, options), c->threads(), "", c->target(), c->backends.front().get()));
   });
 }
 

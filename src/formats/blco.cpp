@@ -7,30 +7,37 @@ namespace td::formats {
 namespace {
 
 /// Cuts blocks longer than max_block_nonzeros.
-Buffer<i64> cut_long(const Buffer<i64> &begins) {
+Buffer<i64> cut_long(std::span<const i64> begins) {
   i64 blocks = 0;
-  for (i64 b = 0; b + 1 < begins.size(); ++b)
+  for (std::size_t b = 0; b + 1 < begins.size(); ++b)
     blocks += (begins[b + 1] - begins[b] + max_block_nonzeros - 1) / max_block_nonzeros;
   Buffer<i64> cut(blocks + 1, "block boundaries");
   i64 next = 0;
-  for (i64 b = 0; b + 1 < begins.size(); ++b)
+  for (std::size_t b = 0; b + 1 < begins.size(); ++b)
     for (i64 k = begins[b]; k < begins[b + 1]; k += max_block_nonzeros)
       cut[next++] = k;
-  cut[next] = begins[begins.size() - 1];
+  cut[next] = begins.back();
   return cut;
+}
+
+/// The bits of packed keys that entries of a block share.
+u128 upper_bits(const Blco &x, const kernels::KeyLayout &packed) {
+  u128 upper = 0;
+  for (int m = 0; m < x.layout.order; ++m) {
+    const auto at = static_cast<std::size_t>(m);
+    upper |= field_mask<u128>(packed, m) & ~(low_bits<u128>(x.layout.bits[at]) << packed.shift[at]);
+  }
+  return upper;
 }
 
 /// Splits 128-bit packed keys into block bases and 64-bit keys.
 void split(Blco &x, const Packed &p, int threads) {
   const auto *wide = p.keys_as<u128>();
   const int order = x.layout.order;
-  u128 upper = 0; // the bits that entries of a block share
-  for (int m = 0; m < order; ++m) {
-    const auto at = static_cast<std::size_t>(m);
-    upper |= field_mask<u128>(p.layout, m) & ~(low_bits<u128>(x.layout.bits[at]) << p.layout.shift[at]);
-  }
-  x.block_begin = cut_long(run_begins(p.nnz(), threads, "block boundaries",
-                                      [&](i64 k) { return k == 0 || ((wide[k] ^ wide[k - 1]) & upper) != 0; }));
+  const u128 upper = upper_bits(x, p.layout);
+  x.block_begin = cut_long(run_begins(p.nnz(), threads, "block boundaries", [&](i64 k) {
+                             return k == 0 || ((wide[k] ^ wide[k - 1]) & upper) != 0;
+                           }).span());
   const i64 blocks = x.block_begin.size() - 1;
   x.block_base = Buffer<i64>(blocks * order, "block bases");
   for (i64 b = 0; b < blocks; ++b)
@@ -58,11 +65,36 @@ Blco build_blco(Packed p, int threads) {
     split(x, p, threads);
   } else {
     const i64 nnz = p.nnz();
-    x.block_begin = cut_long(run_begins(nnz, threads, "block boundaries", [](i64 k) { return k == 0; }));
+    x.block_begin = cut_long(run_begins(nnz, threads, "block boundaries", [](i64 k) { return k == 0; }).span());
     x.block_base = Buffer<i64>::zeros((x.block_begin.size() - 1) * x.layout.order, "block bases");
     x.keys = std::move(p.keys);
   }
   x.values = std::move(p.values);
+  return x;
+}
+
+Blco build_blco(const PackedThere &p) {
+  kernels::Building &building = *p.building;
+  Blco x;
+  x.dims = p.dims;
+  x.layout = packed_layout(blco_bits(x.dims));
+  const u128 upper = upper_bits(x, p.layout); // of keys of 64 bits none
+  x.block_begin = cut_long(building.runs(upper));
+  const i64 blocks = x.block_begin.size() - 1;
+  const auto first = building.keys({x.block_begin.data(), static_cast<std::size_t>(blocks)});
+  x.block_base = Buffer<i64>(blocks * x.layout.order, "block bases");
+  std::vector<kernels::BitMove> moves;
+  for (int m = 0; m < x.layout.order; ++m) {
+    const auto at = static_cast<std::size_t>(m);
+    for (i64 b = 0; b < blocks; ++b)
+      x.block_base[b * x.layout.order + m] = field(p.layout, m, first[static_cast<std::size_t>(b)] & upper);
+    moves.push_back({p.layout.shift[at], x.layout.shift[at], x.layout.bits[at]});
+  }
+  building.recode(8, moves);
+  x.keys = Buffer<u64>(building.size(), "keys");
+  x.values = ValueBuffer(p.type, building.size(), "values");
+  building.download_keys(x.keys.data());
+  building.download_values(x.values.data());
   return x;
 }
 

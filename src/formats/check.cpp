@@ -36,15 +36,34 @@ template <class Index> [[noreturn]] void throw_outside(const EntriesView &e, i64
   throw_error(Status::internal, "entry {} has no index outside", k);
 }
 
+/// The first entry with an index outside and the first that is not finite; -1: none. Of two the first is reported, and
+/// of an entry with both its index.
+void refuse_bad(const EntriesView &e, i64 outside, i64 not_finite) {
+  if (not_finite >= 0 && (outside < 0 || not_finite < outside))
+    dispatch(e.value_type, [&](auto zero) {
+      throw_error(Status::argument, "entry {} (counting from {}): value {}, expected a finite number",
+                  not_finite + e.index_base, e.index_base, static_cast<const decltype(zero) *>(e.values)[not_finite]);
+    });
+  if (outside >= 0)
+    dispatch(e.index_type, [&](auto zero) { throw_outside<decltype(zero)>(e, outside); });
+}
+
 } // namespace
 
-void check_entries(const EntriesView &e, int threads) {
+void check_shape(const EntriesView &e) {
   check_dims(e.dims);
   if (e.nnz < 0)
     throw_error(Status::shape, "nnz = {}, expected 0 or more", e.nnz);
   if (e.index_base != 0 && e.index_base != 1)
     throw_error(Status::argument, "index_base = {}, expected 0 or 1", e.index_base);
+}
 
+void check_entries(const EntriesView &e, kernels::Building &building) {
+  refuse_bad(e, building.first_outside(), building.first_not_finite());
+}
+
+void check_entries(const EntriesView &e, int threads) {
+  check_shape(e);
   const i64 outside = dispatch(e.index_type, [&](auto zero) {
     using Index = decltype(zero);
     return first_found(e.nnz, threads, [&](Range r) {
@@ -55,17 +74,13 @@ void check_entries(const EntriesView &e, int threads) {
       return found;
     });
   });
-  dispatch(e.value_type, [&](auto zero) {
+  const i64 not_finite = dispatch(e.value_type, [&](auto zero) {
     const auto *values = static_cast<const decltype(zero) *>(e.values);
     const auto bad = [&](i64 k) { return !std::isfinite(values[k]); };
-    const i64 before = outside < 0 ? e.nnz : outside; // of two bad entries the first is reported
-    const i64 k = first_found(before, threads, [&](Range r) { return first_bad(r, bad); });
-    if (k >= 0)
-      throw_error(Status::argument, "entry {} (counting from {}): value {}, expected a finite number", k + e.index_base,
-                  e.index_base, values[k]);
+    const i64 before = outside < 0 ? e.nnz : outside; // what comes later is not reported
+    return first_found(before, threads, [&](Range r) { return first_bad(r, bad); });
   });
-  if (outside >= 0)
-    dispatch(e.index_type, [&](auto zero) { throw_outside<decltype(zero)>(e, outside); });
+  refuse_bad(e, outside, not_finite);
 }
 
 } // namespace td::formats

@@ -7,7 +7,7 @@
 #include "core/buffer.hpp"
 #include "core/entries.hpp"
 #include "formats/numbering.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/building.hpp"
 
 namespace td::formats {
 
@@ -74,6 +74,10 @@ void check_dims(std::span<const i64> dims);
 /// Checks a caller's entries: dims >= 1, order, indices in range, values finite. Throws Status::shape, index or
 /// argument, naming entry, mode and coordinate in the caller's base.
 void check_entries(const EntriesView &entries, int threads);
+/// The same, where `building` has begun with them; their shape has been checked.
+void check_entries(const EntriesView &entries, kernels::Building &building);
+/// Of the checks those that need no look at the entries.
+void check_shape(const EntriesView &entries);
 
 /// Checked entries in canonical order: sorted by their interleaved (ALTO) index, entries at the same coordinates summed
 /// in the order given, in f64 and rounded once, or, with refuse_duplicates, thrown as Status::index naming both. A sum
@@ -95,6 +99,19 @@ struct Packed {
 Packed build_packed(const EntriesView &entries, const Numbering &numbering, bool refuse_duplicates, int threads);
 Packed build_packed(const EntriesView &entries, bool refuse_duplicates, int threads);
 Packed pack(const kernels::CooView &canonical, int threads);
+
+/// Packed entries in a device's memory. The same, bit for bit, as Packed on the host, and so is what is built of them.
+struct PackedThere {
+  kernels::Building *building = nullptr;
+  std::vector<i64> dims;
+  kernels::KeyLayout layout;
+  int key_bytes = 8;
+  ValueType type = ValueType::f64;
+  i64 duplicates = 0;
+};
+PackedThere build_packed(kernels::Building &building, const EntriesView &entries, const Numbering &numbering,
+                         bool refuse_duplicates);
+Packed download(const PackedThere &packed);
 /// In the order given, each entry by itself: only to look at.
 Packed pack_entries(const EntriesView &entries, const Numbering &numbering, int threads);
 Coo unpack(const Packed &packed, int threads);
@@ -124,6 +141,9 @@ Blco build_blco(Packed packed, int threads);
 /// In tiles where that pays on a CPU.
 Sorted build_sorted(const Packed &packed, int mode, int threads);
 Sorted build_sorted(const Packed &packed, int mode, std::span<const int> bits_in_tile, int threads);
+/// What is built on a device comes to the host at once. Nothing else can be built of `packed` after a Blco.
+Blco build_blco(const PackedThere &packed);
+Sorted build_sorted(const PackedThere &packed, int mode, std::span<const int> bits_in_tile);
 Blco build_blco(const kernels::CooView &canonical, int threads);
 Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads);
 

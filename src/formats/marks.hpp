@@ -28,6 +28,11 @@ public:
       word.fetch_or(bit, std::memory_order_relaxed);
   }
 
+  /// A bit a number, and how many numbers are before each word (after settle()).
+  Buffer<u64> &words() noexcept { return words_; }
+  const Buffer<u64> &words() const noexcept { return words_; }
+  const Buffer<i64> &before() const noexcept { return before_; }
+
   /// Gives how many numbers there are.
   i64 settle() {
     before_ = Buffer<i64>(words_.size(), "places of what is not empty");

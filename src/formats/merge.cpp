@@ -9,6 +9,11 @@ std::string coordinate_text(std::span<const i64> coordinate, std::int32_t base) 
   return text + ")";
 }
 
+void refuse_sum(const EntriesView &e, std::span<const i64> coordinate) {
+  throw_error(Status::argument, "the entries at {} have a sum beyond the range of {}",
+              coordinate_text(coordinate, e.index_base), name_of(e.value_type));
+}
+
 void refuse_duplicate(const EntriesView &e, std::span<const i64> coordinate) {
   std::vector<i64> at;
   dispatch(e.index_type, [&](auto zero) {

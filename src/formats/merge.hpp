@@ -15,6 +15,9 @@ std::string coordinate_text(std::span<const i64> coordinate, std::int32_t base);
 /// Throws Status::index naming the first two of the caller's entries at that coordinate (0-based).
 [[noreturn]] void refuse_duplicate(const EntriesView &entries, std::span<const i64> coordinate);
 
+/// Throws Status::argument: the entries there have a sum outside the value type's range.
+[[noreturn]] void refuse_sum(const EntriesView &entries, std::span<const i64> coordinate);
+
 /// Sums value_of(k) over each run: in the order given, in f64, rounded once. Throws Status::argument for a sum outside
 /// the value type's range; coordinate_of(k) gives entry k's 0-based coordinate for that text.
 template <class T, class At, class ValueOf, class CoordinateOf>
@@ -34,8 +37,7 @@ ValueBuffer sum_runs(const Buffer<At> &begins, const EntriesView &entries, int t
   const i64 bad = first_found(runs, threads,
                               [&](Range r) { return first_bad(r, [&](i64 run) { return !std::isfinite(out[run]); }); });
   if (bad >= 0)
-    throw_error(Status::argument, "the entries at {} have a sum beyond the range of {}",
-                coordinate_text(coordinate_of(begins[bad]), entries.index_base), name_of(value_type_of<T>));
+    refuse_sum(entries, coordinate_of(begins[bad]));
   return sums;
 }
 

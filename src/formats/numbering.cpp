@@ -42,11 +42,25 @@ Marks mark_rows(const EntriesView &e, int mode, int threads) {
 } // namespace
 
 Numbering::Numbering(const EntriesView &e, EmptyRows empty, int threads) : Numbering(e.dims) {
+  number_rows(e, empty, threads, [&](int mode) { return mark_rows(e, mode, threads); });
+}
+
+Numbering::Numbering(const EntriesView &e, EmptyRows empty, kernels::Building &building, int threads)
+    : Numbering(e.dims) {
+  number_rows(e, empty, threads, [&](int mode) {
+    Marks marks(e.dims[static_cast<std::size_t>(mode)]);
+    building.mark_rows(mode, marks.words().data());
+    return marks;
+  });
+}
+
+template <class MarkRows>
+void Numbering::number_rows(const EntriesView &e, EmptyRows empty, int threads, MarkRows &&mark) {
   for (int m = 0; m < e.order(); ++m) {
     i64 &dim = dims_[static_cast<std::size_t>(m)];
     if (!is_tried(dim, e.nnz, empty))
       continue;
-    Marks marks = mark_rows(e, m, threads);
+    Marks marks = mark(m);
     const i64 count = marks.settle();
     if (!is_numbered(dim, count, empty))
       continue;
@@ -79,6 +93,13 @@ bool Numbering::is_index() const noexcept {
     if (m.rows.size() > 0)
       return false;
   return true;
+}
+
+kernels::RowNumbers Numbering::numbers(int mode) const noexcept {
+  if (is_index(mode))
+    return {};
+  const Marks &marks = modes_[static_cast<std::size_t>(mode)].marks;
+  return {marks.words().data(), marks.before().data(), marks.words().size()};
 }
 
 void Numbering::forget_indices() {

@@ -7,6 +7,7 @@
 #include "core/entries.hpp"
 #include "formats/footprint.hpp"
 #include "formats/marks.hpp"
+#include "kernels/building.hpp"
 
 namespace td::formats {
 
@@ -23,6 +24,8 @@ public:
   explicit Numbering(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), modes_(dims.size()) {}
   /// Of checked entries.
   Numbering(const EntriesView &entries, EmptyRows empty, int threads);
+  /// Of checked entries that `building` has begun with.
+  Numbering(const EntriesView &entries, EmptyRows empty, kernels::Building &building, int threads);
 
   /// Numbers in each mode.
   std::span<const i64> dims() const noexcept { return dims_; }
@@ -47,11 +50,16 @@ public:
     return {rows.data(), static_cast<std::size_t>(rows.size())};
   }
 
+  /// What number() looks at.
+  kernels::RowNumbers numbers(int mode) const noexcept;
+
   /// Gives back what number() needs; it must not be called afterwards.
   void forget_indices();
   i64 bytes() const noexcept;
 
 private:
+  template <class MarkRows> void number_rows(const EntriesView &e, EmptyRows empty, int threads, MarkRows &&mark);
+
   struct Mode {
     Marks marks;
     Buffer<i64> rows;

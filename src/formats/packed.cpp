@@ -182,6 +182,59 @@ Packed pack_entries(const EntriesView &e, const Numbering &numbering, int thread
   return p;
 }
 
+namespace {
+
+/// Adds a bit to moves, to the last of them where it continues that.
+void add_bit(std::vector<kernels::BitMove> &moves, int from, int to) {
+  if (!moves.empty() && moves.back().from + moves.back().count == from && moves.back().to + moves.back().count == to)
+    ++moves.back().count;
+  else
+    moves.push_back({from, to, 1});
+}
+
+} // namespace
+
+PackedThere build_packed(kernels::Building &building, const EntriesView &e, const Numbering &numbering, bool refuse) {
+  const Packed shape = empty_packed(numbering.dims());
+  PackedThere p{&building, shape.dims, shape.layout, shape.key_bytes, e.value_type, 0};
+  std::vector<std::vector<kernels::BitMove>> spread(p.dims.size()); // as Interleaving does it
+  std::vector<kernels::BitMove> pack;
+  int position = 0;
+  for (const auto [mode, level] : interleaved_bits(p.dims)) {
+    const auto m = static_cast<std::size_t>(mode);
+    add_bit(spread[m], level, position);
+    add_bit(pack, position, p.layout.shift[m] + level);
+    ++position;
+  }
+  std::vector<kernels::RowNumbers> numbers;
+  for (int m = 0; m < e.order(); ++m)
+    numbers.push_back(numbering.numbers(m));
+  building.encode(p.key_bytes, spread, numbers);
+  building.sort();
+  const auto coordinate = [&](i64 k) {
+    const Interleaving<u128> map(p.dims, p.layout);
+    return coordinate_of(shape, numbering, map.pack(building.keys({&k, 1}).front()));
+  };
+  if (refuse)
+    if (const i64 repeat = building.first_repeat(); repeat >= 0)
+      refuse_duplicate(e, coordinate(repeat));
+  if (const i64 bad = building.merge(); bad >= 0)
+    refuse_sum(e, coordinate(bad));
+  p.duplicates = e.nnz - building.size();
+  building.recode(p.key_bytes, pack);
+  return p;
+}
+
+Packed download(const PackedThere &there) {
+  Packed p = empty_packed(there.dims);
+  p.keys = key_buffer(there.building->size(), p.key_bytes, "keys");
+  p.values = ValueBuffer(there.type, there.building->size(), "values");
+  there.building->download_keys(p.keys.data());
+  there.building->download_values(p.values.data());
+  p.duplicates = there.duplicates;
+  return p;
+}
+
 Coo unpack(const Packed &p, int threads) {
   Coo coo = empty_coo(p.dims, p.values.type(), p.nnz());
   if (p.nnz() > 0)

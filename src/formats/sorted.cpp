@@ -5,6 +5,7 @@
 #include "formats/coo.hpp"
 #include "formats/key.hpp"
 #include "formats/radix_sort.hpp"
+#include "formats/row_order.hpp"
 #include "formats/runs.hpp"
 #include "formats/tiles.hpp"
 
@@ -12,32 +13,20 @@ namespace td::formats {
 
 namespace {
 
-constexpr i64 heavy_part = 256; // a row of more than this part of the nonzeros is heavy
-constexpr i64 heavy_shares = 32;
-constexpr i64 light_shares = 1024;
 constexpr i64 block = 512; // keys taken apart at a time
 
 /// Sorts packed entries into s. `Key` is the type of packed keys, `Kept` that of keys without the sorted mode.
 template <class Key, class Kept, class T> class Builder {
 public:
   Builder(Sorted &s, const Packed &p, std::span<const int> bits_in_tile, int threads)
-      : s_(s), p_(p), threads_(threads), n_(p.nnz()), packed_(p.keys_as<Key>()), values_(p.values.as<T>()),
-        shift_(p.layout.shift[static_cast<std::size_t>(s.mode)]),
+      : s_(s), p_(p), copy_(cuts_of(s, p.layout, bits_in_tile)), threads_(threads), n_(p.nnz()),
+        packed_(p.keys_as<Key>()), values_(p.values.as<T>()), shift_(p.layout.shift[static_cast<std::size_t>(s.mode)]),
         width_(p.layout.bits[static_cast<std::size_t>(s.mode)]) {
-    i64 tiles = 1;
-    for (int m = 0; m < p.layout.order; ++m) {
-      const auto i = static_cast<std::size_t>(m);
-      if (m == s.mode || p.layout.bits[i] == 0)
-        continue;
-      const int kept = bits_in_tile[i];
-      if (kept < p.layout.bits[i]) {
-        cuts_[static_cast<std::size_t>(cut_count_++)] = {p.layout.shift[i] + kept,
-                                                         low_bits<Key>(p.layout.bits[i] - kept), tiles, m, kept};
-        tiles *= ((s.dims[i] - 1) >> kept) + 1;
-      }
-      moves_[static_cast<std::size_t>(move_count_++)] = {p.layout.shift[i], low_bits<Key>(kept), s.layout.shift[i]};
-    }
-    tiles_ = tiles;
+    for (const CopyCuts::Cut &cut : copy_.cuts)
+      cuts_[static_cast<std::size_t>(cut_count_++)] = {cut.shift, low_bits<Key>(cut.bits), cut.stride};
+    for (const kernels::BitMove &move : copy_.moves)
+      moves_[static_cast<std::size_t>(move_count_++)] = {move.from, low_bits<Key>(move.count), move.to};
+    tiles_ = copy_.tiles;
   }
 
   void run() {
@@ -54,16 +43,16 @@ public:
       count_rows<std::uint32_t>(places, parts);
     else
       count_rows<i64>(places, parts);
-    fill_tiles();
+    fill_tile_base(s_, copy_);
+    if (tiles_ > 1)
+      rows_.fill_shares(s_);
   }
 
 private:
   struct Cut {
     int shift = 0;
     Key mask = 0;
-    i64 stride = 0; // between tiles that are neighbours in this mode
-    int mode = 0;
-    int kept = 0;
+    i64 stride = 0;
   };
   struct Move {
     int from = 0;
@@ -175,7 +164,7 @@ private:
   }
 
   /// The place of the at-th row that is stored.
-  i64 stored(i64 at) const noexcept { return heavy_ > 0 ? at / dim() * dim() + row_at_[at % dim()] : at; }
+  i64 stored(i64 at) const noexcept { return rows_.any_heavy() ? at / dim() * dim() + rows_.row_at()[at % dim()] : at; }
 
   void sort_rows() {
     Buffer<Key> keys(n_, "sorting keys");
@@ -201,78 +190,17 @@ private:
     parallel_ranges(threads_, n_, grain, [&](Range r) { kept_of(keys.data() + r.begin, r.size(), out + r.begin); });
   }
 
-  void fill_tiles() {
-    const i64 order = p_.layout.order;
-    s_.tile_base = Buffer<i64>::zeros(tiles_ * order, "where tiles begin");
-    for (int c = 0; c < cut_count_; ++c) {
-      const Cut &cut = cuts_[static_cast<std::size_t>(c)];
-      const i64 count = ((s_.dims[static_cast<std::size_t>(cut.mode)] - 1) >> cut.kept) + 1;
-      for (i64 tile = 0; tile < tiles_; ++tile)
-        s_.tile_base[tile * order + cut.mode] = (tile / cut.stride % count) << cut.kept;
-    }
-    if (tiles_ > 1) {
-      fill_light_shares();
-      fill_heavy_cuts();
-    }
-  }
-
   /// From the nonzeros of each part, tile and row: those of rows, and the order of rows: heavy ones, then light ones.
   template <class Counter> void find_heavy_rows(const Counter *count, int parts) {
-    count_ = Buffer<i64>::zeros(dim(), "nonzeros of rows");
+    auto of_rows = Buffer<i64>::zeros(dim(), "nonzeros of rows");
     for (i64 at = 0; at < parts * tiles_ * dim(); ++at)
-      count_[at % dim()] += static_cast<i64>(count[at]);
-    row_at_ = Buffer<i64>(dim(), "an order of rows");
-    heavy_ = std::count_if(count_.begin(), count_.end(), [&](i64 nonzeros) { return is_heavy(nonzeros); });
-    s_.heavy_rows = Buffer<i64>(heavy_, "heavy rows");
-    i64 heavy = 0;
-    i64 light = heavy_;
-    for (i64 row = 0; row < dim(); ++row) {
-      if (is_heavy(count_[row]))
-        s_.heavy_rows[heavy] = row;
-      row_at_[is_heavy(count_[row]) ? heavy++ : light++] = row;
-    }
-  }
-
-  bool is_heavy(i64 count) const noexcept { return count > n_ / heavy_part; }
-
-  void fill_light_shares() {
-    i64 nonzeros = 0;
-    for (i64 row = 0; row < dim(); ++row)
-      nonzeros += is_heavy(count_[row]) ? 0 : count_[row];
-    s_.shares = Buffer<i64>(light_shares + 1, "shares of rows");
-    i64 row = 0;
-    i64 before = 0;
-    for (i64 share = 0; share < light_shares; ++share) {
-      const i64 target = part_of({0, nonzeros}, share, light_shares).begin;
-      for (; row < dim() && before < target; ++row)
-        before += is_heavy(count_[row]) ? 0 : count_[row];
-      s_.shares[share] = share == 0 ? 0 : row;
-    }
-    s_.shares[light_shares] = dim();
-  }
-
-  void fill_heavy_cuts() {
-    s_.tile_light = Buffer<i64>(tiles_, "where light rows begin");
-    Buffer<i64> before(tiles_ + 1, "nonzeros of heavy rows");
-    before[0] = 0;
-    for (i64 tile = 0; tile < tiles_; ++tile) {
-      i64 slot = s_.tile_begin[tile];
-      while (slot < s_.tile_begin[tile + 1] && is_heavy(count_[s_.row_index[slot]]))
-        ++slot;
-      s_.tile_light[tile] = slot;
-      before[tile + 1] = before[tile] + s_.row_begin[slot] - s_.row_begin[s_.tile_begin[tile]];
-    }
-    const i64 shares = std::min(heavy_shares, tiles_);
-    s_.heavy_cuts = Buffer<i64>(shares + 1, "shares of tiles");
-    for (i64 share = 0; share < shares; ++share) {
-      const i64 target = part_of({0, before[tiles_]}, share, shares).begin;
-      s_.heavy_cuts[share] = share == 0 ? 0 : std::lower_bound(before.begin(), before.end(), target) - before.begin();
-    }
-    s_.heavy_cuts[shares] = tiles_;
+      of_rows[at % dim()] += static_cast<i64>(count[at]);
+    rows_ = RowOrder(std::move(of_rows), n_);
   }
 
   Sorted &s_;
   const Packed &p_;
+  CopyCuts copy_;
   int threads_;
   i64 n_;
   const Key *packed_;
@@ -280,30 +208,18 @@ private:
   int shift_;
   int width_;
   i64 tiles_ = 1;
-  i64 heavy_ = 0;      // rows
-  Buffer<i64> count_;  // [dim] nonzeros
-  Buffer<i64> row_at_; // [dim] in the order in which a tile's rows are stored
+  RowOrder rows_; // with more than one tile
   int cut_count_ = 0;
   int move_count_ = 0;
   std::array<Cut, max_order> cuts_;
   std::array<Move, max_order> moves_;
 };
 
-template <class F> decltype(auto) dispatch_kept(int key_bytes, F &&f) {
-  if (key_bytes == 4)
-    return f(std::uint32_t{});
-  return dispatch_key(key_bytes, f);
-}
-
-constexpr int kept_bytes_for(int bits) { return bits <= 32 ? 4 : key_bytes_for(bits); }
-
 } // namespace
 
-SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const int> bits_in_tile) {
-  std::vector<int> bits(bits_in_tile.begin(), bits_in_tile.end());
+SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const int> bits) {
   const double tiles = tiles_of(dims, mode, bits);
-  bits[static_cast<std::size_t>(mode)] = 0;
-  return {tiles, kept_bytes_for(std::accumulate(bits.begin(), bits.end(), 0))};
+  return {tiles, empty_sorted(dims, mode, bits).key_bytes};
 }
 
 double tile_share_bytes(double tiles) {
@@ -312,13 +228,7 @@ double tile_share_bytes(double tiles) {
 }
 
 Sorted build_sorted(const Packed &p, int mode, std::span<const int> bits_in_tile, int threads) {
-  Sorted s;
-  s.dims = p.dims;
-  s.mode = mode;
-  std::vector<int> bits(bits_in_tile.begin(), bits_in_tile.end());
-  bits[static_cast<std::size_t>(mode)] = 0;
-  s.layout = packed_layout(bits);
-  s.key_bytes = kept_bytes_for(total_bits(s.layout));
+  Sorted s = empty_sorted(p.dims, mode, bits_in_tile);
   dispatch_key(p.key_bytes, [&](auto key) {
     dispatch_kept(s.key_bytes, [&](auto kept) {
       dispatch(p.values.type(), [&](auto zero) {
@@ -326,6 +236,35 @@ Sorted build_sorted(const Packed &p, int mode, std::span<const int> bits_in_tile
       });
     });
   });
+  return s;
+}
+
+Sorted build_sorted(const PackedThere &p, int mode, std::span<const int> bits_in_tile) {
+  kernels::Building &building = *p.building;
+  Sorted s = empty_sorted(p.dims, mode, bits_in_tile);
+  const CopyCuts cuts = cuts_of(s, p.layout, bits_in_tile);
+  const auto m = static_cast<std::size_t>(mode);
+  RowOrder rows;
+  if (cuts.tiles > 1) {
+    Buffer<i64> count(p.dims[m], "nonzeros of rows");
+    building.count_fields(p.layout.shift[m], p.layout.bits[m], count.span());
+    rows = RowOrder(std::move(count), building.size());
+  }
+  std::vector<kernels::CopyPlan::Cut> plan_cuts;
+  for (const CopyCuts::Cut &cut : cuts.cuts)
+    plan_cuts.push_back({cut.shift, cut.bits, cut.stride});
+  const auto row_at = rows.any_heavy() ? rows.row_at().span() : std::span<const i64>{};
+  const i64 count = building.make_copy(
+      {p.layout.shift[m], p.layout.bits[m], p.dims[m], cuts.tiles, plan_cuts, row_at, s.key_bytes, cuts.moves});
+  s.keys = Buffer<std::byte>(building.size() * s.key_bytes, "keys sorted by mode");
+  s.values = ValueBuffer(p.type, building.size(), "values sorted by mode");
+  s.row_index = Buffer<i64>(count, "row indices");
+  s.row_begin = Buffer<i64>(count + 1, "row boundaries");
+  s.tile_begin = Buffer<i64>(cuts.tiles + 1, "tile boundaries");
+  building.download_copy({s.keys.data(), s.values.data(), s.row_index.data(), s.row_begin.data(), s.tile_begin.data()});
+  fill_tile_base(s, cuts);
+  if (cuts.tiles > 1)
+    rows.fill_shares(s);
   return s;
 }
 

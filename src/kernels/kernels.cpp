@@ -2,6 +2,7 @@
 
 #include "core/checked.hpp"
 #include "core/error.hpp"
+#include "kernels/building.hpp"
 
 namespace td::kernels {
 
@@ -43,6 +44,8 @@ double Backend::seconds_between(std::size_t first, std::size_t second) {
 std::shared_ptr<const void> Backend::keep(const void *, i64, const char *what) {
   throw_error(Status::internal, "a copy of {} for kernels that read the original", what);
 }
+
+std::unique_ptr<Building> Backend::begin_building(const EntriesView &) { return nullptr; }
 
 void Backend::borrow(const void *, std::string_view name) {
   throw_error(Status::internal, "{}: a caller's array for a backend without memory of its own", name);

@@ -150,6 +150,8 @@ struct SolveRecord {
 /// A sentence about a failed solve; empty if it did not fail.
 std::string failure_text(const SolveRecord &record, i64 rank);
 
+class Building; // kernels/building.hpp
+
 // ---- the kernels ----
 
 /// One worker's device. Functions may run asynchronously in call order; download waits for what came before.
@@ -182,6 +184,10 @@ public:
   /// Before a caller's array in this memory() is copied: waits for all work that the caller has started on the device.
   /// Throws Status::argument, naming the array, if it is somewhere else.
   virtual void borrow(const void *array, std::string_view name);
+
+  /// Copies a caller's entries, of checked dims, into this memory() to build a tensor from them there. Null where the
+  /// host builds: on backends that work in its memory, and where there is too little memory.
+  virtual std::unique_ptr<Building> begin_building(const EntriesView &entries);
 
   virtual void mttkrp(const TensorView &x, const MttkrpArgs &args) = 0;
 

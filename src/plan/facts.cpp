@@ -12,16 +12,12 @@ namespace {
 /// Sums of fixed blocks of values are added in the order of the blocks, so the number of threads changes nothing.
 constexpr i64 block = 8192;
 
-struct Sums {
-  double sum = 0;
-  double squares = 0;
-  double min = std::numeric_limits<double>::infinity();
-  double max = -std::numeric_limits<double>::infinity();
-  i64 zeros = 0;
-};
+using Sums = kernels::ValueSums;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr Sums nothing{0, 0, infinity, -infinity, 0};
 
 template <class T> Sums sums_of_block(const T *values, Range r, double scale) {
-  Sums s;
+  Sums s = nothing;
   for (i64 k = r.begin; k < r.end; ++k) {
     const double x = static_cast<double>(values[k]);
     const double y = x * scale;
@@ -35,14 +31,15 @@ template <class T> Sums sums_of_block(const T *values, Range r, double scale) {
 }
 
 /// Sums of scale * value; min, max and zeros of the values as they are.
-template <class T> Sums sums_of(const T *values, i64 n, double scale, int threads) {
-  const i64 blocks = (n + block - 1) / block;
-  Buffer<Sums> partial(blocks, "sums of a tensor's values");
-  parallel_ranges(threads, blocks, 4, [&](Range r) {
+template <class T> void sums_of(const T *values, i64 n, double scale, Buffer<Sums> &of_blocks, int threads) {
+  parallel_ranges(threads, of_blocks.size(), 4, [&](Range r) {
     for (i64 b = r.begin; b < r.end; ++b)
-      partial[b] = sums_of_block(values, {b * block, std::min(n, (b + 1) * block)}, scale);
+      of_blocks[b] = sums_of_block(values, {b * block, std::min(n, (b + 1) * block)}, scale);
   });
-  Sums total;
+}
+
+Sums total_of(const Buffer<Sums> &partial) {
+  Sums total = nothing;
   for (const Sums &s : partial) {
     total.sum += s.sum;
     total.squares += s.squares;
@@ -57,31 +54,45 @@ template <class T> Sums sums_of(const T *values, i64 n, double scale, int thread
 /// by at most its rounding, whatever terms have vanished, for any n < 2^60.
 bool squares_are_good(double squares) { return std::isfinite(squares) && squares > 0x1p-900; }
 
+/// fill(scale, of_blocks) sums over blocks.
+template <class Fill> Facts facts_from(i64 nnz, Fill &&fill) {
+  Facts facts;
+  facts.nnz = nnz;
+  if (nnz == 0)
+    return facts;
+  Buffer<Sums> of_blocks((nnz + block - 1) / block, "sums of a tensor's values");
+  fill(1.0, of_blocks);
+  Sums s = total_of(of_blocks);
+  facts.min = s.min;
+  facts.max = s.max;
+  facts.zeros = s.zeros;
+  double back = 1;
+  const double largest = std::max(std::abs(s.min), std::abs(s.max));
+  if (largest > 0 && (!squares_are_good(s.squares) || !std::isfinite(s.sum))) {
+    // A power of two, so that scaling rounds nothing; clamped so that it and its inverse are normal numbers.
+    const int exponent = std::clamp(std::ilogb(largest), -1022, 1022);
+    back = std::ldexp(1.0, exponent);
+    fill(1.0 / back, of_blocks);
+    s = total_of(of_blocks);
+  }
+  facts.sum = s.sum * back;
+  facts.norm = std::sqrt(s.squares) * back;
+  return facts;
+}
+
 } // namespace
 
 Facts facts_of(const ValueBuffer &values, int threads) {
-  Facts facts;
-  facts.nnz = values.size();
-  if (facts.nnz == 0)
-    return facts;
-  dispatch(values.type(), [&](auto zero) {
-    const auto *x = values.as<decltype(zero)>();
-    Sums s = sums_of(x, facts.nnz, 1.0, threads);
-    facts.min = s.min;
-    facts.max = s.max;
-    facts.zeros = s.zeros;
-    double back = 1;
-    const double largest = std::max(std::abs(s.min), std::abs(s.max));
-    if (largest > 0 && (!squares_are_good(s.squares) || !std::isfinite(s.sum))) {
-      // A power of two, so that scaling rounds nothing; clamped so that it and its inverse are normal numbers.
-      const int exponent = std::clamp(std::ilogb(largest), -1022, 1022);
-      back = std::ldexp(1.0, exponent);
-      s = sums_of(x, facts.nnz, 1.0 / back, threads);
-    }
-    facts.sum = s.sum * back;
-    facts.norm = std::sqrt(s.squares) * back;
+  return facts_from(values.size(), [&](double scale, Buffer<Sums> &of_blocks) {
+    dispatch(values.type(),
+             [&](auto zero) { sums_of(values.as<decltype(zero)>(), values.size(), scale, of_blocks, threads); });
   });
-  return facts;
+}
+
+Facts facts_of(kernels::Building &building) {
+  return facts_from(building.size(), [&](double scale, Buffer<Sums> &of_blocks) {
+    building.sum_values(scale, block, of_blocks.data());
+  });
 }
 
 } // namespace td::plan

@@ -19,12 +19,27 @@ std::string count_text(i64 count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
+/// Where a device can make what the options ask for: copies by single modes, or BLCO.
+std::unique_ptr<kernels::Building> begin_building(kernels::Backend *builder, const EntriesView &entries,
+                                                  const Options &options) {
+  const std::string groups = options.text("groups");
+  if (builder == nullptr || options.text("format") == "coo" || (groups != "auto" && groups != "none") ||
+      formats::linear_bits(entries.dims) > formats::max_linear_bits)
+    return nullptr;
+  return builder->begin_building(entries);
+}
+
 } // namespace
 
 std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const Options &options, int threads,
-                                                  std::string source, Target target) {
+                                                  std::string source, Target target, kernels::Backend *builder) {
   const auto begin = Clock::now();
-  formats::check_entries(entries, threads);
+  formats::check_shape(entries);
+  auto building = target == Target::gpu ? begin_building(builder, entries, options) : nullptr;
+  if (building)
+    formats::check_entries(entries, *building);
+  else
+    formats::check_entries(entries, threads);
   std::shared_ptr<Tensor> x(new Tensor(entries.dims));
   x->type_ = entries.value_type;
   x->source_ = std::move(source);
@@ -33,8 +48,11 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
   const bool gpu = target == Target::gpu;
   const formats::TileRule tiles = tile_rule_of(options, gpu);
   const HostMemory memory = host_memory(options, 0);
-  if (options.text("format") != "coo")
-    x->numbering_ = formats::Numbering(entries, empty_rows_of(options.text("empty_rows")), threads);
+  const auto empty_rows = empty_rows_of(options.text("empty_rows"));
+  if (building)
+    x->numbering_ = formats::Numbering(entries, empty_rows, *building, threads);
+  else if (options.text("format") != "coo")
+    x->numbering_ = formats::Numbering(entries, empty_rows, threads);
   const Choice format = choose_format({x->stored_dims(), entries.nnz, x->type_}, options, tiles, threads, memory);
   x->format_ = format.what;
   x->reasons_.format = format.why;
@@ -46,7 +64,10 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
   require_meaning(options, x->format_, x->order(), gpu);
   require_storage(x->format_, {x->stored_dims(), entries.nnz, x->type_}, tiles, threads, memory);
   x->groups_ = std::make_unique<const Groups>(x->order());
-  x->store(entries, options, threads);
+  if (building && x->format_ != "coo")
+    x->store_built(*building, entries, options);
+  else
+    x->store(entries, options, threads);
   x->build_seconds_ = seconds_since(begin);
   return x;
 }
@@ -77,6 +98,26 @@ void Tensor::store(const EntriesView &entries, const Options &options, int threa
     blco_ = formats::build_blco(std::move(packed), threads);
   else
     sort(packed, threads);
+}
+
+void Tensor::store_built(kernels::Building &building, const EntriesView &entries, const Options &options) {
+  const auto packed = formats::build_packed(building, entries, numbering_, options.text("duplicates") == "error");
+  numbering_.forget_indices();
+  facts_ = facts_of(building);
+  facts_.duplicates = packed.duplicates;
+  if (format_ == "blco") {
+    blco_ = formats::build_blco(packed);
+    return;
+  }
+  const formats::TileRule tiles = tile_rule_of(options_, true);
+  for (int mode = 0; mode < order(); ++mode)
+    sorted_.push_back(
+        formats::build_sorted(packed, mode, formats::tile_bits(tiles, packed.dims, mode, building.size())));
+  const std::string groups = options_.text("groups");
+  auto [alone, why] = sparse_groups({packed.dims, building.size(), type_}, "none");
+  reasons_.groups = groups == "auto" ? why_gpu_groups : std::move(why);
+  groups_ = std::make_unique<const Groups>(stored_dims(), type_, groups, alone,
+                                           std::vector<formats::Coo>(static_cast<std::size_t>(order())));
 }
 
 void Tensor::sort(formats::Packed &packed, int threads) {

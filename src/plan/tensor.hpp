@@ -33,15 +33,18 @@ struct Reasons {
 /// The same bits for any number of threads. The norm neither overflows nor underflows on the way; where the result
 /// itself is beyond f64 it is infinite, and so is the sum.
 Facts facts_of(const ValueBuffer &values, int threads);
+Facts facts_of(kernels::Building &building);
 
 /// Whose kernels a tensor is stored for. All others work on it too.
 enum class Target { cpu, gpu };
 
 class Tensor {
 public:
-  /// Checks and copies what is given, if it fits (plan/needs.hpp). Option "format": see choose_format.
+  /// Checks and copies what is given, if it fits (plan/needs.hpp). Option "format": see choose_format. With the backend
+  /// of a GPU it is that which checks, sorts and makes the copies, as far as its memory allows: the same, bit for bit.
   static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const Options &options, int threads,
-                                                   std::string source, Target target = Target::cpu);
+                                                   std::string source, Target target = Target::cpu,
+                                                   kernels::Backend *builder = nullptr);
   /// Also only if it fits.
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const Options &options, int threads,
                                                   std::string source);
@@ -108,6 +111,8 @@ private:
   explicit Tensor(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), numbering_(dims) {}
   void store(const EntriesView &entries, const Options &options, int threads);
   void take_options(const Options &options);
+  /// Copies by each mode, or BLCO.
+  void store_built(kernels::Building &building, const EntriesView &entries, const Options &options);
   void sort(formats::Packed &packed, int threads);
   int whole_form() const;
   int form_of(int mode) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "kernels/cuda/building.hpp"
 #include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/mttkrp.hpp"
 #include "kernels/cuda/sums.hpp"
@@ -58,6 +59,11 @@ void CudaBackend::borrow(const void *array, std::string_view name) {
     throw_error(Status::argument, "{}: expected an array in the memory of cuda:{}, as space = TD_DEVICE says", name,
                 device_.ordinal());
   check(cudaDeviceSynchronize(), "waiting for the caller's work on the GPU");
+}
+
+std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries) {
+  const CurrentDevice current(device_.ordinal());
+  return cuda::begin_building(device_, entries);
 }
 
 void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {

@@ -23,6 +23,7 @@ public:
   std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what) override;
 
   void borrow(const void *array, std::string_view name) override;
+  std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
 
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) override;

@@ -7,16 +7,20 @@ namespace td::kernels::cuda {
 namespace {
 
 constexpr i64 most_blocks = 512;
+constexpr int ahead = 8; // rows that a thread fetches before it uses the first
 
 struct Square {
+  static constexpr bool of_two = false;
   __device__ static double term(double x, double) { return x * x; }
   __device__ static double join(double a, double b) { return a + b; }
 };
 struct Product {
+  static constexpr bool of_two = true;
   __device__ static double term(double x, double y) { return x * y; }
   __device__ static double join(double a, double b) { return a + b; }
 };
 struct Magnitude {
+  static constexpr bool of_two = false;
   __device__ static double term(double x, double) { return fabs(x); }
   // A NaN stays: fmax would lose it, and with it that the factors overflowed.
   __device__ static double join(double a, double b) { return b > a || isnan(b) ? b : a; }
@@ -28,10 +32,22 @@ template <class Op, class T> __global__ void reduce_rows(Rows<const T> a, Rows<c
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int groups = block_threads / lanes;
   const i64 r = i64{blockIdx.y} * lanes + lane;
+  const i64 step = i64{gridDim.x} * groups;
   double sum = 0;
   if (r < a.cols)
-    for (i64 i = i64{blockIdx.x} * groups + threadIdx.x / lanes; i < a.rows; i += i64{gridDim.x} * groups)
-      sum = Op::join(sum, Op::term(static_cast<double>(a(i, r)), static_cast<double>(b(i, r))));
+    for (i64 first = i64{blockIdx.x} * groups + threadIdx.x / lanes; first < a.rows; first += ahead * step) {
+      T x[ahead];
+      T y[ahead];
+#pragma unroll
+      for (int k = 0; k < ahead; ++k) {
+        const i64 i = first + k * step;
+        x[k] = i < a.rows ? a(i, r) : T{0};
+        y[k] = Op::of_two && i < a.rows ? b(i, r) : x[k];
+      }
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        sum = Op::join(sum, Op::term(static_cast<double>(x[k]), static_cast<double>(y[k])));
+    }
   sums[threadIdx.x] = sum;
   __syncthreads();
   if (static_cast<int>(threadIdx.x) >= lanes || r >= a.cols)
@@ -67,14 +83,22 @@ template <class Op> void reduce(Device &device, ConstMatrix a, ConstMatrix b, do
   check_launch("sums over columns");
 }
 
-template <class T> __global__ void divide(Rows<T> a, const double *d) {
-  const i64 count = a.rows * a.cols;
-  for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < count; k += i64{gridDim.x} * blockDim.x) {
-    const i64 r = k % a.cols;
-    if (d[r] != 0) {
-      T &x = a(k / a.cols, r);
-      x = static_cast<T>(static_cast<double>(x) / d[r]);
-    }
+template <class T> __global__ void divide(Rows<T> a, const double *d, int lanes) {
+  const int groups = block_threads / lanes;
+  const i64 r = i64{blockIdx.y} * lanes + threadIdx.x % lanes;
+  const double by = r < a.cols ? d[r] : 0;
+  if (by == 0 || by == 1)
+    return;
+  const i64 step = i64{gridDim.x} * groups;
+  for (i64 first = i64{blockIdx.x} * groups + threadIdx.x / lanes; first < a.rows; first += ahead * step) {
+    T x[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k)
+      x[k] = first + k * step < a.rows ? a(first + k * step, r) : T{0};
+#pragma unroll
+    for (int k = 0; k < ahead; ++k)
+      if (first + k * step < a.rows)
+        a(first + k * step, r) = static_cast<T>(static_cast<double>(x[k]) / by);
   }
 }
 
@@ -107,9 +131,12 @@ void column_dots(Device &device, ConstMatrix a, ConstMatrix b, double *out) { re
 void divide_columns(Device &device, Matrix a, const double *d) {
   if (a.rows == 0)
     return;
+  const int lanes = lanes_for(a.cols);
+  const dim3 grid(blocks_for(device, a.rows, i64{ahead} * (block_threads / lanes)),
+                  static_cast<unsigned>((a.cols + lanes - 1) / lanes));
   dispatch(a.type, [&](auto zero) {
     using T = decltype(zero);
-    divide<<<blocks_for(device, a.rows * a.cols, block_threads), block_threads, 0, device.stream()>>>(rows_of<T>(a), d);
+    divide<<<grid, block_threads, 0, device.stream()>>>(rows_of<T>(a), d, lanes);
   });
   check_launch("dividing columns");
 }

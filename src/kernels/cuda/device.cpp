@@ -64,6 +64,17 @@ void *Memory::allocate(i64 bytes, const char *what, cudaStream_t stream) {
   return memory;
 }
 
+i64 Memory::free_bytes() const {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  std::uint64_t kept = 0;
+  std::uint64_t used = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &kept), "asking for free memory");
+  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), "asking for free memory");
+  return static_cast<i64>(free + kept - used);
+}
+
 void Memory::release(void *memory) noexcept {
   int before = 0;
   if (memory == nullptr || cudaGetDevice(&before) != cudaSuccess)
@@ -100,6 +111,8 @@ Device::~Device() {
   memory_.close();
   cudaSetDevice(before);
 }
+
+i64 Device::free_bytes() const { return memory_.free_bytes(); }
 
 void Device::release(void *memory) noexcept {
   if (memory != nullptr)

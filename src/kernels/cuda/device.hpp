@@ -44,6 +44,8 @@ public:
   void open();
   void close() noexcept;
   void *allocate(i64 bytes, const char *what, cudaStream_t stream);
+  /// Of the GPU, and what the pool keeps for the next allocation.
+  i64 free_bytes() const;
   /// After all work that uses it, on whatever stream.
   void release(void *memory) noexcept;
   int ordinal() const noexcept { return ordinal_; }
@@ -71,6 +73,8 @@ public:
   int multiprocessors() const noexcept { return multiprocessors_; }
   int capability() const noexcept { return capability_; } // 90 for 9.0
 
+  /// That an allocation can count on now, but for what others may take.
+  i64 free_bytes() const;
   void *allocate(i64 bytes, const char *what) { return memory_.allocate(bytes, what, stream_); }
   void release(void *memory) noexcept;
   void wait() { check(cudaStreamSynchronize(stream_), "waiting for the GPU"); }

@@ -1,6 +1,6 @@
 // A^T A of a tall matrix. cuBLAS takes no f32 input with f64 sums and is not made for 32 columns of millions of rows;
-// here a warp reads four rows once and both operands are the same registers: the lane that holds an entry of A^T as the
-// left operand holds the same entry as the right one.
+// here a warp reads rows once, four at a time, and both operands are the same registers: the lane that holds an entry
+// of A^T as the left operand holds the same entry as the right one.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/mma.cuh"
@@ -10,6 +10,7 @@ namespace td::kernels::cuda {
 namespace {
 
 constexpr int warps = 4;
+constexpr int ahead = 4;        // times four rows that a warp fetches before it uses the first
 constexpr i64 least_rows = 256; // of a block, so that adding up the blocks stays small beside the work
 constexpr i64 most_blocks = 512;
 
@@ -30,22 +31,28 @@ template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Row
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const int own = static_cast<int>(threadIdx.x) / warp;
   double d[4][4][2] = {};
-  const i64 step = i64{gridDim.x} * warps * 4;
-  for (i64 row = (i64{blockIdx.x} * warps + own) * 4 + lane % 4; row - lane % 4 < a.rows; row += step) {
-    double u[4];
-    double v[4];
+  const i64 step = i64{gridDim.x} * warps * 4 * ahead;
+  for (i64 first = (i64{blockIdx.x} * warps + own) * 4 * ahead; first < a.rows; first += step) {
+    double u[ahead][4];
+    double v[ahead][4];
 #pragma unroll
-    for (int c = 0; c < 4; ++c)
-      u[c] = v[c] = entry(a, row, left * tile + c * 8 + lane / 4);
-    if (left != right)
+    for (int g = 0; g < ahead; ++g)
 #pragma unroll
       for (int c = 0; c < 4; ++c)
-        v[c] = entry(a, row, right * tile + c * 8 + lane / 4);
+        u[g][c] = v[g][c] = entry(a, first + g * 4 + lane % 4, left * tile + c * 8 + lane / 4);
+    if (left != right)
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
+      for (int g = 0; g < ahead; ++g)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-        mma(u[i], v[j], d[i][j]);
+        for (int c = 0; c < 4; ++c)
+          v[g][c] = entry(a, first + g * 4 + lane % 4, right * tile + c * 8 + lane / 4);
+#pragma unroll
+    for (int g = 0; g < ahead; ++g)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          mma(u[g][i], v[g][j], d[i][j]);
   }
   for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
     if (own == w)

@@ -8,6 +8,7 @@ namespace td::kernels::cuda {
 namespace {
 
 constexpr int warps = 4;
+constexpr int ahead = 4; // times four columns that a warp fetches before it uses the first
 constexpr i64 staged_bytes = i64{64} << 20;
 
 /// to[:, blockIdx.y-th tile of columns] := m p
@@ -19,22 +20,27 @@ __global__ void __launch_bounds__(warps *warp)
   const i64 step = i64{gridDim.x} * warps * tile;
   for (i64 first = (i64{blockIdx.x} * warps + threadIdx.x / warp) * tile; first < m.rows; first += step) {
     double d[4][4][2] = {};
-    for (i64 k = 0; k < m.cols; k += 4) {
-      const i64 inner = k + lane % 4;
-      double u[4];
-      double v[4];
+    for (i64 k = 0; k < m.cols; k += 4 * ahead) {
+      double u[ahead][4];
+      double v[ahead][4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const i64 row = first + i * 8 + lane / 4;
-        u[i] = row < m.rows && inner < m.cols ? static_cast<double>(m(row, inner)) : 0.0;
-        const i64 column = first_column + i * 8 + lane / 4;
-        v[i] = inner < m.cols && column < to.cols ? p[inner * to.cols + column] : 0.0;
+      for (int g = 0; g < ahead; ++g) {
+        const i64 inner = k + g * 4 + lane % 4;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const i64 row = first + i * 8 + lane / 4;
+          u[g][i] = row < m.rows && inner < m.cols ? static_cast<double>(m(row, inner)) : 0.0;
+          const i64 column = first_column + i * 8 + lane / 4;
+          v[g][i] = inner < m.cols && column < to.cols ? p[inner * to.cols + column] : 0.0;
+        }
       }
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
+      for (int g = 0; g < ahead; ++g)
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-          mma(u[i], v[j], d[i][j]);
+        for (int i = 0; i < 4; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            mma(u[g][i], v[g][j], d[i][j]);
     }
     __syncwarp(); // `to` may be m
 #pragma unroll

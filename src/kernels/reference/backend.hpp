@@ -10,6 +10,8 @@ public:
   std::string describe() const override { return "reference, 1 thread"; }
   int threads() const noexcept override { return 1; }
 
+  /// For tests: the definition of what a device does.
+  std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
   Forecast forecast_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const override {
     return {"serial, as the formula reads", "one thread", 0, 0};

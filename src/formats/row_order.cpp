@@ -1,0 +1,113 @@
+#include "formats/row_order.hpp"
+
+#include <algorithm>
+
+#include "formats/key.hpp"
+#include "formats/parts.hpp"
+
+namespace td::formats {
+
+namespace {
+
+constexpr i64 heavy_part = 256; // a row of more than this part of the nonzeros is heavy
+
+constexpr int kept_bytes_for(int bits) { return bits <= 32 ? 4 : key_bytes_for(bits); }
+
+} // namespace
+
+Sorted empty_sorted(std::span<const i64> dims, int mode, std::span<const int> bits_in_tile) {
+  Sorted s;
+  s.dims.assign(dims.begin(), dims.end());
+  s.mode = mode;
+  std::vector<int> bits(bits_in_tile.begin(), bits_in_tile.end());
+  bits[static_cast<std::size_t>(mode)] = 0;
+  s.layout = packed_layout(bits);
+  s.key_bytes = kept_bytes_for(total_bits(s.layout));
+  return s;
+}
+
+CopyCuts cuts_of(const Sorted &copy, const kernels::KeyLayout &packed, std::span<const int> bits_in_tile) {
+  CopyCuts all;
+  for (int m = 0; m < packed.order; ++m) {
+    const auto i = static_cast<std::size_t>(m);
+    const int bits = packed.bits[i];
+    if (m == copy.mode || bits == 0)
+      continue;
+    const int kept = bits_in_tile[i];
+    if (kept < bits) {
+      all.cuts.push_back({packed.shift[i] + kept, bits - kept, all.tiles, m, kept});
+      all.tiles *= ((copy.dims[i] - 1) >> kept) + 1;
+    }
+    all.moves.push_back({packed.shift[i], copy.layout.shift[i], kept});
+  }
+  return all;
+}
+
+void fill_tile_base(Sorted &copy, const CopyCuts &cuts) {
+  const auto order = static_cast<i64>(copy.dims.size());
+  copy.tile_base = Buffer<i64>::zeros(cuts.tiles * order, "where tiles begin");
+  for (const CopyCuts::Cut &cut : cuts.cuts) {
+    const i64 count = ((copy.dims[static_cast<std::size_t>(cut.mode)] - 1) >> cut.kept) + 1;
+    for (i64 tile = 0; tile < cuts.tiles; ++tile)
+      copy.tile_base[tile * order + cut.mode] = (tile / cut.stride % count) << cut.kept;
+  }
+}
+
+RowOrder::RowOrder(Buffer<i64> count, i64 nnz)
+    : count_(std::move(count)), row_at_(count_.size(), "an order of rows"), nnz_(nnz) {
+  for (i64 row = 0; row < count_.size(); ++row)
+    heavy_ += is_heavy(row) ? 1 : 0;
+  i64 heavy = 0;
+  i64 light = heavy_;
+  for (i64 row = 0; row < count_.size(); ++row)
+    row_at_[is_heavy(row) ? heavy++ : light++] = row;
+}
+
+bool RowOrder::is_heavy(i64 row) const noexcept { return count_[row] > nnz_ / heavy_part; }
+
+void RowOrder::fill_shares(Sorted &copy) const {
+  copy.heavy_rows = Buffer<i64>(heavy_, "heavy rows");
+  std::copy_n(row_at_.data(), heavy_, copy.heavy_rows.data());
+  fill_light_shares(copy);
+  fill_heavy_cuts(copy);
+}
+
+void RowOrder::fill_light_shares(Sorted &copy) const {
+  const i64 dim = count_.size();
+  i64 nonzeros = 0;
+  for (i64 row = 0; row < dim; ++row)
+    nonzeros += is_heavy(row) ? 0 : count_[row];
+  copy.shares = Buffer<i64>(light_shares + 1, "shares of rows");
+  i64 row = 0;
+  i64 before = 0;
+  for (i64 share = 0; share < light_shares; ++share) {
+    const i64 target = part_of({0, nonzeros}, share, light_shares).begin;
+    for (; row < dim && before < target; ++row)
+      before += is_heavy(row) ? 0 : count_[row];
+    copy.shares[share] = share == 0 ? 0 : row;
+  }
+  copy.shares[light_shares] = dim;
+}
+
+void RowOrder::fill_heavy_cuts(Sorted &copy) const {
+  const i64 tiles = copy.tile_begin.size() - 1;
+  copy.tile_light = Buffer<i64>(tiles, "where light rows begin");
+  Buffer<i64> before(tiles + 1, "nonzeros of heavy rows");
+  before[0] = 0;
+  for (i64 tile = 0; tile < tiles; ++tile) {
+    i64 slot = copy.tile_begin[tile];
+    while (slot < copy.tile_begin[tile + 1] && is_heavy(copy.row_index[slot]))
+      ++slot;
+    copy.tile_light[tile] = slot;
+    before[tile + 1] = before[tile] + copy.row_begin[slot] - copy.row_begin[copy.tile_begin[tile]];
+  }
+  const i64 shares = std::min(heavy_shares, tiles);
+  copy.heavy_cuts = Buffer<i64>(shares + 1, "shares of tiles");
+  for (i64 share = 0; share < shares; ++share) {
+    const i64 target = part_of({0, before[tiles]}, share, shares).begin;
+    copy.heavy_cuts[share] = share == 0 ? 0 : std::lower_bound(before.begin(), before.end(), target) - before.begin();
+  }
+  copy.heavy_cuts[shares] = tiles;
+}
+
+} // namespace td::formats

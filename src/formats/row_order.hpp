@@ -1,0 +1,67 @@
+// What a sorted copy knows of its tiles and rows besides the entries; on the host, wherever the entries are sorted.
+#pragma once
+
+#include "formats/formats.hpp"
+#include "kernels/building.hpp"
+
+namespace td::formats {
+
+/// How packed keys are cut into a copy's.
+struct CopyCuts {
+  struct Cut {
+    int shift = 0; // of the packed field's bits that tell tiles apart
+    int bits = 0;
+    i64 stride = 0; // between tiles that are neighbours in this mode
+    int mode = 0;
+    int kept = 0;
+  };
+  std::vector<Cut> cuts;
+  std::vector<kernels::BitMove> moves; // from a packed key to the copy's
+  i64 tiles = 1;
+};
+
+/// A copy that has no entries yet.
+Sorted empty_sorted(std::span<const i64> dims, int mode, std::span<const int> bits_in_tile);
+CopyCuts cuts_of(const Sorted &copy, const kernels::KeyLayout &packed, std::span<const int> bits_in_tile);
+
+/// Calls f with a number of the type of a copy's keys.
+template <class F> decltype(auto) dispatch_kept(int key_bytes, F &&f) {
+  if (key_bytes == 4)
+    return f(std::uint32_t{});
+  if (key_bytes == 8)
+    return f(u64{});
+  return f(u128{});
+}
+
+/// The rows of a copy with more than one tile: which hold a large part of the nonzeros, and how the work is shared.
+class RowOrder {
+public:
+  RowOrder() = default;
+  /// `count`: the nonzeros of each row.
+  RowOrder(Buffer<i64> count, i64 nnz);
+
+  bool any_heavy() const noexcept { return heavy_ > 0; }
+  /// Rows in the order in which a tile's are stored: heavy ones, then light ones.
+  const Buffer<i64> &row_at() const noexcept { return row_at_; }
+  /// The lists of a copy whose rows and tiles are there.
+  void fill_shares(Sorted &copy) const;
+
+private:
+  bool is_heavy(i64 row) const noexcept;
+  void fill_light_shares(Sorted &copy) const;
+  void fill_heavy_cuts(Sorted &copy) const;
+
+  Buffer<i64> count_;
+  Buffer<i64> row_at_;
+  i64 nnz_ = 0;
+  i64 heavy_ = 0; // rows
+};
+
+/// Where the tiles begin in each mode.
+void fill_tile_base(Sorted &copy, const CopyCuts &cuts);
+
+/// Shares that the work on a copy's tiles is cut into.
+inline constexpr i64 heavy_shares = 32;
+inline constexpr i64 light_shares = 1024;
+
+} // namespace td::formats

@@ -1,0 +1,103 @@
+// What a device does of the building of a sparse tensor. How the steps make a format is said in formats/.
+#pragma once
+
+#include "kernels/kernels.hpp"
+
+namespace td::kernels {
+
+/// Bits [from, from + count) of one number go to [to, to + count) of another.
+struct BitMove {
+  int from = 0;
+  int to = 0;
+  int count = 0;
+};
+
+/// Rows that are numbered: a bit for each row that has a number, and how many are before each word. Null: a row's
+/// number is its index. On the host.
+struct RowNumbers {
+  const u64 *words = nullptr;
+  const i64 *before = nullptr;
+  i64 count = 0; // words
+};
+
+/// A copy sorted by tiles, within a tile by rows, within a row in the order of the packed entries.
+struct CopyPlan {
+  /// A tile's number grows by field * stride.
+  struct Cut {
+    int shift = 0;
+    int bits = 0;
+    i64 stride = 0;
+  };
+  int row_shift = 0; // where a packed key has the row
+  int row_bits = 0;
+  i64 dim = 0; // rows
+  i64 tiles = 1;
+  std::span<const Cut> cuts;
+  std::span<const i64> row_at;   // [dim] rows in the order in which a tile has them; empty: ascending
+  int key_bytes = 8;             // of the copy: 4, 8 or 16
+  std::span<const BitMove> kept; // from a packed key to the copy's
+};
+
+/// Of a stretch of values: sum and squares of scale * value, the rest of the values as they are.
+struct ValueSums {
+  double sum = 0;
+  double squares = 0;
+  double min = 0;
+  double max = 0;
+  i64 zeros = 0;
+};
+
+/// Entries in a device's memory, on their way from a caller's coordinates to a stored form. The caller's arrays are not
+/// needed once it is made. All functions have ended when they return, and give bit for bit what the host's builders do.
+class Building {
+public:
+  virtual ~Building() = default;
+
+  /// Entries now.
+  virtual i64 size() const noexcept = 0;
+
+  // Of coordinates, before encode().
+
+  /// The first entry with an index outside its dim, or -1; the first value that is not finite, or -1.
+  virtual i64 first_outside() = 0;
+  virtual i64 first_not_finite() = 0;
+  /// Sets the bit of each row that has an entry in words[dim / 64 + 1], on the host.
+  virtual void mark_rows(int mode, u64 *words) = 0;
+  /// Gives each entry a key of 8 or 16 bytes: the moved bits of its rows' numbers. moves and numbers: [order].
+  virtual void encode(int key_bytes, std::span<const std::vector<BitMove>> moves,
+                      std::span<const RowNumbers> numbers) = 0;
+
+  // Of keys and values.
+
+  /// By key; entries with the same key keep their order.
+  virtual void sort() = 0;
+  /// The first entry with the key of the one before it, or -1.
+  virtual i64 first_repeat() = 0;
+  /// Sums neighbours with the same key: in order, in f64, rounded once. Gives the first sum that is not finite, or -1.
+  virtual i64 merge() = 0;
+  /// Those of some entries.
+  virtual std::vector<u128> keys(std::span<const i64> entries) = 0;
+  /// Makes another key of each.
+  virtual void recode(int key_bytes, std::span<const BitMove> moves) = 0;
+  /// The first entries of runs that agree in the bits of mask, then size().
+  virtual std::vector<i64> runs(u128 mask) = 0;
+  /// sums[b] := over the values [b * block, (b + 1) * block), added one after the other.
+  virtual void sum_values(double scale, i64 block, ValueSums *sums) = 0;
+  /// counts[field of the key] on the host := how many entries have it.
+  virtual void count_fields(int shift, int bits, std::span<i64> counts) = 0;
+  virtual void download_keys(void *keys) = 0;
+  virtual void download_values(void *values) = 0;
+
+  /// Makes a copy beside the entries, in place of an earlier one; gives how many rows all tiles have together.
+  virtual i64 make_copy(const CopyPlan &plan) = 0;
+  struct CopyArrays {
+    void *keys = nullptr;
+    void *values = nullptr;
+    i64 *row_index = nullptr;  // [rows]
+    i64 *row_begin = nullptr;  // [rows + 1]
+    i64 *tile_begin = nullptr; // [tiles + 1]
+  };
+  virtual void download_copy(const CopyArrays &to) = 0;
+};
+
+} // namespace td::kernels

@@ -1,0 +1,250 @@
+// Building as it is defined: serial, in host memory.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "kernels/building.hpp"
+#include "kernels/reference/backend.hpp"
+
+namespace td::kernels::reference {
+
+namespace {
+
+u128 low_bits(int count) { return count >= 128 ? ~u128{0} : (u128{1} << count) - 1; }
+
+u128 moved(std::span<const BitMove> moves, u128 from) {
+  u128 to = 0;
+  for (const BitMove &m : moves)
+    to |= (from >> m.from & low_bits(m.count)) << m.to;
+  return to;
+}
+
+void write_key(void *keys, int key_bytes, std::size_t k, u128 key) {
+  std::memcpy(static_cast<std::byte *>(keys) + k * static_cast<std::size_t>(key_bytes), &key,
+              static_cast<std::size_t>(key_bytes)); // of a little-endian machine, as all that td runs on
+}
+
+class ReferenceBuilding final : public Building {
+public:
+  explicit ReferenceBuilding(const EntriesView &e) : dims_(e.dims.begin(), e.dims.end()), type_(e.value_type) {
+    dispatch(e.index_type, [&](auto zero) {
+      for (int m = 0; m < e.order(); ++m) {
+        const auto *index = static_cast<const decltype(zero) *>(e.indices[m]);
+        auto &column = columns_.emplace_back();
+        for (i64 k = 0; k < e.nnz; ++k)
+          column.push_back(static_cast<i64>(index[k]) - e.index_base);
+      }
+    });
+    dispatch(type_, [&](auto zero) {
+      const auto *values = static_cast<const decltype(zero) *>(e.values);
+      for (i64 k = 0; k < e.nnz; ++k)
+        values_.push_back(static_cast<double>(values[k]));
+    });
+  }
+
+  i64 size() const noexcept override { return std::ssize(values_); }
+
+  i64 first_outside() override {
+    for (std::size_t k = 0; k < values_.size(); ++k)
+      for (std::size_t m = 0; m < dims_.size(); ++m)
+        if (columns_[m][k] < 0 || columns_[m][k] >= dims_[m])
+          return static_cast<i64>(k);
+    return -1;
+  }
+
+  i64 first_not_finite() override {
+    const auto bad = std::find_if(values_.begin(), values_.end(), [](double x) { return !std::isfinite(x); });
+    return bad == values_.end() ? -1 : bad - values_.begin();
+  }
+
+  void mark_rows(int mode, u64 *words) override {
+    const auto m = static_cast<std::size_t>(mode);
+    std::fill_n(words, dims_[m] / 64 + 1, u64{0});
+    for (const i64 row : columns_[m])
+      words[row / 64] |= u64{1} << row % 64;
+  }
+
+  void encode(int key_bytes, std::span<const std::vector<BitMove>> moves,
+              std::span<const RowNumbers> numbers) override {
+    key_bytes_ = key_bytes;
+    keys_.assign(values_.size(), 0);
+    for (std::size_t m = 0; m < columns_.size(); ++m)
+      for (std::size_t k = 0; k < keys_.size(); ++k)
+        keys_[k] |= moved(moves[m], static_cast<u128>(number_of(numbers[m], columns_[m][k])));
+    columns_.clear();
+  }
+
+  void sort() override {
+    const auto order = ordered(keys_);
+    permute(keys_, order);
+    permute(values_, order);
+  }
+
+  i64 first_repeat() override {
+    for (std::size_t k = 1; k < keys_.size(); ++k)
+      if (keys_[k] == keys_[k - 1])
+        return static_cast<i64>(k);
+    return -1;
+  }
+
+  i64 merge() override {
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < keys_.size();) {
+      const u128 key = keys_[k];
+      double sum = 0;
+      for (; k < keys_.size() && keys_[k] == key; ++k)
+        sum += values_[k];
+      keys_[kept] = key;
+      values_[kept++] = type_ == ValueType::f32 ? static_cast<double>(static_cast<float>(sum)) : sum;
+    }
+    keys_.resize(kept);
+    values_.resize(kept);
+    return first_not_finite();
+  }
+
+  std::vector<u128> keys(std::span<const i64> entries) override {
+    std::vector<u128> some;
+    for (const i64 entry : entries)
+      some.push_back(keys_[static_cast<std::size_t>(entry)]);
+    return some;
+  }
+
+  void recode(int key_bytes, std::span<const BitMove> moves) override {
+    key_bytes_ = key_bytes;
+    for (u128 &key : keys_)
+      key = moved(moves, key);
+  }
+
+  std::vector<i64> runs(u128 mask) override {
+    std::vector<i64> begins;
+    for (std::size_t k = 0; k < keys_.size(); ++k)
+      if (k == 0 || ((keys_[k] ^ keys_[k - 1]) & mask) != 0)
+        begins.push_back(static_cast<i64>(k));
+    begins.push_back(size());
+    return begins;
+  }
+
+  void sum_values(double scale, i64 block, ValueSums *sums) override {
+    for (i64 begin = 0; begin < size(); begin += block) {
+      ValueSums s{0, 0, HUGE_VAL, -HUGE_VAL, 0};
+      for (i64 k = begin; k < std::min(begin + block, size()); ++k) {
+        const double x = values_[static_cast<std::size_t>(k)];
+        const double y = x * scale;
+        s.sum += y;
+        s.squares += y * y;
+        s.min = std::min(s.min, x);
+        s.max = std::max(s.max, x);
+        s.zeros += x == 0 ? 1 : 0;
+      }
+      *sums++ = s;
+    }
+  }
+
+  void count_fields(int shift, int bits, std::span<i64> counts) override {
+    std::fill(counts.begin(), counts.end(), i64{0});
+    for (const u128 key : keys_)
+      ++counts[static_cast<std::size_t>(key >> shift & low_bits(bits))];
+  }
+
+  void download_keys(void *keys) override {
+    for (std::size_t k = 0; k < keys_.size(); ++k)
+      write_key(keys, key_bytes_, k, keys_[k]);
+  }
+
+  void download_values(void *values) override { write_values(values_, values); }
+
+  i64 make_copy(const CopyPlan &plan) override {
+    copy_ = {};
+    copy_.key_bytes = plan.key_bytes;
+    std::vector<i64> rank(plan.row_at.size());
+    for (std::size_t at = 0; at < plan.row_at.size(); ++at)
+      rank[static_cast<std::size_t>(plan.row_at[at])] = static_cast<i64>(at);
+    std::vector<i64> place;
+    for (const u128 key : keys_) {
+      i64 tile = 0;
+      for (const CopyPlan::Cut &cut : plan.cuts)
+        tile += static_cast<i64>(key >> cut.shift & low_bits(cut.bits)) * cut.stride;
+      const auto row = static_cast<i64>(key >> plan.row_shift & low_bits(plan.row_bits));
+      place.push_back(tile * plan.dim + (rank.empty() ? row : rank[static_cast<std::size_t>(row)]));
+    }
+    i64 before = -1;
+    for (const std::size_t k : ordered(place)) {
+      if (place[k] != before) {
+        for (i64 tile = before < 0 ? 0 : before / plan.dim + 1; tile <= place[k] / plan.dim; ++tile)
+          copy_.tile_begin.push_back(std::ssize(copy_.row_index));
+        const i64 at = place[k] % plan.dim;
+        copy_.row_index.push_back(plan.row_at.empty() ? at : plan.row_at[static_cast<std::size_t>(at)]);
+        copy_.row_begin.push_back(std::ssize(copy_.keys));
+        before = place[k];
+      }
+      copy_.keys.push_back(moved(plan.kept, keys_[k]));
+      copy_.values.push_back(values_[k]);
+    }
+    copy_.row_begin.push_back(size());
+    copy_.tile_begin.resize(static_cast<std::size_t>(plan.tiles) + 1, std::ssize(copy_.row_index));
+    return std::ssize(copy_.row_index);
+  }
+
+  void download_copy(const CopyArrays &to) override {
+    for (std::size_t k = 0; k < copy_.keys.size(); ++k)
+      write_key(to.keys, copy_.key_bytes, k, copy_.keys[k]);
+    write_values(copy_.values, to.values);
+    std::copy(copy_.row_index.begin(), copy_.row_index.end(), to.row_index);
+    std::copy(copy_.row_begin.begin(), copy_.row_begin.end(), to.row_begin);
+    std::copy(copy_.tile_begin.begin(), copy_.tile_begin.end(), to.tile_begin);
+  }
+
+private:
+  struct Copy {
+    int key_bytes = 8;
+    std::vector<u128> keys;
+    std::vector<double> values;
+    std::vector<i64> row_index, row_begin, tile_begin;
+  };
+
+  static i64 number_of(const RowNumbers &numbers, i64 row) {
+    if (numbers.words == nullptr)
+      return row;
+    const u64 below = (u64{1} << row % 64) - 1;
+    return numbers.before[row / 64] + std::popcount(numbers.words[row / 64] & below);
+  }
+
+  template <class Key> static std::vector<std::size_t> ordered(const std::vector<Key> &keys) {
+    std::vector<std::size_t> order(keys.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
+    return order;
+  }
+
+  template <class T> static void permute(std::vector<T> &x, const std::vector<std::size_t> &order) {
+    std::vector<T> sorted;
+    for (const std::size_t k : order)
+      sorted.push_back(x[k]);
+    x = std::move(sorted);
+  }
+
+  void write_values(const std::vector<double> &from, void *to) const {
+    dispatch(type_, [&](auto zero) {
+      using T = decltype(zero);
+      std::transform(from.begin(), from.end(), static_cast<T *>(to), [](double x) { return static_cast<T>(x); });
+    });
+  }
+
+  std::vector<i64> dims_;
+  ValueType type_;
+  std::vector<std::vector<i64>> columns_;
+  std::vector<double> values_; // f32 widened, which loses nothing
+  int key_bytes_ = 8;
+  std::vector<u128> keys_;
+  Copy copy_;
+};
+
+} // namespace
+
+std::unique_ptr<Building> ReferenceBackend::begin_building(const EntriesView &entries) {
+  return std::make_unique<ReferenceBuilding>(entries);
+}
+
+} // namespace td::kernels::reference

@@ -1,0 +1,253 @@
+// Building in a device's memory against the host's builders, bit for bit: by the reference's steps, and by those of
+// each device string in TD_TEST_DEVICES.
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "formats/gpu_tiles.hpp"
+#include "formats/key.hpp"
+#include "formats_random.hpp"
+#include "kernels/loader.hpp"
+#include "kernels/reference/reference.hpp"
+#include "plan/export.hpp"
+#include "plan/tensor.hpp"
+
+namespace td::test {
+namespace {
+
+using formats::EmptyRows;
+using formats::Numbering;
+
+std::vector<std::string> builders() {
+  std::vector<std::string> all{"reference"};
+  const char *devices = std::getenv("TD_TEST_DEVICES");
+  std::istringstream words(devices == nullptr ? "" : devices);
+  for (std::string word; words >> word;)
+    all.push_back(word);
+  return all;
+}
+
+class FormatsBuilt : public testing::TestWithParam<std::string> {
+protected:
+  void SetUp() override {
+    try {
+      backend_ = kernels::open_backends(kernels::parse_devices(GetParam()), 1).front();
+    } catch (const Error &error) {
+      ASSERT_EQ(error.status(), Status::backend_unavailable) << error.what();
+      GTEST_SKIP() << error.what();
+    }
+    if (GetParam() != "reference" && backend_->memory() == nullptr)
+      GTEST_SKIP() << GetParam() << " has no memory of its own";
+  }
+  std::unique_ptr<kernels::Building> begin(const EntriesView &e) {
+    auto building = backend_->begin_building(e);
+    EXPECT_NE(building, nullptr);
+    return building;
+  }
+  std::shared_ptr<kernels::Backend> backend_;
+};
+
+std::string place(const testing::TestParamInfo<std::string> &info) {
+  std::string name;
+  for (const char c : info.param)
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, FormatsBuilt, testing::ValuesIn(builders()), place);
+
+template <class B> void expect_same(const B &got, const B &expected, const char *name) {
+  ASSERT_EQ(got.size(), expected.size()) << name;
+  ASSERT_EQ(got.bytes(), expected.bytes()) << name;
+  if (got.bytes() > 0) {
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), static_cast<std::size_t>(got.bytes())), 0) << name;
+  }
+}
+
+bool same_layout(const kernels::KeyLayout &a, const kernels::KeyLayout &b) {
+  return a.order == b.order && a.shift == b.shift && a.bits == b.bits;
+}
+
+void expect_same(const formats::Packed &got, const formats::Packed &expected) {
+  EXPECT_EQ(got.dims, expected.dims);
+  EXPECT_TRUE(same_layout(got.layout, expected.layout));
+  EXPECT_EQ(got.duplicates, expected.duplicates);
+  expect_same(got.keys, expected.keys, "keys");
+  expect_same(got.values, expected.values, "values");
+}
+
+void expect_same(const formats::Blco &got, const formats::Blco &expected) {
+  EXPECT_EQ(got.dims, expected.dims);
+  EXPECT_TRUE(same_layout(got.layout, expected.layout));
+  expect_same(got.keys, expected.keys, "keys");
+  expect_same(got.values, expected.values, "values");
+  expect_same(got.block_begin, expected.block_begin, "block_begin");
+  expect_same(got.block_base, expected.block_base, "block_base");
+}
+
+void expect_same(const formats::Sorted &got, const formats::Sorted &expected) {
+  EXPECT_EQ(got.dims, expected.dims);
+  EXPECT_EQ(got.mode, expected.mode);
+  EXPECT_EQ(got.key_bytes, expected.key_bytes);
+  EXPECT_TRUE(same_layout(got.layout, expected.layout));
+  expect_same(got.keys, expected.keys, "keys");
+  expect_same(got.values, expected.values, "values");
+  expect_same(got.row_index, expected.row_index, "row_index");
+  expect_same(got.row_begin, expected.row_begin, "row_begin");
+  expect_same(got.tile_begin, expected.tile_begin, "tile_begin");
+  expect_same(got.tile_base, expected.tile_base, "tile_base");
+  expect_same(got.tile_light, expected.tile_light, "tile_light");
+  expect_same(got.heavy_rows, expected.heavy_rows, "heavy_rows");
+  expect_same(got.heavy_cuts, expected.heavy_cuts, "heavy_cuts");
+  expect_same(got.shares, expected.shares, "shares");
+}
+
+void expect_same(const plan::Facts &got, const plan::Facts &expected) {
+  EXPECT_EQ(got.nnz, expected.nnz);
+  EXPECT_EQ(got.zeros, expected.zeros);
+  EXPECT_EQ(got.norm, expected.norm);
+  EXPECT_EQ(got.min, expected.min);
+  EXPECT_EQ(got.max, expected.max);
+  EXPECT_EQ(got.sum, expected.sum);
+}
+
+/// A third of the entries in one row of each mode, and a few values of which sums depend on the order.
+template <class Index, class T>
+CallerEntries<Index, T> skewed(const std::vector<i64> &dims, i64 nnz, std::int32_t base, unsigned seed) {
+  std::mt19937_64 random(seed);
+  CallerEntries<Index, T> e{dims, base, {}, {}, {}};
+  for (i64 k = 0; k < nnz; ++k) {
+    std::vector<i64> coordinate;
+    for (const i64 d : dims)
+      coordinate.push_back(random() % 3 == 0 ? d / 2 : static_cast<i64>(random() % static_cast<u64>(d)));
+    e.add(coordinate, k % 11 == 0 ? T{0} : static_cast<T>(1e3 / static_cast<double>(1 + random() % 999) - 1.5));
+  }
+  return e;
+}
+
+/// Cuts that a test asks for: none, those for a GPU, and every other mode in pieces of four rows.
+std::vector<std::vector<int>> bits_in_tiles(const std::vector<i64> &dims, int mode, i64 nnz) {
+  auto fine = formats::bits_of(dims);
+  for (std::size_t m = 0; m < fine.size(); m += 2)
+    fine[m] = dims[m] <= 64 ? std::min(fine[m], 2) : std::max(fine[m] - 2, 0);
+  if (dims[static_cast<std::size_t>(mode)] > 1 << 17) // the rows of copies in tiles are counted
+    return {formats::bits_of(dims)};
+  return {formats::bits_of(dims), formats::gpu_tile_bits(dims, mode, nnz), fine};
+}
+
+template <class Index, class T>
+void check(kernels::Backend &backend, const std::vector<i64> &dims, i64 nnz, std::int32_t base, EmptyRows empty) {
+  SCOPED_TRACE(testing::Message() << dims.size() << " modes, " << nnz << " entries, " << name_of(value_type_of<T>)
+                                  << ", base " << base);
+  auto entries = skewed<Index, T>(dims, nnz, base, static_cast<unsigned>(nnz + base));
+  const EntriesView e = entries.view();
+  const auto building = backend.begin_building(e);
+  ASSERT_NE(building, nullptr);
+  formats::check_entries(e, *building);
+  const Numbering there(e, empty, *building, 1), numbering(e, empty, 1);
+  for (int m = 0; m < e.order(); ++m) {
+    const auto got = there.rows(m), expected = numbering.rows(m);
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), expected.begin(), expected.end())) << "mode " << m;
+  }
+  const auto built = formats::build_packed(*building, e, there, false);
+  auto packed = formats::build_packed(e, numbering, false, 2);
+  EXPECT_EQ(built.duplicates, packed.duplicates);
+  expect_same(formats::download(built), packed);
+  expect_same(plan::facts_of(*building), plan::facts_of(packed.values, 2));
+  for (int mode = 0; mode < e.order(); ++mode)
+    for (const auto &bits : bits_in_tiles(packed.dims, mode, packed.nnz())) {
+      SCOPED_TRACE(testing::Message() << "mode " << mode);
+      expect_same(formats::build_sorted(built, mode, bits), formats::build_sorted(packed, mode, bits, 2));
+    }
+  expect_same(formats::build_blco(built), formats::build_blco(std::move(packed), 2));
+}
+
+TEST_P(FormatsBuilt, EveryFormBitForBit) {
+  const i64 wide = i64{1} << 40;
+  for (const i64 nnz : {i64{1}, i64{700}, i64{20000}}) {
+    check<std::int32_t, double>(*backend_, {40, 30, 20}, nnz, 1, EmptyRows::keep); // many at the same coordinates
+    check<i64, float>(*backend_, {300, 7, 1, 5000}, nnz, 0, EmptyRows::keep);
+    check<i64, double>(*backend_, {100000, 3, 900}, nnz, 1, EmptyRows::drop); // rows that are numbered
+    check<std::int32_t, float>(*backend_, {1 << 20, 1 << 21, 1 << 22, 50}, nnz, 0, EmptyRows::drop);
+    check<i64, double>(*backend_, {wide, 4, wide}, nnz, 0, EmptyRows::keep); // keys of 128 bits, BLCO in blocks
+    check<i64, float>(*backend_, {wide, wide + 3, 11, 12, 13, 100}, nnz, 1, EmptyRows::keep);
+  }
+}
+
+template <class F> std::string refusal_of(Status expected, F &&f) {
+  try {
+    f();
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status(), expected) << error.what();
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST_P(FormatsBuilt, RefusesInTheSameWords) {
+  const double nan = std::nan("");
+  for (const std::int32_t base : {0, 1})
+    for (const auto &[outside, bad] : {std::pair<i64, i64>{-1, 5}, {5, -1}, {3, 7}, {7, 3}, {4, 4}}) {
+      auto entries = random_entries<std::int32_t, double>({9, 8}, 10, base, 3);
+      if (outside >= 0)
+        entries.columns[1][static_cast<std::size_t>(outside)] = base == 0 ? -1 : 9;
+      if (bad >= 0)
+        entries.values[static_cast<std::size_t>(bad)] = nan;
+      const EntriesView e = entries.view();
+      const Status status = outside >= 0 && (bad < 0 || outside <= bad) ? Status::index : Status::argument;
+      const auto building = begin(e);
+      EXPECT_EQ(refusal_of(status, [&] { formats::check_entries(e, *building); }),
+                refusal_of(status, [&] { formats::check_entries(e, 1); }));
+    }
+
+  auto entries = random_entries<i64, float>({100000, 8}, 50, 1, 4);
+  for (const int at : {17, 30})
+    entries.add(
+        {entries.columns[0][static_cast<std::size_t>(at)] - 1, entries.columns[1][static_cast<std::size_t>(at)] - 1},
+        std::numeric_limits<float>::max());
+  entries.values[30] = entries.values[17] = std::numeric_limits<float>::max();
+  const EntriesView e = entries.view();
+  for (const auto empty : {EmptyRows::keep, EmptyRows::drop})
+    for (const bool refuse : {true, false}) {
+      const Status status = refuse ? Status::index : Status::argument;
+      const auto building = begin(e);
+      const Numbering numbering(e, empty, 1);
+      const std::string text = refusal_of(status, [&] { formats::build_packed(*building, e, numbering, refuse); });
+      EXPECT_EQ(text, refusal_of(status, [&] { formats::build_packed(e, numbering, refuse, 1); }));
+      EXPECT_NE(text.find(refuse ? "are both at" : "beyond the range of f32"), std::string::npos) << text;
+    }
+}
+
+TEST_P(FormatsBuilt, TensorsAreTheSame) {
+  auto entries = skewed<i64, double>({2000, 30, 40}, 9000, 0, 8);
+  for (const char *format : {"auto", "sorted", "blco", "coo"})
+    for (const char *groups : {"auto", "none"})
+      for (const char *rows : {"auto", "drop"}) {
+        SCOPED_TRACE(testing::Message() << format << ", groups " << groups << ", rows " << rows);
+        Options options;
+        options.set_text("format", format);
+        options.set_text("groups", groups);
+        options.set_text("empty_rows", rows);
+        const auto host = plan::Tensor::make_sparse(entries.view(), options, 1, "", plan::Target::gpu);
+        const auto built = plan::Tensor::make_sparse(entries.view(), options, 1, "", plan::Target::gpu, backend_.get());
+        EXPECT_EQ(built->describe(), host->describe());
+        EXPECT_EQ(built->bytes(), host->bytes());
+        EXPECT_EQ(built->groups().text(), host->groups().text());
+        EXPECT_EQ(built->reasons().groups, host->reasons().groups);
+        EXPECT_EQ(built->facts().duplicates, host->facts().duplicates);
+        expect_same(built->facts(), host->facts());
+        std::optional<formats::Coo> a, b;
+        const auto x = built->coordinates(a, 1), y = host->coordinates(b, 1);
+        for (int m = 0; m < 3; ++m)
+          EXPECT_TRUE(std::equal(x.indices[m], x.indices[m] + x.nnz, y.indices[m]));
+        EXPECT_EQ(std::memcmp(x.values, y.values, static_cast<std::size_t>(x.nnz) * 8), 0);
+      }
+}
+
+} // namespace
+} // namespace td::test
