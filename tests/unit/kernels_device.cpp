@@ -61,17 +61,22 @@ std::vector<i64> ranks() { return light() ? std::vector<i64>{3, 33} : test_ranks
 
 class KernelsDevice : public testing::Test {
 protected:
-  void SetUp() override {
+  static std::vector<std::shared_ptr<Backend>> open(int threads) {
+    std::vector<std::shared_ptr<Backend>> all;
     const char *devices = std::getenv("TD_TEST_DEVICES");
     std::istringstream words(devices == nullptr ? "" : devices);
     for (std::string word; words >> word;)
       try {
-        for (auto &backend : kernels::open_backends(kernels::parse_devices(word), 1))
+        for (auto &backend : kernels::open_backends(kernels::parse_devices(word), threads))
           if (backend->memory() != nullptr)
-            backends_.push_back(std::move(backend));
+            all.push_back(std::move(backend));
       } catch (const Error &error) {
-        ASSERT_EQ(error.status(), Status::backend_unavailable) << error.what();
+        EXPECT_EQ(error.status(), Status::backend_unavailable) << error.what();
       }
+    return all;
+  }
+  void SetUp() override {
+    backends_ = open(1);
     if (backends_.empty())
       GTEST_SKIP() << "TD_TEST_DEVICES names no device with memory of its own that is there";
   }
@@ -471,6 +476,23 @@ TEST_F(KernelsDevice, UnfoldingNormal) {
     check_unfolding<float>(*reference_, *device);
     check_unfolding<double>(*reference_, *device);
   }
+}
+
+// Large ones go by several threads and buffers; every byte must come to its place, whatever the ends.
+TEST_F(KernelsDevice, CopiesOfAllSizes) {
+  for (const int threads : {1, 3, 16})
+    for (const auto &device : open(threads))
+      for (const i64 size :
+           light() ? std::vector<i64>{9 << 20} : std::vector<i64>{1, (8 << 20) - 1, (8 << 20) + 3, 75000001}) {
+        std::vector<unsigned char> from(static_cast<std::size_t>(size)), to(from.size(), 0);
+        u64 state = 1;
+        for (unsigned char &byte : from)
+          byte = static_cast<unsigned char>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
+        const BackendBuffer there(*device, size, "a test");
+        device->upload(there.data(), from.data(), size);
+        device->download(to.data(), there.data(), size);
+        EXPECT_TRUE(to == from) << size << " bytes, " << threads << " threads";
+      }
 }
 
 TEST_F(KernelsDevice, MemoryErrorsSayHowMuchForWhat) {

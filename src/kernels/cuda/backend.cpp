@@ -25,12 +25,12 @@ void CudaBackend::release(void *memory) noexcept { device_.release(memory); }
 
 void CudaBackend::upload(void *to, const void *from_host, i64 bytes) {
   const CurrentDevice current(device_.ordinal());
-  device_.upload(to, from_host, bytes);
+  staging_.upload(to, from_host, bytes);
 }
 
 void CudaBackend::download(void *to_host, const void *from, i64 bytes) {
   const CurrentDevice current(device_.ordinal());
-  device_.download(to_host, from, bytes);
+  staging_.download(to_host, from, bytes);
 }
 
 void CudaBackend::mark(std::size_t moment) {
@@ -47,7 +47,7 @@ std::shared_ptr<const void> CudaBackend::keep(const void *host, i64 bytes, const
   const CurrentDevice current(device_.ordinal());
   Memory &memory = device_.memory();
   std::shared_ptr<void> copy(device_.allocate(bytes, what), [&memory](void *p) { memory.release(p); });
-  device_.upload(copy.get(), host, bytes);
+  staging_.upload(copy.get(), host, bytes);
   return copy;
 }
 
@@ -63,7 +63,7 @@ void CudaBackend::borrow(const void *array, std::string_view name) {
 
 std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries) {
   const CurrentDevice current(device_.ordinal());
-  return cuda::begin_building(device_, entries);
+  return cuda::begin_building(device_, staging_, entries);
 }
 
 void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {

@@ -1,14 +1,15 @@
 // The backend of one GPU. Each function makes the GPU current for its own time and hands on to the kernels' files.
 #pragma once
 
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/staging.hpp"
 #include "kernels/kernels.hpp"
 
 namespace td::kernels::cuda {
 
 class CudaBackend final : public Backend {
 public:
-  CudaBackend(int ordinal, int host_threads) : device_(ordinal), host_threads_(host_threads) {}
+  CudaBackend(int ordinal, int host_threads)
+      : device_(ordinal), host_threads_(host_threads), staging_(device_, host_threads) {}
 
   std::string describe() const override;
   int threads() const noexcept override { return host_threads_; }
@@ -42,6 +43,7 @@ public:
 private:
   Device device_;
   int host_threads_; // for sorting a tensor, say
+  Staging staging_;
 };
 
 } // namespace td::kernels::cuda

@@ -28,10 +28,11 @@ template <class F> __device__ void for_entries(i64 count, F &&f) {
 template <class F> __global__ void each(i64 count, const __grid_constant__ F f) { for_entries(count, f); }
 
 /// Calls f(k) on the GPU for all k below count.
-template <class F> void launch(Device &device, i64 count, F f) {
+template <class F> void launch(Device &device, i64 count, F f, int threads_of_block = block_threads) {
   if (count == 0)
     return;
-  each<<<blocks_for(device, count, block_threads), block_threads, 0, device.stream()>>>(count, f);
+  each<<<blocks_for(device, count, threads_of_block), static_cast<unsigned>(threads_of_block), 0, device.stream()>>>(
+      count, f);
   check_launch(what);
 }
 
@@ -187,16 +188,26 @@ template <class T> struct SumValues {
   __device__ void operator()(i64 b) const {
     ValueSums s{0, 0, INFINITY, -INFINITY, 0};
     const i64 end = min(n, (b + 1) * block);
-    for (i64 k = b * block; k < end; ++k) {
-      const double x = static_cast<double>(values[k]);
-      const double y = __dmul_rn(x, scale); // each rounded by itself, as on the host
-      s.sum = __dadd_rn(s.sum, y);
-      s.squares = __dadd_rn(s.squares, __dmul_rn(y, y));
-      s.min = x < s.min ? x : s.min;
-      s.max = x > s.max ? x : s.max;
-      s.zeros += x == 0 ? 1 : 0;
+    for (i64 first = b * block; first < end; first += ahead) {
+      T some[ahead]; // fetched before the first is used
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        some[k] = first + k < end ? values[first + k] : T{0};
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        if (first + k < end)
+          add(s, static_cast<double>(some[k]));
     }
     sums[b] = s;
+  }
+  static constexpr int ahead = 16;
+  __device__ void add(ValueSums &s, double x) const {
+    const double y = __dmul_rn(x, scale); // each rounded by itself, as on the host
+    s.sum = __dadd_rn(s.sum, y);
+    s.squares = __dadd_rn(s.squares, __dmul_rn(y, y));
+    s.min = x < s.min ? x : s.min;
+    s.max = x > s.max ? x : s.max;
+    s.zeros += x == 0 ? 1 : 0;
   }
 };
 
@@ -326,9 +337,9 @@ private:
 
 class CudaBuilding final : public Building {
 public:
-  CudaBuilding(Device &device, const EntriesView &e)
-      : device_(device), dims_(e.dims.begin(), e.dims.end()), base_(e.index_base), index_type_(e.index_type),
-        type_(e.value_type), size_(e.nnz), flag_(device, sizeof(u64)) {
+  CudaBuilding(Device &device, Staging &staging, const EntriesView &e)
+      : device_(device), staging_(staging), dims_(e.dims.begin(), e.dims.end()), base_(e.index_base),
+        index_type_(e.index_type), type_(e.value_type), size_(e.nnz), flag_(device, sizeof(u64)) {
     for (int m = 0; m < e.order(); ++m)
       columns_.push_back(uploaded(e.indices[m], e.nnz * size_of(e.index_type)));
     values_ = uploaded(e.values, e.nnz * size_of(e.value_type));
@@ -413,16 +424,13 @@ public:
 
   i64 first_repeat() override {
     const CurrentDevice current(device_.ordinal());
-    begin_search();
-    with_packed_key(key_bytes_, [&](auto key) {
-      using Key = decltype(key);
-      search(Repeats<Key>{keys_.as<const Key>()});
-    });
-    return found();
+    return find_repeat();
   }
 
   i64 merge() override {
     const CurrentDevice current(device_.ordinal());
+    if (find_repeat() < 0)
+      return -1;
     i64 bad = -1;
     with_packed_key(key_bytes_, [&](auto key) {
       dispatch(type_, [&](auto zero) {
@@ -430,8 +438,6 @@ public:
         using T = decltype(zero);
         Array begins;
         const i64 runs = find_runs(Starts<Key>{keys_.as<const Key>(), ~Key{0}}, begins);
-        if (runs == size_)
-          return;
         Array kept(device_, runs * static_cast<i64>(sizeof(Key)));
         Array sums(device_, runs * static_cast<i64>(sizeof(T)));
         launch(device_, runs,
@@ -493,7 +499,7 @@ public:
     const Array all(device_, blocks * static_cast<i64>(sizeof(ValueSums)));
     dispatch(type_, [&](auto zero) {
       using T = decltype(zero);
-      launch(device_, blocks, SumValues<T>{values_.as<const T>(), size_, block, scale, all.as<ValueSums>()});
+      launch(device_, blocks, SumValues<T>{values_.as<const T>(), size_, block, scale, all.as<ValueSums>()}, warp);
     });
     device_.download(sums, all.as<void>(), blocks * static_cast<i64>(sizeof(ValueSums)));
   }
@@ -553,13 +559,13 @@ private:
     if (host == nullptr || bytes == 0)
       return {};
     Array array(device_, bytes);
-    device_.upload(array.as<void>(), host, bytes);
+    staging_.upload(array.as<void>(), host, bytes);
     return array;
   }
 
   void download(void *to, const Array &from, i64 bytes) {
     const CurrentDevice current(device_.ordinal());
-    device_.download(to, from.as<void>(), bytes);
+    staging_.download(to, from.as<void>(), bytes);
   }
 
   // The first entry for which one of several conditions holds.
@@ -572,6 +578,15 @@ private:
     i64 first = -1;
     device_.download(&first, flag_.as<void>(), sizeof first);
     return first; // all bits set: -1
+  }
+
+  i64 find_repeat() {
+    begin_search();
+    with_packed_key(key_bytes_, [&](auto key) {
+      using Key = decltype(key);
+      search(Repeats<Key>{keys_.as<const Key>()});
+    });
+    return found();
   }
 
   i64 first_bad_value() {
@@ -684,6 +699,7 @@ private:
   }
 
   Device &device_;
+  Staging &staging_;
   std::vector<i64> dims_;
   std::int32_t base_;
   IndexType index_type_;
@@ -708,11 +724,11 @@ i64 bytes_needed(const EntriesView &e) {
 
 } // namespace
 
-std::unique_ptr<Building> begin_building(Device &device, const EntriesView &entries) {
+std::unique_ptr<Building> begin_building(Device &device, Staging &staging, const EntriesView &entries) {
   constexpr i64 most_entries = (i64{1} << 31) - 1; // their numbers take 4 bytes
   if (entries.nnz == 0 || entries.nnz > most_entries || bytes_needed(entries) > device.free_bytes())
     return nullptr;
-  return std::make_unique<CudaBuilding>(device, entries);
+  return std::make_unique<CudaBuilding>(device, staging, entries);
 }
 
 } // namespace td::kernels::cuda

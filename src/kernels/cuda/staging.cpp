@@ -1,0 +1,123 @@
+#include "kernels/cuda/staging.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/parallel.hpp"
+
+namespace td::kernels::cuda {
+
+namespace {
+
+constexpr int most_threads = 8;
+constexpr const char *what = "copying between the GPU and the host";
+
+} // namespace
+
+Staging::~Staging() {
+  for (const Lane &lane : lanes_)
+    for (int k = 0; k < 2; ++k) {
+      cudaFreeHost(lane.buffer[k]);
+      if (lane.moved[k] != nullptr)
+        cudaEventDestroy(lane.moved[k]);
+    }
+  for (const Lane &lane : lanes_)
+    if (lane.stream != nullptr)
+      cudaStreamDestroy(lane.stream);
+  if (before_ != nullptr)
+    cudaEventDestroy(before_);
+}
+
+cudaError_t Staging::add_lane() {
+  Lane &lane = lanes_.emplace_back();
+  cudaError_t result = cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
+  for (int k = 0; k < 2 && result == cudaSuccess; ++k) {
+    result = cudaMallocHost(&lane.buffer[k], static_cast<std::size_t>(piece));
+    if (result == cudaSuccess)
+      result = cudaEventCreateWithFlags(&lane.moved[k], cudaEventDisableTiming);
+  }
+  return result;
+}
+
+bool Staging::is_worth_it(const void *host, i64 bytes) {
+  if (bytes < least)
+    return false;
+  cudaPointerAttributes found{};
+  check(cudaPointerGetAttributes(&found, host), what);
+  return found.type == cudaMemoryTypeUnregistered;
+}
+
+void Staging::upload(void *to, const void *from_host, i64 bytes) {
+  if (is_worth_it(from_host, bytes))
+    copy(to, from_host, bytes, cudaMemcpyHostToDevice);
+  else
+    device_.upload(to, from_host, bytes);
+}
+
+void Staging::download(void *to_host, const void *from, i64 bytes) {
+  if (is_worth_it(to_host, bytes))
+    copy(to_host, from, bytes, cudaMemcpyDeviceToHost);
+  else
+    device_.download(to_host, from, bytes);
+}
+
+void Staging::copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind) {
+  const i64 most = std::clamp(threads_, 1, most_threads);
+  const auto lanes = static_cast<std::size_t>(std::clamp<i64>(bytes / least, 1, most));
+  if (before_ == nullptr)
+    check(cudaEventCreateWithFlags(&before_, cudaEventDisableTiming), what);
+  while (lanes_.size() < lanes)
+    check(add_lane(), what);
+  check(cudaEventRecord(before_, device_.stream()), what);
+  for (std::size_t k = 0; k < lanes; ++k)
+    check(cudaStreamWaitEvent(lanes_[k].stream, before_, 0), what);
+
+  const i64 pieces = (bytes + piece - 1) / piece;
+  parallel(static_cast<int>(lanes), [&](int thread, int count) {
+    const CurrentDevice current(device_.ordinal()); // a thread has its own
+    for (auto k = static_cast<std::size_t>(thread); k < lanes; k += static_cast<std::size_t>(count)) {
+      const Range own = part_of({0, pieces}, static_cast<i64>(k), static_cast<i64>(lanes));
+      const i64 begin = own.begin * piece;
+      const i64 end = std::min(own.end * piece, bytes);
+      check(
+          move(lanes_[k], static_cast<char *>(to) + begin, static_cast<const char *>(from) + begin, end - begin, kind),
+          what);
+    }
+  });
+}
+
+cudaError_t Staging::move(const Lane &lane, char *to, const char *from, i64 bytes, cudaMemcpyKind kind) {
+  const bool up = kind == cudaMemcpyHostToDevice;
+  const i64 pieces = (bytes + piece - 1) / piece;
+  const auto size = [&](i64 k) { return static_cast<std::size_t>(std::min(piece, bytes - k * piece)); };
+  cudaError_t result = cudaSuccess;
+  // Piece k is on its way while the host moves the next (up) or the one before (down).
+  for (i64 k = 0; k < pieces + (up ? 0 : 1) && result == cudaSuccess; ++k) {
+    const auto turn = static_cast<std::size_t>(k % 2);
+    if (up) {
+      if (k >= 2)
+        result = cudaEventSynchronize(lane.moved[turn]);
+      if (result == cudaSuccess) {
+        std::memcpy(lane.buffer[turn], from + k * piece, size(k));
+        result = cudaMemcpyAsync(to + k * piece, lane.buffer[turn], size(k), kind, lane.stream);
+      }
+      if (result == cudaSuccess)
+        result = cudaEventRecord(lane.moved[turn], lane.stream);
+      continue;
+    }
+    if (k < pieces) {
+      result = cudaMemcpyAsync(lane.buffer[turn], from + k * piece, size(k), kind, lane.stream);
+      if (result == cudaSuccess)
+        result = cudaEventRecord(lane.moved[turn], lane.stream);
+    }
+    if (k > 0 && result == cudaSuccess) {
+      result = cudaEventSynchronize(lane.moved[1 - turn]);
+      if (result == cudaSuccess)
+        std::memcpy(to + (k - 1) * piece, lane.buffer[1 - turn], size(k - 1));
+    }
+  }
+  const cudaError_t end = cudaStreamSynchronize(lane.stream);
+  return result == cudaSuccess ? end : result;
+}
+
+} // namespace td::kernels::cuda

@@ -1,0 +1,44 @@
+// Large copies between the GPU and host memory that is not pinned. By itself CUDA moves such memory through one pinned
+// buffer with one thread (on a host with 16 cores 7 GB/s to the GPU and 3 from it into new memory, of 55 that pinned
+// memory gives); here several threads do, each with buffers of its own.
+#pragma once
+
+#include <vector>
+
+#include "kernels/cuda/device.hpp"
+
+namespace td::kernels::cuda {
+
+/// For one thread at a time.
+class Staging {
+public:
+  Staging(Device &device, int threads) : device_(device), threads_(threads) {}
+  Staging(const Staging &) = delete;
+  Staging &operator=(const Staging &) = delete;
+  ~Staging();
+
+  /// After the device's work so far; done when they return. Small copies and those of pinned memory go the device's
+  /// way.
+  void upload(void *to, const void *from_host, i64 bytes);
+  void download(void *to_host, const void *from, i64 bytes);
+
+private:
+  static constexpr i64 least = i64{8} << 20; // bytes that are worth a thread
+  static constexpr i64 piece = i64{4} << 20;
+  struct Lane {
+    cudaStream_t stream = nullptr;
+    void *buffer[2] = {nullptr, nullptr}; // turn about
+    cudaEvent_t moved[2] = {nullptr, nullptr};
+  };
+  static bool is_worth_it(const void *host, i64 bytes);
+  void copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind);
+  cudaError_t add_lane();
+  static cudaError_t move(const Lane &lane, char *to, const char *from, i64 bytes, cudaMemcpyKind kind);
+
+  Device &device_;
+  int threads_;
+  std::vector<Lane> lanes_;
+  cudaEvent_t before_ = nullptr;
+};
+
+} // namespace td::kernels::cuda
