@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "formats/bin_sort.hpp"
 #include "formats/formats.hpp"
 #include "formats/key.hpp"
 #include "formats/parts.hpp"
@@ -20,14 +21,19 @@ double packed_bytes(const EntryShape &x) {
   return static_cast<double>(x.nnz) * (key_bytes_for(linear_bits(x.dims)) + value_bytes(x.type));
 }
 
-/// What is there at most until packed entries are sorted and those at the same coordinates are merged: first all
-/// entries twice; then all their keys, and of what is kept where runs begin, sums and keys. How many will be merged
-/// is not known before: as if hardly any.
-double sorting_bytes(const EntryShape &x) {
-  const double all = static_cast<double>(x.nnz) + static_cast<double>(x.repeated);
-  const double key = key_bytes_for(linear_bits(x.dims));
+/// What is there at most until packed entries are sorted and those at the same coordinates are merged: beside all keys
+/// and values what sorting takes; of what is kept where runs begin and sums; then keys instead of the values that were.
+double sorting_bytes(const EntryShape &x, int threads) {
+  const int bits = linear_bits(x.dims);
+  const auto kept = static_cast<double>(x.nnz);
+  const double all = kept + static_cast<double>(x.repeated);
+  const double key = key_bytes_for(bits);
+  const double value = value_bytes(x.type);
   const double place = all <= std::numeric_limits<std::uint32_t>::max() ? 4 : 8;
-  return all * std::max(2 * (key + value_bytes(x.type)), 2 * key + place + value_bytes(x.type)) + x.while_sorted;
+  double besides = bin_sort_bytes(x.nnz + x.repeated, bits, key + value, threads);
+  if (x.repeated > 0)
+    besides = std::max({besides, kept * (place + value), kept * (place + value + key) - all * value});
+  return all * (key + value) + besides + x.while_sorted;
 }
 
 double dims_bytes(std::size_t order) { return 8 * static_cast<double>(order); }
@@ -44,7 +50,7 @@ double counting_bytes(const EntryShape &x, std::span<const i64> dims, double pla
     return n * (2 * key_bytes_for(linear_bits(dims)) + value_bytes(x.type));
   const double parts = std::clamp(most_parts, 1.0, static_cast<double>(parts_for(x.nnz, threads)));
   const double counter = n <= std::numeric_limits<std::uint32_t>::max() ? 4 : 8;
-  return counter * parts * places + 8 * (places + 1) + (tiles > 1 ? 2 * 8 * dim : 0);
+  return counter * (parts + 1) * places + (tiles > 1 ? 2 * 8 * dim : 0);
 }
 
 } // namespace
@@ -112,12 +118,12 @@ void set_bytes(CopySize &copy, const EntryShape &x, std::span<const int> modes, 
   }
 }
 
-Footprint coo_footprint(const EntryShape &x) {
+Footprint coo_footprint(const EntryShape &x, int threads) {
   const auto n = static_cast<double>(x.nnz);
   Footprint f;
   f.stored = n * (8 * static_cast<double>(x.dims.size()) + value_bytes(x.type)) + dims_bytes(x.dims.size());
   if (linear_bits(x.dims) <= max_linear_bits) {
-    f.building = std::max(sorting_bytes(x) - f.stored, packed_bytes(x)); // which are there while they are unpacked
+    f.building = std::max(sorting_bytes(x, threads) - f.stored, packed_bytes(x)); // which stand beside the coordinates
   } else {
     const double all = n + static_cast<double>(x.repeated);
     f.building = std::max(4 * 8 * all - f.stored, 8 * (all + n)); // an order and keys, twice; then the order and run
@@ -126,21 +132,21 @@ Footprint coo_footprint(const EntryShape &x) {
   return f;
 }
 
-Footprint blco_footprint(const EntryShape &x) {
+Footprint blco_footprint(const EntryShape &x, int threads) {
   const auto n = static_cast<double>(x.nnz);
   const auto order = static_cast<double>(x.dims.size());
   const bool wide = linear_bits(x.dims) > 64;
   const double blocks = wide ? x.combinations(blco_bits(x.dims)) : std::min(n, 1.0);
   Footprint f;
   f.stored = n * (8 + value_bytes(x.type)) + 8 * (blocks + 1) + 8 * blocks * order + dims_bytes(x.dims.size());
-  f.building = std::max(sorting_bytes(x) - f.stored, wide ? 16 * n : 0.0); // wide keys stand beside the new ones
+  f.building = std::max(sorting_bytes(x, threads) - f.stored, wide ? 16 * n : 0.0); // wide keys beside the new ones
   return f;
 }
 
-Footprint sorted_footprint(const EntryShape &x, std::span<const CopySize> copies) {
+Footprint sorted_footprint(const EntryShape &x, std::span<const CopySize> copies, int threads) {
   const double packed = packed_bytes(x);
   Footprint f;
-  double peak = sorting_bytes(x);
+  double peak = sorting_bytes(x, threads);
   for (const CopySize &copy : copies) {
     f.stored += copy.stored;
     peak = std::max(peak, packed + f.stored + copy.temporary);
@@ -153,7 +159,7 @@ Footprint sorted_footprint(const EntryShape &x, const TileRule &tiles, int threa
   std::vector<CopySize> copies;
   for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode)
     copies.push_back(copy_size(x, std::vector<int>{mode}, tiles, threads));
-  return sorted_footprint(x, copies);
+  return sorted_footprint(x, copies, threads);
 }
 
 Footprint dense_footprint(std::span<const i64> dims, ValueType type) {

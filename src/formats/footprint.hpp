@@ -53,10 +53,10 @@ CopySize copy_size(const EntryShape &x, std::span<const int> modes, const TileRu
 /// Sets stored and temporary from all the rest.
 void set_bytes(CopySize &copy, const EntryShape &x, std::span<const int> modes, int threads);
 
-Footprint coo_footprint(const EntryShape &x);
-Footprint blco_footprint(const EntryShape &x);
+Footprint coo_footprint(const EntryShape &x, int threads);
+Footprint blco_footprint(const EntryShape &x, int threads);
 /// Copies made one after the other.
-Footprint sorted_footprint(const EntryShape &x, std::span<const CopySize> copies);
+Footprint sorted_footprint(const EntryShape &x, std::span<const CopySize> copies, int threads);
 /// A copy by each mode.
 Footprint sorted_footprint(const EntryShape &x, const TileRule &tiles, int threads);
 Footprint dense_footprint(std::span<const i64> dims, ValueType type);

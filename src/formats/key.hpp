@@ -3,6 +3,7 @@
 // order). Entries are sorted by the interleaved key and stored with the packed one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -90,16 +91,39 @@ public:
         table[v] |= Key{1} << to;
   }
 
+  /// The bits of the result from `shift` on. Low bytes of the argument that set none are passed over.
+  template <class Part> ByteTables<Part> above(int shift) const {
+    ByteTables<Part> part(0);
+    for (const auto &table : tables_) {
+      if (part.tables_.empty() && std::all_of(table.begin(), table.end(), [&](Key k) { return k >> shift == 0; })) {
+        part.skipped_bits_ += 8;
+        continue;
+      }
+      auto &kept = part.tables_.emplace_back();
+      std::transform(table.begin(), table.end(), kept.begin(), [&](Key k) { return static_cast<Part>(k >> shift); });
+    }
+    return part;
+  }
+
   template <class Argument> Key operator()(Argument a) const noexcept {
     Key result = 0;
-    for (const auto &table : tables_) {
-      result |= table[static_cast<std::size_t>(a & 0xff)];
-      a >>= 8;
-    }
+    add_to(&a, 1, &result);
     return result;
   }
 
+  /// Sets in out[k] the bits that arguments[k] stands for. Table after table: then one is in use at a time.
+  template <class Argument> void add_to(const Argument *arguments, i64 count, Key *out) const noexcept {
+    int shift = skipped_bits_;
+    for (const auto &table : tables_) {
+      for (i64 k = 0; k < count; ++k)
+        out[k] = static_cast<Key>(out[k] | table[static_cast<std::size_t>((arguments[k] >> shift) & 0xff)]);
+      shift += 8;
+    }
+  }
+
 private:
+  template <class> friend class ByteTables;
+  int skipped_bits_ = 0;
   std::vector<std::array<Key, 256>> tables_;
 };
 

@@ -1,9 +1,10 @@
+#include <atomic>
 #include <limits>
 
+#include "formats/bin_sort.hpp"
 #include "formats/coo.hpp"
 #include "formats/key.hpp"
 #include "formats/merge.hpp"
-#include "formats/radix_sort.hpp"
 
 namespace td::formats {
 
@@ -30,50 +31,54 @@ template <class Key> std::vector<i64> coordinate_of(const Packed &p, const Numbe
   return coordinate;
 }
 
-/// Writes the interleaved keys and the values of a caller's entries.
-template <class Key, class T>
-void encode(const EntriesView &e, const Numbering &numbering, const Interleaving<Key> &map, Pairs<Key, T> out,
-            int threads) {
-  // Mode after mode in blocks that stay in the cache: then one mode's tables are in use at a time.
-  constexpr i64 block = 1024;
-  const auto *values = static_cast<const T *>(e.values);
-  dispatch(e.index_type, [&](auto zero) {
-    using Index = decltype(zero);
-    parallel_ranges(threads, e.nnz, grain, [&](Range r) {
-      for (i64 begin = r.begin; begin < r.end; begin += block) {
-        const i64 end = std::min(begin + block, r.end);
-        std::fill(out.keys + begin, out.keys + end, Key{0});
-        for (int m = 0; m < e.order(); ++m) {
-          const auto *index = static_cast<const Index *>(e.indices[m]);
-          const auto &spread = map.spread[static_cast<std::size_t>(m)];
-          const auto spread_rows = [&](auto &&number_of) {
-            for (i64 k = begin; k < end; ++k)
-              out.keys[k] |= spread(static_cast<u64>(number_of(static_cast<i64>(index[k]) - e.index_base)));
-          };
-          if (numbering.is_index(m))
-            spread_rows([](i64 row) { return row; });
-          else
-            spread_rows([&](i64 row) { return numbering.number(m, row); });
-        }
-        std::copy(values + begin, values + end, out.payload + begin);
+/// Interleaved keys and values of a caller's entries.
+template <class Key, class T> class Entries {
+public:
+  Entries(const EntriesView &e, const Numbering &numbering, const Interleaving<Key> &map)
+      : e_(e), numbering_(numbering), map_(map) {}
+
+  void keys(i64 first, i64 count, Key *out) const {
+    std::fill_n(out, count, Key{0});
+    for_modes(first, count, [&](std::size_t m, const u64 *index) { map_.spread[m].add_to(index, count, out); });
+  }
+  /// Makes the bits of keys from `shift` on, as keys() does keys.
+  auto prefixes(int shift) const {
+    std::vector<ByteTables<std::uint16_t>> tables;
+    for (const auto &spread : map_.spread)
+      tables.push_back(spread.template above<std::uint16_t>(shift));
+    return [this, tables = std::move(tables)](i64 first, i64 count, std::uint16_t *out) {
+      std::fill_n(out, count, std::uint16_t{0});
+      for_modes(first, count, [&](std::size_t m, const u64 *index) { tables[m].add_to(index, count, out); });
+    };
+  }
+  const T *payload(i64 first) const noexcept { return static_cast<const T *>(e_.values) + first; }
+
+private:
+  /// Calls body(mode, the entries' row numbers).
+  template <class Body> void for_modes(i64 first, i64 count, Body &&body) const {
+    std::array<u64, most_made> rows;
+    dispatch(e_.index_type, [&](auto zero) {
+      for (int m = 0; m < e_.order(); ++m) {
+        const auto *index = static_cast<const decltype(zero) *>(e_.indices[m]) + first;
+        for (i64 k = 0; k < count; ++k)
+          rows[static_cast<std::size_t>(k)] = static_cast<u64>(static_cast<i64>(index[k]) - e_.index_base);
+        if (!numbering_.is_index(m))
+          for (i64 k = 0; k < count; ++k)
+            rows[static_cast<std::size_t>(k)] =
+                static_cast<u64>(numbering_.number(m, static_cast<i64>(rows[static_cast<std::size_t>(k)])));
+        body(static_cast<std::size_t>(m), rows.data());
       }
     });
-  });
-}
+  }
 
-/// Sorts interleaved keys and their values.
-template <class Key, class T> void sort(Packed &p, int threads) {
-  auto other_keys = key_buffer(p.nnz(), p.key_bytes, "sorting keys");
-  ValueBuffer other_values(p.values.type(), p.nnz(), "sorting values");
-  const Pairs<Key, T> other{reinterpret_cast<Key *>(other_keys.data()), other_values.as<T>()};
-  RadixSort<Key, T>({p.keys_as<Key>(), p.values.as<T>()}, other, ~Key{0}, threads).run(p.nnz());
-}
+  const EntriesView &e_;
+  const Numbering &numbering_;
+  const Interleaving<Key> &map_;
+};
 
-/// Merges neighbours with the same key. `At` counts entries; one of 4 bytes keeps what this takes below what sorting
-/// took.
+/// Merges neighbours with the same key. `At` counts entries.
 template <class At, class Key, class T>
-void merge_runs(Packed &p, const EntriesView &e, const Numbering &numbering, const Interleaving<Key> &map,
-                int threads) {
+void merge_runs(Packed &p, const EntriesView &e, const Numbering &numbering, int threads) {
   const i64 n = p.nnz();
   const Key *keys = p.keys_as<Key>();
   const auto begins =
@@ -82,7 +87,7 @@ void merge_runs(Packed &p, const EntriesView &e, const Numbering &numbering, con
   const T *values = p.values.as<T>();
   p.values = sum_runs<T>( // the values that were are given back at once
       begins, e, threads, [&](i64 k) { return values[k]; },
-      [&](i64 k) { return coordinate_of(p, numbering, map.pack(keys[k])); });
+      [&](i64 k) { return coordinate_of(p, numbering, keys[k]); });
   auto kept = key_buffer(runs, p.key_bytes, "keys");
   auto *out = reinterpret_cast<Key *>(kept.data());
   parallel_ranges(threads, runs, grain, [&](Range r) {
@@ -94,32 +99,42 @@ void merge_runs(Packed &p, const EntriesView &e, const Numbering &numbering, con
 }
 
 template <class Key, class T>
-void merge(Packed &p, const EntriesView &e, const Numbering &numbering, const Interleaving<Key> &map, bool refuse,
-           int threads) {
+void merge(Packed &p, const EntriesView &e, const Numbering &numbering, bool refuse, int threads) {
   const i64 n = p.nnz();
   const Key *keys = p.keys_as<Key>();
-  const i64 repeat = first_repeat(n, threads, [&](i64 k) { return k > 0 && keys[k] == keys[k - 1]; });
-  if (repeat < 0)
-    return;
-  if (refuse)
-    refuse_duplicate(e, coordinate_of(p, numbering, map.pack(keys[repeat])));
+  if (refuse) {
+    const i64 repeat = first_repeat(n, threads, [&](i64 k) { return k > 0 && keys[k] == keys[k - 1]; });
+    refuse_duplicate(e, coordinate_of(p, numbering, keys[repeat]));
+  }
   if (n <= i64{std::numeric_limits<std::uint32_t>::max()})
-    merge_runs<std::uint32_t, Key, T>(p, e, numbering, map, threads);
+    merge_runs<std::uint32_t, Key, T>(p, e, numbering, threads);
   else
-    merge_runs<i64, Key, T>(p, e, numbering, map, threads);
+    merge_runs<i64, Key, T>(p, e, numbering, threads);
 }
 
 template <class Key, class T>
 void build(Packed &p, const EntriesView &e, const Numbering &numbering, bool refuse, int threads) {
   const Interleaving<Key> map(p.dims, p.layout);
-  encode<Key, T>(e, numbering, map, {p.keys_as<Key>(), p.values.as<T>()}, threads);
-  sort<Key, T>(p, threads);
-  merge<Key, T>(p, e, numbering, map, refuse, threads);
+  const Entries<Key, T> entries(e, numbering, map);
   Key *keys = p.keys_as<Key>();
-  parallel_ranges(threads, p.nnz(), grain, [&](Range r) {
-    for (i64 k = r.begin; k < r.end; ++k)
-      keys[k] = map.pack(keys[k]);
-  });
+  std::atomic<bool> repeats = false;
+  BinSort<Key, T, Entries<Key, T>>(entries, e.nnz, total_bits(p.layout), {keys, p.values.as<T>()}, threads)
+      .run([&](Range r) {
+        bool repeat = false;
+        for (i64 k = r.begin + 1; k < r.end; ++k)
+          repeat |= keys[k] == keys[k - 1];
+        if (repeat)
+          repeats = true;
+        std::array<Key, most_made> interleaved;
+        for (i64 begin = r.begin; begin < r.end; begin += most_made) {
+          const i64 count = std::min(most_made, r.end - begin);
+          std::copy_n(keys + begin, count, interleaved.data());
+          std::fill_n(keys + begin, count, Key{0});
+          map.pack.add_to(interleaved.data(), count, keys + begin);
+        }
+      });
+  if (repeats)
+    merge<Key, T>(p, e, numbering, refuse, threads);
 }
 
 } // namespace

@@ -18,11 +18,17 @@ template <class Key, class Payload> struct Pairs {
   Key *keys = nullptr;
   Payload *payload = nullptr;
 
+  Pairs from(i64 first) const noexcept { return {keys + first, payload + first}; }
   void copy(i64 from, Pairs to, i64 at) const noexcept {
     to.keys[at] = keys[from];
     to.payload[at] = payload[from];
   }
 };
+
+/// The `bits` bits of a key from `shift` on.
+template <class Key> i64 bits_at(Key key, int shift, int bits) noexcept {
+  return static_cast<i64>(static_cast<u64>(key >> shift) & ((u64{1} << bits) - 1));
+}
 
 /// Position of the highest set bit, -1 for 0.
 template <class Key> int highest_bit(Key key) noexcept {
@@ -31,6 +37,73 @@ template <class Key> int highest_bit(Key key) noexcept {
     ++bit;
   return bit;
 }
+
+/// Sorts pieces that fit in a core's cache, one thread each: digit after digit from the lowest.
+template <class Key, class Payload> class CachedSort {
+public:
+  using Pointers = Pairs<Key, Payload>;
+
+  explicit CachedSort(Key mask) : mask_(mask) {}
+
+  /// Sorts n pairs of `from`, with room for as many in `to`. Tells whether they ended up in `to`.
+  bool run(Pointers from, Pointers to, i64 n) const noexcept {
+    if (n <= insertion_size) {
+      insert(from, n);
+      return false;
+    }
+    bool moved = false;
+    Key varying = varying_in(from.keys, n, from.keys[0], mask_);
+    for (int shift = 0; varying != 0; ++shift, varying >>= 1) {
+      if ((varying & 1) == 0)
+        continue;
+      pass(from, to, n, shift);
+      std::swap(from, to);
+      moved = !moved;
+      varying >>= digit_bits - 1;
+      shift += digit_bits - 1;
+    }
+    return moved;
+  }
+
+  static Key varying_in(const Key *keys, i64 n, Key first, Key mask) noexcept {
+    Key d = 0;
+    for (i64 k = 0; k < n; ++k)
+      d |= keys[k] ^ first;
+    return d & mask;
+  }
+
+private:
+  static constexpr int digit_bits = 9; // counters take 2 KiB of the first-level cache
+  static constexpr i64 insertion_size = 24;
+
+  void pass(const Pointers &from, const Pointers &to, i64 n, int shift) const noexcept {
+    std::array<std::uint32_t, std::size_t{1} << digit_bits> place{};
+    const auto at = [&](i64 k) -> std::uint32_t & {
+      return place[static_cast<std::size_t>(bits_at(from.keys[k] & mask_, shift, digit_bits))];
+    };
+    for (i64 k = 0; k < n; ++k)
+      ++at(k);
+    std::uint32_t next = 0;
+    for (std::uint32_t &p : place)
+      next += std::exchange(p, next);
+    for (i64 k = 0; k < n; ++k)
+      from.copy(k, to, at(k)++);
+  }
+
+  void insert(const Pointers &x, i64 n) const noexcept {
+    for (i64 k = 1; k < n; ++k) {
+      const Key key = x.keys[k];
+      const Payload payload = x.payload[k];
+      i64 at = k;
+      for (; at > 0 && (x.keys[at - 1] & mask_) > (key & mask_); --at)
+        x.copy(at - 1, x, at);
+      x.keys[at] = key;
+      x.payload[at] = payload;
+    }
+  }
+
+  Key mask_;
+};
 
 template <class Key, class Payload> class RadixSort {
 public:
@@ -59,8 +132,6 @@ private:
   static constexpr i64 small_size = i64{1} << 16;
   static constexpr i64 bin_size = small_size / 4; // aim of a split, so that uneven bins are mostly small too
   static constexpr int max_split_bits = 8;        // few enough write positions for the TLBs
-  static constexpr int digit_bits = 9;            // within a piece: counters take 4 KiB of the first-level cache
-  static constexpr i64 insertion_size = 24;
 
   struct Piece {
     i64 begin = 0;
@@ -76,17 +147,6 @@ private:
       small_.push_back(piece);
   }
 
-  Key varying_in(const Key *keys, Range r, Key first) const noexcept {
-    Key d = 0;
-    for (i64 k = r.begin; k < r.end; ++k)
-      d |= keys[k] ^ first;
-    return d & mask_;
-  }
-
-  static i64 bin_of(Key key, int shift, int bits) noexcept {
-    return static_cast<i64>(static_cast<u64>(key >> shift) & ((u64{1} << bits) - 1));
-  }
-
   void split(const Piece &piece) {
     const auto from = piece.in_b ? b_ : a_;
     const auto to = piece.in_b ? a_ : b_;
@@ -96,7 +156,8 @@ private:
 
     std::vector<Key> differing(static_cast<std::size_t>(parts), Key{0});
     for_parts(n, parts, [&](int part, Range r) {
-      differing[static_cast<std::size_t>(part)] = varying_in(from.keys, part_range(r), from.keys[piece.begin]);
+      differing[static_cast<std::size_t>(part)] = CachedSort<Key, Payload>::varying_in(
+          from.keys + piece.begin + r.begin, r.size(), from.keys[piece.begin], mask_);
     });
     Key varying = 0;
     for (const Key d : differing)
@@ -118,7 +179,7 @@ private:
       i64 *count = place.data() + part * bins;
       const Range here = part_range(r);
       for (i64 k = here.begin; k < here.end; ++k)
-        ++count[bin_of(from.keys[k] & mask_, shift, bits)];
+        ++count[bits_at(from.keys[k] & mask_, shift, bits)];
     });
     i64 next = piece.begin;
     for (i64 bin = 0; bin < bins; ++bin) {
@@ -131,57 +192,16 @@ private:
       i64 *at = place.data() + part * bins;
       const Range here = part_range(r);
       for (i64 k = here.begin; k < here.end; ++k)
-        from.copy(k, to, at[bin_of(from.keys[k] & mask_, shift, bits)]++);
+        from.copy(k, to, at[bits_at(from.keys[k] & mask_, shift, bits)]++);
     });
   }
 
   void finish(const Piece &piece) const noexcept {
-    auto from = piece.in_b ? b_ : a_;
-    auto to = piece.in_b ? a_ : b_;
-    const Range all{piece.begin, piece.end};
-    bool in_b = piece.in_b;
-    if (piece.size() <= insertion_size) {
-      insert(from, all);
-    } else {
-      Key varying = varying_in(from.keys, all, from.keys[piece.begin]);
-      for (int shift = 0; varying != 0; ++shift, varying >>= 1) {
-        if ((varying & 1) == 0)
-          continue;
-        pass(from, to, all, shift);
-        std::swap(from, to);
-        in_b = !in_b;
-        varying >>= digit_bits - 1;
-        shift += digit_bits - 1;
-      }
-    }
-    if (in_b)
-      copy_back(all);
-  }
-
-  void pass(const Pairs<Key, Payload> &from, const Pairs<Key, Payload> &to, Range r, int shift) const noexcept {
-    std::array<i64, std::size_t{1} << digit_bits> place{};
-    const auto at = [&](i64 k) -> i64 & {
-      return place[static_cast<std::size_t>(bin_of(from.keys[k] & mask_, shift, digit_bits))];
-    };
-    for (i64 k = r.begin; k < r.end; ++k)
-      ++at(k);
-    i64 next = r.begin;
-    for (i64 &p : place)
-      next += std::exchange(p, next);
-    for (i64 k = r.begin; k < r.end; ++k)
-      from.copy(k, to, at(k)++);
-  }
-
-  void insert(const Pairs<Key, Payload> &x, Range r) const noexcept {
-    for (i64 k = r.begin + 1; k < r.end; ++k) {
-      const Key key = x.keys[k];
-      const Payload payload = x.payload[k];
-      i64 at = k;
-      for (; at > r.begin && (x.keys[at - 1] & mask_) > (key & mask_); --at)
-        x.copy(at - 1, x, at);
-      x.keys[at] = key;
-      x.payload[at] = payload;
-    }
+    const auto from = piece.in_b ? b_ : a_;
+    const auto to = piece.in_b ? a_ : b_;
+    const bool moved = CachedSort<Key, Payload>(mask_).run(from.from(piece.begin), to.from(piece.begin), piece.size());
+    if (moved != piece.in_b)
+      copy_back({piece.begin, piece.end});
   }
 
   void copy_back(Range r) const noexcept {

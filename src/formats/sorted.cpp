@@ -112,27 +112,34 @@ private:
     if (tiles_ > 1)
       find_heavy_rows(place.data(), parts);
 
-    Buffer<i64> begins(places + 1, "row boundaries"); // in the order in which rows are stored
+    // Rows in the order in which they are stored, tile by tile: where each begins, and how many are not empty.
     i64 rows = 0;
     Counter next = 0;
-    for (i64 at = 0; at < places; ++at) {
-      begins[at] = next;
-      for (int part = 0; part < parts; ++part)
-        next += std::exchange(place[part * places + stored(at)], next);
-      rows += next > begins[at] ? 1 : 0;
+    Buffer<Counter> begins(places, "row boundaries");
+    for (i64 tile = 0; tile < tiles_; ++tile) {
+      for (i64 at = 0; at < dim(); ++at) {
+        const i64 row = row_at(at);
+        const Counter begin = next;
+        for (int part = 0; part < parts; ++part)
+          next += std::exchange(place[part * places + tile * dim() + row], next);
+        begins[tile * dim() + at] = begin;
+        rows += next > begin ? 1 : 0;
+      }
     }
-    begins[places] = n_;
     s_.row_index = Buffer<i64>(rows, "row indices");
     s_.row_begin = Buffer<i64>(rows + 1, "row boundaries");
     s_.tile_begin = Buffer<i64>(tiles_ + 1, "tile boundaries");
-    i64 row = 0;
-    for (i64 at = 0; at < places; ++at) {
-      if (at % dim() == 0)
-        s_.tile_begin[at / dim()] = row;
-      if (begins[at] == begins[at + 1])
-        continue;
-      s_.row_index[row] = stored(at) % dim();
-      s_.row_begin[row++] = begins[at];
+    rows = 0;
+    for (i64 tile = 0; tile < tiles_; ++tile) {
+      s_.tile_begin[tile] = rows;
+      for (i64 at = 0; at < dim(); ++at) {
+        const i64 slot = tile * dim() + at;
+        const auto begin = static_cast<i64>(begins[slot]);
+        if (begin == (slot + 1 < places ? static_cast<i64>(begins[slot + 1]) : n_))
+          continue;
+        s_.row_index[rows] = row_at(at);
+        s_.row_begin[rows++] = begin;
+      }
     }
     s_.row_begin[rows] = n_;
     s_.tile_begin[tiles_] = rows;
@@ -163,8 +170,8 @@ private:
     });
   }
 
-  /// The place of the at-th row that is stored.
-  i64 stored(i64 at) const noexcept { return rows_.any_heavy() ? at / dim() * dim() + rows_.row_at()[at % dim()] : at; }
+  /// The row that a tile keeps at-th.
+  i64 row_at(i64 at) const noexcept { return rows_.any_heavy() ? rows_.row_at()[at] : at; }
 
   void sort_rows() {
     Buffer<Key> keys(n_, "sorting keys");
@@ -193,8 +200,9 @@ private:
   /// From the nonzeros of each part, tile and row: those of rows, and the order of rows: heavy ones, then light ones.
   template <class Counter> void find_heavy_rows(const Counter *count, int parts) {
     auto of_rows = Buffer<i64>::zeros(dim(), "nonzeros of rows");
-    for (i64 at = 0; at < parts * tiles_ * dim(); ++at)
-      of_rows[at % dim()] += static_cast<i64>(count[at]);
+    for (i64 tile = 0; tile < parts * tiles_; ++tile)
+      for (i64 row = 0; row < dim(); ++row)
+        of_rows[row] += static_cast<i64>(count[tile * dim() + row]);
     rows_ = RowOrder(std::move(of_rows), n_);
   }
 

@@ -75,7 +75,7 @@ void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &r
       const auto cells = static_cast<i64>(layout.copies.back().cells);
       layout.partition.push_back({modes, cells, modes.size() > 1});
     }
-    layout.bytes = formats::sorted_footprint(x, layout.copies);
+    layout.bytes = formats::sorted_footprint(x, layout.copies, request.threads);
   }
   layout.groups.what = partition_text(layout.partition);
   layout.tiles = {tiles_text(layout), why_tiles(tiles, layout.format.what)};
@@ -216,7 +216,7 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
       formats::set_bytes(copy, shape, x.groups().modes(g), request.threads);
       layout.copies.push_back(std::move(copy));
     }
-    layout.bytes = formats::sorted_footprint(shape, layout.copies);
+    layout.bytes = formats::sorted_footprint(shape, layout.copies, request.threads);
   }
   layout.tiles = {tiles_text(layout), x.reasons().tiles};
   if (x.format() == "blco")

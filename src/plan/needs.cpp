@@ -35,9 +35,9 @@ formats::Footprint footprint_of(std::string_view format, const formats::EntrySha
   if (format == "dense")
     return formats::dense_footprint(x.dims, x.type);
   if (format == "coo")
-    return formats::coo_footprint(x);
+    return formats::coo_footprint(x, threads);
   if (format == "blco")
-    return formats::blco_footprint(x);
+    return formats::blco_footprint(x, threads);
   return formats::sorted_footprint(x, tiles, threads);
 }
 
@@ -49,7 +49,7 @@ void require_storage(std::string_view format, const formats::EntryShape &x, cons
   need.add("building it", footprint.building);
   std::string advice;
   if (format == "sorted") {
-    const auto less = formats::blco_footprint(x);
+    const auto less = formats::blco_footprint(x, threads);
     MemoryNeed blco;
     blco.add("", less.stored + less.building);
     advice = fmt::format("format blco needs {}", size_text(blco.total()));

@@ -111,13 +111,14 @@ TEST(PlanMemory, ATensorThatDoesNotFitIsRefused) {
   const auto build = [&](const char *format, const char *limit) {
     return plan::Tensor::make_sparse(entries.view(), io::options({{"format", format}, {"memory_limit", limit}}), 1, "");
   };
-  // Keys and values of 8 bytes twice, for sorting; in the end one of each, and a block's 4 numbers.
-  EXPECT_EQ(test::refusal(Status::host_memory, [&] { build("blco", "63999"); }),
-            "out of host memory: a blco tensor of 2000 entries needs 64000 bytes (32.1 kB for the tensor, 31.9 kB for "
-            "building it); available are 63999 bytes of option 'memory_limit'; values in f32 need less");
-  EXPECT_EQ(build("blco", "64000")->format(), "blco");
-  const std::string sorted = test::refusal(Status::host_memory, [&] { build("sorted", "64000"); });
-  EXPECT_NE(sorted.find("format blco needs 64.0 kB"), std::string::npos) << sorted;
+  // Keys and values of 8 bytes twice, for sorting in one bin, and the bin of 2^8 prefixes; in the end one of each, and
+  // a block's 4 numbers.
+  EXPECT_EQ(test::refusal(Status::host_memory, [&] { build("blco", "64511"); }),
+            "out of host memory: a blco tensor of 2000 entries needs 64512 bytes (32.4 kB for building it, 32.1 kB for "
+            "the tensor); available are 64511 bytes of option 'memory_limit'; values in f32 need less");
+  EXPECT_EQ(build("blco", "64512")->format(), "blco");
+  const std::string sorted = test::refusal(Status::host_memory, [&] { build("sorted", "64512"); });
+  EXPECT_NE(sorted.find("format blco needs 64.5 kB"), std::string::npos) << sorted;
   EXPECT_EQ(build("auto", "100000")->format(), "blco"); // three sorted copies are more than a quarter
   EXPECT_EQ(build("auto", "1000000")->format(), "sorted");
   test::refusal(Status::host_memory, [&] { build("auto", "50000"); });
