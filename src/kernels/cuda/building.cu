@@ -66,6 +66,37 @@ struct Moves {
   }
 };
 
+/// Moves by a table of 256 results for each byte of a number; in the GPU's memory. For moves of single bits, as of an
+/// interleaved key.
+template <class To> struct Tables {
+  const To *results;
+  int bytes;
+  template <class From> __device__ To operator()(From key) const {
+    To result = 0;
+    for (int b = 0; b < bytes; ++b) {
+      result |= results[256 * b + static_cast<int>(key & 0xff)];
+      key >>= 8;
+    }
+    return result;
+  }
+};
+
+template <class To> std::vector<To> results_of(std::span<const BitMove> moves) {
+  int bits = 0;
+  for (const BitMove &m : moves)
+    bits = std::max(bits, m.from + m.count);
+  std::vector<To> at_bit(static_cast<std::size_t>((bits + 7) / 8 * 8), To{0}); // where a bit goes
+  for (const BitMove &m : moves)
+    for (int k = 0; k < m.count; ++k)
+      at_bit[static_cast<std::size_t>(m.from + k)] |= To{1} << (m.to + k);
+  std::vector<To> results(32 * at_bit.size(), To{0});
+  for (std::size_t byte = 0; byte < at_bit.size() / 8; ++byte)
+    for (std::size_t v = 1; v < 256; ++v)
+      results[256 * byte + v] =
+          results[256 * byte + (v & (v - 1))] | at_bit[8 * byte + static_cast<std::size_t>(std::countr_zero(v))];
+  return results;
+}
+
 /// Calls f with a number of the type that keys of so many bytes have.
 template <class F> void with_packed_key(int bytes, F &&f) {
   if (bytes == 8)
@@ -122,10 +153,10 @@ template <class Index, class Key> struct AddToKey {
   const Index *index;
   i64 base;
   Numbers number;
-  Moves moves;
+  Tables<Key> moves;
   Key *keys;
   __device__ void operator()(i64 k) const {
-    keys[k] |= moves.template operator()<Key>(static_cast<u64>(number(static_cast<i64>(index[k]) - base)));
+    keys[k] |= moves(static_cast<u64>(number(static_cast<i64>(index[k]) - base)));
   }
 };
 
@@ -175,9 +206,9 @@ template <class Key> struct TakeKey {
 
 template <class From, class To> struct Recode {
   const From *from;
-  Moves moves;
+  Tables<To> moves;
   To *to;
-  __device__ void operator()(i64 k) const { to[k] = moves.template operator()<To>(from[k]); }
+  __device__ void operator()(i64 k) const { to[k] = moves(from[k]); }
 };
 
 template <class T> struct SumValues {
@@ -389,11 +420,12 @@ public:
         with_index([&](auto zero) {
           using Key = decltype(key);
           using Index = decltype(zero);
+          const Placed<Key> tables = placed<Key>(moves[m]);
           launch(device_, size_,
                  AddToKey<Index, Key>{columns_[m].as<const Index>(),
                                       base_,
                                       {words.as<const u64>(), before.as<const i64>()},
-                                      Moves(moves[m]),
+                                      tables.view(),
                                       keys.as<Key>()});
         });
       });
@@ -472,7 +504,8 @@ public:
       with_packed_key(key_bytes, [&](auto to) {
         using From = decltype(from);
         using To = decltype(to);
-        launch(device_, size_, Recode<From, To>{keys_.as<const From>(), Moves(moves), keys.as<To>()});
+        const Placed<To> tables = placed<To>(moves);
+        launch(device_, size_, Recode<From, To>{keys_.as<const From>(), tables.view(), keys.as<To>()});
       });
     });
     keys_ = std::move(keys);
@@ -554,6 +587,17 @@ private:
   };
 
   template <class F> void with_index(F &&f) const { dispatch(index_type_, f); }
+
+  template <class To> struct Placed {
+    Array results;
+    int bytes;
+    Tables<To> view() const { return {results.as<const To>(), bytes}; }
+  };
+  template <class To> Placed<To> placed(std::span<const BitMove> moves) {
+    const std::vector<To> results = results_of<To>(moves);
+    return {uploaded(results.data(), std::ssize(results) * static_cast<i64>(sizeof(To))),
+            static_cast<int>(results.size() / 256)};
+  }
 
   Array uploaded(const void *host, i64 bytes) {
     if (host == nullptr || bytes == 0)
