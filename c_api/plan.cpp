@@ -39,6 +39,7 @@ constexpr NamedValue<Plan, double> reals[] = {
     {"seconds.solve", [](const Plan &p) { return p.seconds_update; }},
     {"rate.read", [](const Plan &p) { return p.rates.read; }},
     {"rate.near_rows", [](const Plan &p) { return p.rates.near_rows; }},
+    {"rate.middle_rows", [](const Plan &p) { return p.rates.middle_rows; }},
     {"rate.far_rows", [](const Plan &p) { return p.rates.far_rows; }},
     {"rate.operations", [](const Plan &p) { return p.rates.operations; }},
 };

@@ -122,7 +122,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
       out[place + "_bytes"][what] =
           get<std::int64_t>(td_plan_get_i64, plan, fmt::format("{}_bytes.{}", place, what).c_str());
   out["host_bytes"]["available"] = bytes(plan, "available");
-  for (const char *key : {"read", "near_rows", "far_rows", "operations"})
+  for (const char *key : {"read", "near_rows", "middle_rows", "far_rows", "operations"})
     out["rates"][key] = get<double>(td_plan_get_f64, plan, fmt::format("rate.{}", key).c_str());
   for (const char *key : {"iteration", "mttkrp", "solve"})
     out["seconds"][key] = get<double>(td_plan_get_f64, plan, fmt::format("seconds.{}", key).c_str());

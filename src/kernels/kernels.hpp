@@ -118,10 +118,11 @@ struct MttkrpArgs {
 
 /// What a backend's machine can do with all its threads; 0: not known.
 struct Rates {
-  double read = 0;       // bytes a second, one after the other, from memory
-  double near_rows = 0;  // bytes a second of rows in no order, from a near cache
-  double far_rows = 0;   // the same from memory
-  double operations = 0; // a second, of multiply-adds in f64; each counts two
+  double read = 0;        // bytes a second, one after the other, from memory
+  double near_rows = 0;   // bytes a second of rows in no order, from a first-level cache
+  double middle_rows = 0; // the same from a second-level cache
+  double far_rows = 0;    // the same from memory
+  double operations = 0;  // a second, of multiply-adds in f64; each counts two
 };
 
 /// What a function would do, told from sizes alone. The bytes are of memory that it takes for a while.

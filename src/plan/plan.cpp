@@ -99,7 +99,7 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
   plan.rates_why =
       read == 0 && operations == 0 ? "measured now, once a process" : "measured, but for what options give";
   if (read > 0)
-    rates.read = rates.near_rows = rates.far_rows = read;
+    rates.read = rates.near_rows = rates.middle_rows = rates.far_rows = read;
   if (operations > 0)
     rates.operations = operations;
   if (read > 0 && operations > 0)

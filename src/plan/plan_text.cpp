@@ -71,10 +71,11 @@ std::string Plan::describe() const {
                                                              seconds_text(seconds_mttkrp), seconds_text(seconds_update))
                                                : "time not known");
   if (rates.read > 0)
-    text += line("machine", fmt::format("reads {:.1f} GB/s; factor rows {:.1f} GB/s from cache, {:.1f} from memory; "
-                                        "{:.0f} GFLOP/s; {}",
-                                        rates.read / 1e9, rates.near_rows / 1e9, rates.far_rows / 1e9,
-                                        rates.operations / 1e9, rates_why));
+    text += line("machine",
+                 fmt::format("reads {:.1f} GB/s; factor rows {:.1f} and {:.1f} GB/s from caches, {:.1f} from memory; "
+                             "{:.0f} GFLOP/s; {}",
+                             rates.read / 1e9, rates.near_rows / 1e9, rates.middle_rows / 1e9, rates.far_rows / 1e9,
+                             rates.operations / 1e9, rates_why));
   for (const std::string &assumption : l.assumptions)
     text += line("assumed", assumption);
   text.pop_back();

@@ -7,7 +7,9 @@
 // Rows and arithmetic go on one after the other, entries beside them. A dense tensor is read beside its arithmetic.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,17 +24,34 @@ namespace td::kernels::cpu {
 
 namespace {
 
-constexpr double near_bytes = 1 << 15; // of rows that are fetched at the rate of a near cache
-constexpr double far_bytes = 64 << 20; // the same, of memory
+constexpr double near_bytes = 1 << 15;   // of rows that are fetched at the rate of a near cache
+constexpr double middle_bytes = 1 << 20; // the same, of a second-level cache
+constexpr double far_bytes = 64 << 20;   // the same, of memory
 // Of the rates that are measured what kernels reach, which have other things to do besides.
-constexpr double product_part = 0.6;
+constexpr double product_part = 0.9;
 
 double numbers(const ConstMatrix &a) { return static_cast<double>(a.rows) * static_cast<double>(a.cols); }
 
-/// Bytes a second of rows that lie about in so many bytes: between near and far by the logarithm.
+/// Bytes a second of rows that lie about in so many bytes: between the rates that are known by the logarithm.
 double row_rate(double bytes, const Rates &rates) {
-  const double far = std::clamp(std::log(bytes / near_bytes) / std::log(far_bytes / near_bytes), 0.0, 1.0);
-  return 1 / ((1 - far) / rates.near_rows + far / rates.far_rows);
+  const auto between = [bytes](double from, double rate, double to, double rate_there) {
+    const double part = std::clamp(std::log(bytes / from) / std::log(to / from), 0.0, 1.0);
+    return 1 / ((1 - part) / rate + part / rate_there);
+  };
+  return bytes < middle_bytes ? between(near_bytes, rates.near_rows, middle_bytes, rates.middle_rows)
+                              : between(middle_bytes, rates.middle_rows, far_bytes, rates.far_rows);
+}
+
+/// Rows of the other factors that a tile needs, if the longest modes are cut in half, one after the other, until there
+/// are so many tiles.
+double tile_rows(const SortedView &x) {
+  std::vector<double> rows;
+  for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
+    if (m != x.mode)
+      rows.push_back(static_cast<double>(x.dims[static_cast<std::size_t>(m)]));
+  for (double tiles = 1; 1.5 * tiles < static_cast<double>(x.tiles); tiles *= 2)
+    *std::max_element(rows.begin(), rows.end()) /= 2;
+  return std::accumulate(rows.begin(), rows.end(), 0.0);
 }
 
 class Teller {
@@ -54,7 +73,7 @@ public:
     if (tiled && args_.out.type == ValueType::f32)
       f.bytes += 8 * rank_ * static_cast<double>(args_.rows.size()) + threads_ * 4 * rank_ * simd::batch_size;
     const double pieces = part * static_cast<double>(x.rows);
-    f.seconds = seconds(n, x.key_bytes + element_, tiled, pieces);
+    f.seconds = seconds(n, x.key_bytes + element_, tiled ? tile_rows(x) : 0, pieces);
     return f;
   }
 
@@ -89,23 +108,30 @@ public:
 
 private:
   int order() const { return static_cast<int>(args_.factors.size()); }
-  bool known() const { return rates_.read > 0 && rates_.near_rows > 0 && rates_.far_rows > 0 && rates_.operations > 0; }
+  bool known() const {
+    return rates_.read > 0 && rates_.near_rows > 0 && rates_.middle_rows > 0 && rates_.far_rows > 0 &&
+           rates_.operations > 0;
+  }
   double operations() const { return rates_.operations * (args_.out.type == ValueType::f32 ? 2 : 1); }
   double batch_bytes() const {
     return threads_ * static_cast<double>(sizeof(simd::Index)) * order() * simd::index_length;
   }
 
-  /// Of n entries, each `bytes` long, that go to `sums` rows.
-  double seconds(double n, double bytes, bool tiled, double sums) const {
+  /// Of n entries, each `bytes` long, that go to `sums` rows; the other factors' rows lie among `among`, 0: all of
+  /// them.
+  double seconds(double n, double bytes, double among, double sums) const {
     if (!known())
       return 0;
+    const auto width =
+        static_cast<double>(simd::padded(args_.out.cols, args_.out.type)); // whole registers are worked on
     double rows = 0;
     for (int m = 0; m < order(); ++m)
       if (m != args_.mode) {
-        const double there = tiled ? near_bytes : numbers(args_.factors[static_cast<std::size_t>(m)]) * element_;
-        rows += n * rank_ * element_ / row_rate(there, rates_);
+        const double all = numbers(args_.factors[static_cast<std::size_t>(m)]) * element_;
+        const double there = among > 0 ? std::min(all, among * rank_ * element_) : all;
+        rows += n * width * element_ / row_rate(there, rates_);
       }
-    const double arithmetic = n * rank_ * order() / operations();
+    const double arithmetic = n * width * order() / operations();
     const double written = 2 * sums * rank_ * element_ / rates_.read;
     return std::max(n * bytes / rates_.read, rows + arithmetic) + written;
   }
@@ -121,7 +147,7 @@ private:
     f.bytes = batch_bytes();
     if (args_.conflicts == Conflicts::owner && threads_ > 1) {
       f.conflicts = "each thread owns rows and looks at all entries";
-      f.seconds = static_cast<double>(shares) * seconds(n, key_bytes + element_, false, 0);
+      f.seconds = static_cast<double>(shares) * seconds(n, key_bytes + element_, 0, 0);
       return f;
     }
     // Entries are ordered by the highest bits of the longest mode first: there each thread's lie in rows of its own.
@@ -147,7 +173,7 @@ private:
                  static_cast<double>(shares) * 8 * rank_ * static_cast<double>(simd::batch_size);
       sums += n; // as if each were read and written
     }
-    f.seconds = seconds(n, key_bytes + element_, false, sums);
+    f.seconds = seconds(n, key_bytes + element_, 0, sums);
     return f;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -16,10 +17,12 @@ namespace td::kernels::cpu {
 namespace {
 
 constexpr i64 rank = 32;
-constexpr i64 near_rows = 128;         // 32 KiB: a first-level cache, for which tiles are made
-constexpr i64 far_rows = i64{1} << 16; // 16 MiB for each thread
-constexpr i64 fetches = i64{1} << 14;  // of rows: a tenth of a millisecond
-constexpr i64 products = 8;            // of 64 x 256 by 256 x 32
+constexpr i64 near_rows = 128;               // 32 KiB: a first-level cache, for which tiles are made
+constexpr i64 middle_rows = 4096;            // 1 MiB: a second-level cache
+constexpr i64 least_far_rows = i64{1} << 16; // of each thread: 16 MiB
+constexpr i64 all_far_rows = i64{1} << 19;   // 128 MiB: more than most third-level caches
+constexpr i64 fetches = i64{1} << 14;        // of rows: a tenth of a millisecond
+constexpr i64 products = 8;                  // of 64 x 256 by 256 x 32
 constexpr int least_rounds = 3;
 constexpr double longest = 0.05; // seconds
 
@@ -41,11 +44,12 @@ template <class Body> void time(double &least, int threads, Body &&body) {
 class Measurement {
 public:
   explicit Measurement(int threads)
-      : threads_(threads), rows_(threads * far_rows * rank, "rows to measure with"),
-        sums_(threads * 64 * rank, "sums to measure with") {
+      : threads_(threads),
+        far_rows_(std::max(least_far_rows, static_cast<i64>(std::bit_floor(static_cast<u64>(all_far_rows / threads))))),
+        rows_(threads * far_rows_ * rank, "rows to measure with"), sums_(threads * 64 * rank, "sums to measure with") {
     parallel(threads_, [&](int thread, int count) { // each thread first touches its own
       for (int t = thread; t < threads_; t += count) {
-        std::fill_n(rows_.data() + t * far_rows * rank, far_rows * rank, 1.0);
+        std::fill_n(rows_.data() + t * far_rows_ * rank, far_rows_ * rank, 1.0);
         std::fill_n(sums_.data() + t * 64 * rank, 64 * rank, 0.0);
       }
     });
@@ -53,28 +57,29 @@ public:
 
   /// Round after round, so that what disturbs for a while does not disturb all of one measurement.
   Rates run() {
-    double read_seconds = 0, near_seconds = 0, far_seconds = 0, product_seconds = 0;
+    double read_seconds = 0, near_seconds = 0, middle_seconds = 0, far_seconds = 0, product_seconds = 0;
     const auto begin = Clock::now();
     for (int round = 0; round < least_rounds || seconds_since(begin) < longest; ++round) {
       time(read_seconds, threads_, [&](int t) { read(t); });
       time(near_seconds, threads_, [&](int t) { fetch(t, near_rows); });
-      time(far_seconds, threads_, [&](int t) { fetch(t, far_rows); });
+      time(middle_seconds, threads_, [&](int t) { fetch(t, middle_rows); });
+      time(far_seconds, threads_, [&](int t) { fetch(t, far_rows_); });
       time(product_seconds, threads_, [&](int t) { multiply(t); });
     }
     const double fetched = static_cast<double>(threads_) * fetches * rank * 8;
     const double operations = static_cast<double>(threads_) * products * 2 * 64 * 256 * rank;
-    return {static_cast<double>(rows_.bytes()) / read_seconds, fetched / near_seconds, fetched / far_seconds,
-            operations / product_seconds};
+    return {static_cast<double>(rows_.bytes()) / read_seconds, fetched / near_seconds, fetched / middle_seconds,
+            fetched / far_seconds, operations / product_seconds};
   }
 
 private:
-  double *rows(int t) { return rows_.data() + t * far_rows * rank; }
+  double *rows(int t) { return rows_.data() + t * far_rows_ * rank; }
   double *sums(int t) { return sums_.data() + t * 64 * rank; }
 
   /// Sums of all rows in order.
   void read(int t) {
     walk(
-        t, far_rows, [](i64 k) { return k; }, far_rows);
+        t, far_rows_, [](i64 k) { return k; }, far_rows_);
   }
   /// Sums of rows in no order: an odd factor and a power of two visit all.
   void fetch(int t, i64 among) {
@@ -123,6 +128,7 @@ private:
   }
 
   int threads_;
+  i64 far_rows_;
   Buffer<double> rows_;
   Buffer<double> sums_;
 };
