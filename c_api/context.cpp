@@ -30,6 +30,7 @@ td_status td_context_create(const char *devices, const td_options *options, td_c
     auto context = std::make_shared<Context>();
     context->memory_limit = o.integer("memory_limit");
     context->spec = kernels::parse_devices(devices);
+    context->spec.memory_limit = o.integer("device_memory_limit");
     context->backends = kernels::open_backends(context->spec, static_cast<int>(o.integer("threads")));
     *out = make_handle<td_context>(std::move(context));
   });

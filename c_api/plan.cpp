@@ -30,6 +30,7 @@ constexpr NamedValue<Plan, i64> integers[] = {
     {"device_bytes.tensor", [](const Plan &p) { return p.device.tensor; }},
     {"device_bytes.building", [](const Plan &p) { return p.device.building; }},
     {"device_bytes.solver", [](const Plan &p) { return p.device.solver; }},
+    {"device_bytes.streamed", [](const Plan &p) { return p.device.streamed; }},
     {"device_bytes.peak", [](const Plan &p) { return p.device.peak(); }},
 };
 

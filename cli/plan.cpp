@@ -118,7 +118,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
                 {"why", text(td_plan_get_str, plan, (std::string(key) + ".why").c_str())}};
   out["devices"] = text(td_plan_get_str, plan, "devices");
   for (const std::string place : {"host", "device"})
-    for (const char *what : {"tensor", "building", "solver", "peak"})
+    for (const char *what : {"tensor", "building", "solver", "streamed", "peak"})
       out[place + "_bytes"][what] =
           get<std::int64_t>(td_plan_get_i64, plan, fmt::format("{}_bytes.{}", place, what).c_str());
   out["host_bytes"]["available"] = bytes(plan, "available");

@@ -24,6 +24,10 @@ constexpr OptionRow table[] = {
      "bytes of host memory that a tensor and the work on it may take together; 0: what the system and the process's "
      "control group have left"},
 
+    {"context", "device_memory_limit", OptionType::i64, "0", 0, huge, "",
+     "bytes of a GPU's memory that copies of tensors may take; what has no room is streamed from host memory; 0: what "
+     "is free"},
+
     {"tensor", "format", OptionType::str, "auto", 0, 0, "auto|coo|blco|sorted",
      "how a sparse tensor is stored: coo (coordinates), blco (one linearized copy for all modes), sorted (a copy "
      "sorted by each mode: fastest, order times the memory), auto"},

@@ -47,7 +47,8 @@ kernels::SortedView Sorted::view() const {
           tile_light.data(),
           span_of(heavy_rows),
           span_of(heavy_cuts),
-          span_of(shares)};
+          span_of(shares),
+          {}};
 }
 
 i64 Sorted::bytes() const {

@@ -46,6 +46,9 @@ std::shared_ptr<const void> Backend::keep(const void *, i64, const char *what) {
 }
 
 std::unique_ptr<Building> Backend::begin_building(const EntriesView &) { return nullptr; }
+i64 Backend::room() const { return 0; }
+
+void Backend::fetch(int, void *to, const void *from_host, i64 bytes) { upload(to, from_host, bytes); }
 
 void Backend::borrow(const void *, std::string_view name) {
   throw_error(Status::internal, "{}: a caller's array for a backend without memory of its own", name);

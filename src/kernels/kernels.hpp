@@ -74,6 +74,8 @@ struct SortedView {
   std::span<const i64> heavy_rows; // ascending
   std::span<const i64> heavy_cuts; // tiles that begin equal shares of the nonzeros in heavy rows, 0 to tiles
   std::span<const i64> shares;     // rows that begin equal shares of those in light rows, 0 to dims[mode]
+  // Where only some entries are there, as of a streamed tensor: the rows that hold them. Else {0, 0}.
+  Range rows_there;
 };
 
 /// All elements, first index fastest, no gaps.
@@ -105,8 +107,8 @@ enum class Conflicts {
   owner,     // each row's terms are added by one, in stored order, whatever the number of threads
 };
 
-/// out[i, :] for i in rows := sum over the stored entries in `entries` whose index in `mode` is i.
-/// Rows outside `rows` are not written. Dense views take all entries.
+/// out[i, :] for i in rows := sum over the stored entries in `entries` whose index in `mode` is i; or, with `add`,
+/// grows by it. Rows outside `rows` are not written. Dense views take all entries.
 struct MttkrpArgs {
   int mode = 0;
   std::span<const ConstMatrix> factors; // [order], of the tensor's value type; factors[mode] is not read
@@ -114,6 +116,7 @@ struct MttkrpArgs {
   Range rows;
   Range entries;
   Conflicts conflicts = Conflicts::automatic;
+  bool add = false; // to what out holds
 };
 
 /// What a backend's machine can do with all its threads; 0: not known.
@@ -153,6 +156,15 @@ std::string failure_text(const SolveRecord &record, i64 rank);
 
 class Building; // kernels/building.hpp
 
+/// Keeps copies on a device that it can do without.
+class Keeper {
+public:
+  virtual ~Keeper() = default;
+  /// Gives back at least so many bytes of a memory(), if it has them; called from any thread. They are free when the
+  /// calls that work on them have ended.
+  virtual void give_back(const void *memory, i64 bytes) = 0;
+};
+
 // ---- the kernels ----
 
 /// One worker's device. Functions may run asynchronously in call order; download waits for what came before.
@@ -178,9 +190,32 @@ public:
   /// Names the memory that the kernels work on: null for the host's, else the same for all backends of one GPU.
   virtual const void *memory() const noexcept { return nullptr; }
 
+  // ---- for memory() that is not the host's: copies that stay there, and copies that pass through ----
+
   /// A copy of host memory for all backends with this memory(), complete when this returns, which may outlive the
-  /// backend. Only where memory() is not the host's.
+  /// backend. Null if it does not fit the memory or what the backend may keep.
   virtual std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what);
+
+  /// How many bytes keep can still give, with some memory left to work in.
+  virtual i64 room() const;
+
+  /// What to ask for memory when an allocation fails.
+  virtual void ask_when_short(std::weak_ptr<Keeper>) {}
+  /// Asks now, until keep can give so many bytes or nobody has more.
+  virtual void make_room(i64 /*bytes*/) {}
+
+  /// Makes copies out of this host memory as fast as they can be while the result lives; null where there is nothing
+  /// to do or nothing can be done.
+  virtual std::shared_ptr<const void> pin(const void *, i64 /*bytes*/) { return nullptr; }
+
+  // Copies to buffers beside the kernels. Buffers have small numbers; each goes round fetch, await, work, done.
+
+  /// Copies into memory of this buffer when the work before its last done() has ended.
+  virtual void fetch(int buffer, void *to, const void *from_host, i64 bytes);
+  /// What is called from now on works when all that was fetched into the buffer is there.
+  virtual void await(int /*buffer*/) noexcept {}
+  /// What was called so far is what works on the buffer, or allocated it.
+  virtual void done(int /*buffer*/) {}
 
   /// Before a caller's array in this memory() is copied: waits for all work that the caller has started on the device.
   /// Throws Status::argument, naming the array, if it is somewhere else.

@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "plan/reasons.hpp"
 #include "plan/sharding.hpp"
+#include "plan/spans.hpp"
 #include "plan/sweep_forecast.hpp"
 
 namespace td::plan {
@@ -126,6 +127,32 @@ SolverSizes sizes_of(const Layout &l, const SweepForecast &sweep, const PlanRequ
   return sizes;
 }
 
+/// What a GPU keeps of the tensor, as plan/resident.cpp will have it.
+void place_on_device(Plan &plan, const Tensor *x, const kernels::Backend &backend) {
+  const Layout &l = plan.layout;
+  double each = static_cast<double>(size_of(l.type)); // bytes of an entry, in all copies
+  double longest = each;
+  if (l.format.what == "sorted") {
+    const double value = std::exchange(each, 0);
+    for (const formats::CopySize &copy : l.copies) {
+      each += copy.key_bytes + value;
+      longest = std::max(longest, copy.key_bytes + value);
+    }
+  } else {
+    longest = each += l.format.what == "blco" ? 8 : l.format.what == "coo" ? 8 * static_cast<double>(l.dims.size()) : 0;
+  }
+  const double entries = each * static_cast<double>(l.nnz);
+  const double room = static_cast<double>(backend.room() + (x == nullptr ? 0 : x->kept_on(backend)));
+  plan.device.tensor = plan.host.tensor;
+  if (l.bytes.stored <= room)
+    return;
+  const double passing = std::min(3 * longest * static_cast<double>(span_entries(l.nnz)), std::max(room, 0.0) / 4);
+  const double lists = l.bytes.stored - entries;
+  const double kept = std::clamp(room - lists - passing, 0.0, entries);
+  plan.device.tensor = whole(lists + passing + kept);
+  plan.device.streamed = whole(entries - kept);
+}
+
 Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   Plan plan;
   plan.layout = std::move(layout);
@@ -155,7 +182,7 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   } else {
     plan.solver = need.host;
     plan.host.solver = need.host.total();
-    plan.device.tensor = plan.host.tensor;
+    place_on_device(plan, x, *request.backends.front());
     plan.device.solver = need.workers.total();
   }
   plan.fits = (l.exists ? plan.host.solver : plan.host.peak()) <= plan.available.bytes;

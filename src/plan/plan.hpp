@@ -12,6 +12,7 @@ struct PlaceBytes {
   i64 tensor = 0;
   i64 building = 0; // besides the tensor, at the worst moment
   i64 solver = 0;   // besides the tensor, at the worst moment
+  i64 streamed = 0; // of the tensor, from the host in every sweep
   i64 peak() const noexcept;
 };
 

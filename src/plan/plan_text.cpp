@@ -53,6 +53,11 @@ std::string Plan::describe() const {
   text += line("host", place_text(host, l.exists));
   if (device.peak() > 0)
     text += line("device", place_text(device, l.exists));
+  if (device.streamed > 0)
+    text +=
+        line("streamed", fmt::format("{} of keys and values have no room on the GPU and come from the host in every "
+                                     "sweep",
+                                     size_text(device.streamed)));
   text += line("CP-ALS", solver.text());
   text += line(fits ? "fits" : "DOES NOT FIT",
                available.bytes == std::numeric_limits<i64>::max()

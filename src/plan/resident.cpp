@@ -1,73 +1,204 @@
 #include "plan/resident.hpp"
 
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "core/error.hpp"
+#include "plan/spans.hpp"
+
 namespace td::plan {
 
 namespace {
 
+using detail::Arrays;
+using detail::KeptForm;
+
 constexpr const char *what = "a copy of the tensor on the GPU";
 
-/// Calls f(array, count) for each array of a view, in one order; f may set the pointer.
-template <class View, class F> void for_each_array(View &x, F &&f) {
-  const auto values = [&](auto &view, i64 count) {
-    const char *bytes = static_cast<const char *>(view.values);
-    f(bytes, count * size_of(view.type));
-    view.values = bytes;
-  };
-  if (auto *blco = std::get_if<kernels::BlcoView>(&x)) {
-    f(blco->keys, blco->nnz);
-    values(*blco, blco->nnz);
-    f(blco->block_begin, blco->blocks + 1);
-    f(blco->block_base, blco->blocks * std::ssize(blco->dims));
-  } else if (auto *sorted = std::get_if<kernels::SortedView>(&x)) {
-    const char *keys = static_cast<const char *>(sorted->keys);
-    f(keys, sorted->nnz * sorted->key_bytes);
-    sorted->keys = keys;
-    values(*sorted, sorted->nnz);
-    f(sorted->row_index, sorted->rows);
-    f(sorted->row_begin, sorted->rows + 1);
-    f(sorted->tile_begin, sorted->tiles + 1);
-    f(sorted->tile_base, sorted->tiles * std::ssize(sorted->dims));
-    f(sorted->tile_light, sorted->tiles > 1 ? sorted->tiles : 0);
-  } else if (auto *dense = std::get_if<kernels::DenseView>(&x)) {
-    values(*dense, kernels::entries_of(x));
-  } else {
-    auto &coo = std::get<kernels::CooView>(x);
-    values(coo, coo.nnz);
+// Buffers take at most a quarter of the room, unless parts would be of fewer entries than this.
+constexpr i64 least_part = 64;
+constexpr i64 most_parts = 64; // beyond them starting kernels takes longer than what they do
+
+/// Copies of the lists, and of the arrays of entries too; what is missing at the end did not fit.
+Arrays keep_arrays(kernels::Backend &backend, const kernels::TensorView &host, bool entries) {
+  Arrays kept;
+  for (const FormArray &array : FormView(host).arrays()) {
+    if (array.entries && !entries)
+      continue;
+    auto copy = backend.keep(array.data, array.bytes(), what);
+    if (copy == nullptr)
+      break;
+    kept.push_back(std::move(copy));
   }
+  return kept;
+}
+
+Arrays keep_part(kernels::Backend &backend, const kernels::TensorView &host, Range entries) {
+  Arrays kept;
+  for (const FormArray &array : FormView(host).arrays()) {
+    if (!array.entries)
+      continue;
+    const detail::Stretch stretch = detail::stretch_of(array, entries);
+    auto copy = backend.keep(static_cast<const char *>(array.data) + stretch.begin, stretch.bytes, what);
+    if (copy == nullptr)
+      return {};
+    kept.push_back(std::move(copy));
+  }
+  return kept;
 }
 
 } // namespace
 
-template <class T> const T *DeviceCopy::keep(kernels::Backend &backend, const T *host, i64 count) {
-  return static_cast<const T *>(
-      arrays_.emplace_back(backend.keep(host, count * static_cast<i64>(sizeof(T)), what)).get());
+class Resident::State : public kernels::Keeper, public std::enable_shared_from_this<State> {
+public:
+  explicit State(i64 part_entries) : part_entries_(part_entries) {}
+
+  Placement on(kernels::Backend &backend, int form, const kernels::TensorView &host, const FormBytes &all) {
+    for (bool asked = false;; asked = true) {
+      if (Form kept = find(backend, form, host, all))
+        return {host, std::move(kept)};
+      const i64 lists = bytes_of(host).lists;
+      if (asked)
+        throw_error(Status::device_memory,
+                    "out of device memory: a tensor's rows or blocks are listed on the GPU also while its entries are "
+                    "streamed; they take {} bytes, and {} are left (option 'device_memory_limit' and what is free "
+                    "decide)",
+                    lists, std::max<i64>(backend.room(), 0));
+      backend.make_room(lists); // of this tensor's other forms, too
+    }
+  }
+
+  void give_back(const void *memory, i64 bytes) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(memory);
+    if (found == devices_.end())
+      return;
+    Device &device = found->second;
+    const i64 before = device.kept();
+    for (i64 freed = 0; auto &[number, form] : device.forms)
+      while (freed < bytes && form != nullptr && form->entry_bytes() > 0)
+        freed += shrink(form);
+    if (before > 0)
+      device.most = std::max<i64>(0, before - bytes - before / 16);
+  }
+
+  i64 kept(const void *memory) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(memory);
+    return found == devices_.end() ? 0 : found->second.kept();
+  }
+
+private:
+  using Form = std::shared_ptr<const KeptForm>;
+  struct Device {
+    std::map<int, Form> forms;
+    i64 most = unlimited; // of entries' bytes; less once memory was asked back
+    i64 kept() const {
+      i64 bytes = 0;
+      for (const auto &[number, form] : forms)
+        bytes += form == nullptr ? 0 : form->entry_bytes();
+      return bytes;
+    }
+  };
+  static constexpr i64 unlimited = std::numeric_limits<i64>::max();
+
+  /// Null if not even its lists fit.
+  Form find(kernels::Backend &backend, int form, const kernels::TensorView &host, const FormBytes &all) {
+    const std::lock_guard lock(mutex_);
+    if (devices_.count(backend.memory()) == 0)
+      backend.ask_when_short(weak_from_this());
+    Device &device = devices_[backend.memory()];
+    Form &kept = device.forms[form];
+    if (kept == nullptr || !kept->complete())
+      kept = place(backend, device, host, all, kept);
+    return kept;
+  }
+
+  Form place(kernels::Backend &backend, const Device &device, const kernels::TensorView &host, const FormBytes &all,
+             const Form &before) const {
+    const FormBytes mine = bytes_of(host);
+    const i64 entries = std::max(all.entries, mine.entries);
+    i64 lists = std::max(all.lists, mine.lists); // of those that are not there yet
+    for (const auto &[number, form] : device.forms)
+      lists -= form == nullptr ? 0 : form->list_bytes;
+    const i64 held = device.kept();
+    const i64 room = std::min(backend.room() - std::max<i64>(lists, 0), device.most - held);
+    if (before == nullptr && device.most == unlimited && entries - held <= room)
+      if (Form form = keep_whole(backend, host, mine))
+        return form;
+    auto form = before == nullptr ? start_parts(backend, host, mine, room + held) : std::make_shared<KeptForm>(*before);
+    if (form == nullptr)
+      return nullptr;
+    const auto share = static_cast<double>(room + held - detail::buffers * form->longest() * mine.each) /
+                       static_cast<double>(entries) * static_cast<double>(mine.entries);
+    while (!form->complete()) {
+      const Range next = form->spans[form->parts.size()];
+      if (static_cast<double>(next.end * mine.each) > share)
+        break;
+      Arrays part = keep_part(backend, host, next);
+      if (part.empty())
+        break;
+      form->parts.push_back(std::move(part));
+    }
+    return form;
+  }
+
+  static Form keep_whole(kernels::Backend &backend, const kernels::TensorView &host, const FormBytes &mine) {
+    auto form = std::make_shared<KeptForm>();
+    form->whole = true;
+    form->lists = keep_arrays(backend, host, true);
+    form->list_bytes = mine.lists;
+    form->whole_bytes = mine.entries;
+    return form->lists.size() == FormView(host).arrays().size() ? form : nullptr;
+  }
+
+  std::shared_ptr<KeptForm> start_parts(kernels::Backend &backend, const kernels::TensorView &host,
+                                        const FormBytes &mine, i64 room) const {
+    auto form = std::make_shared<KeptForm>();
+    form->lists = keep_arrays(backend, host, false);
+    form->list_bytes = mine.lists;
+    form->each = mine.each;
+    std::size_t lists = 0;
+    for (const FormArray &array : FormView(host).arrays()) {
+      lists += array.entries ? 0 : 1;
+      if (array.entries)
+        if (auto pin = backend.pin(array.data, array.bytes()))
+          form->pins.push_back(std::move(pin));
+    }
+    if (form->lists.size() < lists)
+      return nullptr;
+    const i64 nnz = kernels::entries_of(host);
+    const i64 fitting = std::max({room / (4 * detail::buffers * mine.each), nnz / most_parts, least_part});
+    form->spans = spans_of(host, part_entries_ > 0 ? part_entries_ : std::min(span_entries(nnz), fitting));
+    return form;
+  }
+
+  /// Gives the bytes that are free when nobody works on them any more.
+  static i64 shrink(Form &form) {
+    const i64 before = form->entry_bytes();
+    if (form->whole) {
+      form = nullptr;
+      return before;
+    }
+    auto less = std::make_shared<KeptForm>(*form);
+    less->parts.pop_back();
+    form = std::move(less);
+    return before - form->entry_bytes();
+  }
+
+  const i64 part_entries_;
+  mutable std::mutex mutex_;
+  std::map<const void *, Device> devices_;
+};
+
+Resident::Resident(i64 part_entries) : state_(std::make_shared<State>(part_entries)) {}
+
+Placement Resident::on(kernels::Backend &backend, int form, const kernels::TensorView &host, const FormBytes &all) {
+  return backend.memory() == nullptr ? Placement(host) : state_->on(backend, form, host, all);
 }
 
-DeviceCopy::DeviceCopy(kernels::Backend &backend, const kernels::TensorView &host) {
-  kernels::TensorView x = host;
-  for_each_array(x, [&](auto &array, i64 count) { places_.push_back(keep(backend, array, count)); });
-  if (const auto *coo = std::get_if<kernels::CooView>(&host))
-    for (std::size_t m = 0; m < coo->dims.size(); ++m)
-      columns_.push_back(keep(backend, coo->indices[m], coo->nnz));
-}
-
-kernels::TensorView DeviceCopy::view(const kernels::TensorView &host) const {
-  kernels::TensorView x = host;
-  std::size_t next = 0;
-  for_each_array(x, [&]<class T>(const T *&array, i64) { array = static_cast<const T *>(places_[next++]); });
-  if (auto *coo = std::get_if<kernels::CooView>(&x))
-    coo->indices = columns_.data();
-  return x;
-}
-
-kernels::TensorView Resident::on(kernels::Backend &backend, int form, const kernels::TensorView &host) {
-  if (backend.memory() == nullptr)
-    return host;
-  const std::lock_guard lock(mutex_);
-  auto &copy = copies_[{backend.memory(), form}];
-  if (!copy)
-    copy = std::make_unique<const DeviceCopy>(backend, host);
-  return copy->view(host);
-}
+i64 Resident::kept(const void *memory) const { return state_->kept(memory); }
 
 } // namespace td::plan

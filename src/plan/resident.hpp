@@ -1,42 +1,34 @@
-// Stored forms in the memory that kernels work on: uploaded when first asked for, and kept.
+// Stored forms in the memory that kernels work on: uploaded when first asked for, and kept as far as there is room.
+// What there is no room for stays on the host and passes through buffers, beside the work on what is there already.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <mutex>
-#include <vector>
-
-#include "kernels/kernels.hpp"
+#include "plan/placement.hpp"
 
 namespace td::plan {
-
-/// The arrays of one view in a backend's memory.
-class DeviceCopy {
-public:
-  DeviceCopy(kernels::Backend &backend, const kernels::TensorView &host);
-
-  /// What `host` shows, with the arrays of this copy. Dims and other lists that stay on the host are those of `host`,
-  /// which must live as long as the view.
-  kernels::TensorView view(const kernels::TensorView &host) const;
-
-private:
-  template <class T> const T *keep(kernels::Backend &backend, const T *host, i64 count);
-
-  std::vector<std::shared_ptr<const void>> arrays_;
-  std::vector<const void *> places_; // in the order in which a view lists its arrays
-  std::vector<const i64 *> columns_; // of coordinates
-};
 
 /// The copies of one tensor, for any number of contexts at the same time. They go with the tensor.
 class Resident {
 public:
-  /// The view for this backend's kernels: the host's own where they work in host memory, else that of a copy, which is
-  /// made at the first call. `form` tells the tensor's forms apart. Throws Status::device_memory.
-  kernels::TensorView on(kernels::Backend &backend, int form, const kernels::TensorView &host);
+  /// How large parts are, for tests; 0: as suits the tensor and the room.
+  explicit Resident(i64 part_entries = 0);
+  Resident(const Resident &) = delete;
+  Resident &operator=(const Resident &) = delete;
+
+  /// A form for this backend's kernels: the host's own where they work in host memory; else what is kept of it, for
+  /// which room is looked for now. `form` tells the tensor's forms apart, and `all` is what they take together: where
+  /// that is too much, each gets the same share of the room. Throws Status::device_memory if not even the lists of
+  /// rows or blocks fit.
+  Placement on(kernels::Backend &backend, int form, const kernels::TensorView &host, const FormBytes &all);
+  Placement on(kernels::Backend &backend, int form, const kernels::TensorView &host) {
+    return on(backend, form, host, bytes_of(host));
+  }
+
+  /// Bytes of entries that are kept in a memory().
+  i64 kept(const void *memory) const;
 
 private:
-  std::mutex mutex_;
-  std::map<std::pair<const void *, int>, std::unique_ptr<const DeviceCopy>> copies_;
+  class State;
+  std::shared_ptr<State> state_;
 };
 
 } // namespace td::plan

@@ -205,8 +205,14 @@ kernels::TensorView Tensor::stored(int form) const {
   return sorted_[static_cast<std::size_t>(form)].view();
 }
 
-kernels::TensorView Tensor::placed(int form, kernels::Backend &backend) const {
-  return resident_.on(backend, sorted_.empty() ? 0 : form, stored(form));
+Placement Tensor::placed(int form, kernels::Backend &backend) const {
+  FormBytes all;
+  for (int other = 0; other < (sorted_.empty() ? 1 : groups_->count()); ++other) {
+    const FormBytes bytes = bytes_of(stored(other));
+    all.entries += bytes.entries;
+    all.lists += bytes.lists;
+  }
+  return resident_.on(backend, sorted_.empty() ? 0 : form, stored(form), all);
 }
 
 int Tensor::form_of(int mode) const {
@@ -218,9 +224,9 @@ int Tensor::form_of(int mode) const {
 
 kernels::TensorView Tensor::view(int mode) const { return stored(form_of(mode)); }
 
-kernels::TensorView Tensor::view(int mode, kernels::Backend &backend) const { return placed(form_of(mode), backend); }
+Placement Tensor::view(int mode, kernels::Backend &backend) const { return placed(form_of(mode), backend); }
 
-kernels::TensorView Tensor::whole_view(kernels::Backend &backend) const { return placed(whole_form(), backend); }
+Placement Tensor::whole_view(kernels::Backend &backend) const { return placed(whole_form(), backend); }
 
 int Tensor::whole_form() const {
   int group = 0;
@@ -229,19 +235,20 @@ int Tensor::whole_form() const {
   return group;
 }
 
-kernels::TensorView Tensor::merged_view(int group) const { return merged(group, stored(group)); }
-
-kernels::TensorView Tensor::merged_view(int group, kernels::Backend &backend) const {
-  return merged(group, placed(group, backend));
-}
-
-kernels::TensorView Tensor::merged(int group, kernels::TensorView view) const {
+kernels::TensorView Tensor::merged_view(int group) const {
+  kernels::TensorView view = stored(group);
   if (auto *dense = std::get_if<kernels::DenseView>(&view))
     dense->dims = groups_->merged_dims(group);
   return view;
 }
 
-kernels::TensorView Tensor::cells_view(int group, kernels::Backend &backend) const {
+Placement Tensor::merged_view(int group, kernels::Backend &backend) const {
+  Placement placement = placed(group, backend);
+  placement.set_dense_dims(groups_->merged_dims(group));
+  return placement;
+}
+
+Placement Tensor::cells_view(int group, kernels::Backend &backend) const {
   return resident_.on(backend, groups_->count() + group, groups_->cells(group).view());
 }
 

@@ -68,22 +68,25 @@ public:
   Target target() const noexcept { return target_; }
   std::string describe() const;
 
-  // Views of what is stored, in host memory; with a backend, for its kernels: of the same, or of a copy on the GPU that
-  // is made when it is first asked for and kept as long as the tensor.
+  // Views of what is stored, in host memory; with a backend, for its kernels: of the same, or of what a GPU has of it,
+  // which is copied there when it is first asked for and kept as long as the tensor, as far as there is room.
 
   /// What MTTKRP in `mode`, which is alone in its group, works on, in stored_dims.
   kernels::TensorView view(int mode) const;
-  kernels::TensorView view(int mode, kernels::Backend &backend) const;
+  Placement view(int mode, kernels::Backend &backend) const;
 
   /// All entries, in stored_dims, in whatever order suits.
-  kernels::TensorView whole_view(kernels::Backend &backend) const;
+  Placement whole_view(kernels::Backend &backend) const;
+
+  /// Bytes of keys, indices and values that a GPU keeps by now.
+  i64 kept_on(const kernels::Backend &backend) const { return resident_.kept(backend.memory()); }
 
   /// Modes that share partial products, and what MTTKRP of a group's merged modes works on.
   const Groups &groups() const noexcept { return *groups_; }
   kernels::TensorView merged_view(int group) const;
-  kernels::TensorView merged_view(int group, kernels::Backend &backend) const;
+  Placement merged_view(int group, kernels::Backend &backend) const;
   /// The cells of a group, an entry of value 1 each.
-  kernels::TensorView cells_view(int group, kernels::Backend &backend) const;
+  Placement cells_view(int group, kernels::Backend &backend) const;
 
   /// Whether view(mode) is divided between workers by output rows (else by stored entries).
   bool divided_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
@@ -116,10 +119,9 @@ private:
   void sort(formats::Packed &packed, int threads);
   int whole_form() const;
   int form_of(int mode) const;
-  kernels::TensorView merged(int group, kernels::TensorView view) const;
   /// What is stored as `form`: a sorted copy by the number of its group; what there is one of whatever the number.
   kernels::TensorView stored(int form) const;
-  kernels::TensorView placed(int form, kernels::Backend &backend) const;
+  Placement placed(int form, kernels::Backend &backend) const;
   void stored_counts(int mode, i64 *counts) const;
 
   std::vector<i64> dims_;

@@ -29,7 +29,7 @@ public:
         weights_(backend, model.rank(), "a copy of the weights") {
     weights_.upload(model.weights());
   }
-  Comparison compare(const kernels::TensorView &x) const {
+  Comparison compare(const plan::Placement &x) const {
     return compare_entries(backend_, *make_self_communicator(), x, weights_.data(), factors_.views());
   }
 

@@ -58,12 +58,12 @@ void Products::contract(int group, int mode, std::span<const ConstMatrix> factor
   const auto place = static_cast<int>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
 
   if (!share_.deterministic()) {
-    backend_.mttkrp(x_.cells_view(group, backend_), {place, inside, out, {0, out.rows}, cells_, share_.conflicts()});
+    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, {0, out.rows}, cells_, share_.conflicts()});
     share_.reduce(mode, out);
     return;
   }
   for (const Range &rows : share_.own(mode))
-    backend_.mttkrp(x_.cells_view(group, backend_), {place, inside, out, rows, cells_, share_.conflicts()});
+    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, rows, cells_, share_.conflicts()});
 }
 
 } // namespace td::solvers

@@ -15,8 +15,9 @@ namespace {
 constexpr i64 cells_per_entry = 8;
 constexpr i64 cells_at_least = i64{1} << 16;
 
-// Entries are compared in this many blocks however many workers there are, and the blocks' sums added in order.
-constexpr i64 blocks = 64;
+// Entries are compared in blocks, the same however many workers there are, and the blocks' sums added in order. There
+// are 64, or more where those would be longer than what is streamed at once.
+i64 count_blocks(i64 entries) { return std::max<i64>(64, (entries + (i64{1} << 22) - 1) >> 22); }
 
 bool few_enough_cells(const plan::Tensor &x) {
   const auto cells = checked_product(x.dims());
@@ -26,16 +27,19 @@ bool few_enough_cells(const plan::Tensor &x) {
 
 } // namespace
 
-Comparison compare_entries(kernels::Backend &backend, Communicator &others, const kernels::TensorView &x,
+Comparison compare_entries(kernels::Backend &backend, Communicator &others, const plan::Placement &x,
                            const double *weights, std::span<const ConstMatrix> factors) {
+  const i64 blocks = count_blocks(x.entries());
   DeviceNumbers sums(backend, 3 * blocks, "sums of a residual");
   sums.upload(std::vector<double>(static_cast<std::size_t>(3 * blocks), 0.0));
   const Range mine = part_of({0, blocks}, others.rank(), others.size());
-  for (i64 b = mine.begin; b < mine.end; ++b) {
-    const Range entries = part_of({0, kernels::entries_of(x)}, b, blocks);
-    if (entries.size() > 0)
-      backend.compare(x, weights, factors, entries, sums.data() + 3 * b);
-  }
+  std::vector<Range> parts;
+  for (i64 b = mine.begin; b < mine.end; ++b)
+    parts.push_back(part_of({0, x.entries()}, b, blocks));
+  x.each(backend, parts, [&](const kernels::TensorView &view, std::size_t k) {
+    if (parts[k].size() > 0)
+      backend.compare(view, weights, factors, parts[k], sums.data() + 3 * (mine.begin + static_cast<i64>(k)));
+  });
   others.allreduce_sum(sums.span()); // each block's sums plus zeros
   const std::vector<double> of_blocks = sums.download();
   Comparison total;
@@ -50,7 +54,7 @@ Comparison compare_entries(kernels::Backend &backend, Communicator &others, cons
 Cells::Cells(const plan::Tensor &x)
     : x_(x), complete_(!x.sparse() || (x.numbering().is_index() && few_enough_cells(x))) {}
 
-kernels::TensorView Cells::view(kernels::Backend &backend) {
+plan::Placement Cells::view(kernels::Backend &backend) {
   if (!x_.sparse() || !complete_)
     return x_.whole_view(backend);
   std::call_once(once_, [&] {

@@ -18,7 +18,7 @@ struct Comparison {
 
 /// Of all entries of x, divided between the workers; weights and factors are in the backend's memory. The sums do not
 /// depend on how many workers there are.
-Comparison compare_entries(kernels::Backend &backend, Communicator &others, const kernels::TensorView &x,
+Comparison compare_entries(kernels::Backend &backend, Communicator &others, const plan::Placement &x,
                            const double *weights, std::span<const ConstMatrix> factors);
 
 /// What is visited for an exact residual: all cells of the tensor if it is dense or has few enough of them and all
@@ -28,7 +28,7 @@ class Cells {
 public:
   explicit Cells(const plan::Tensor &x);
   bool complete() const noexcept { return complete_; }
-  kernels::TensorView view(kernels::Backend &backend);
+  plan::Placement view(kernels::Backend &backend);
 
   /// |X - M|^2 from a comparison over view(), and |M|^2 for the cells outside it.
   double residual_squared(const Comparison &over_view, double model_norm_squared) const;

@@ -9,7 +9,7 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) c
   kernels::MttkrpArgs args{mode, factors, out, {0, out.rows}, all_entries, conflicts()};
   if (sharding_.by_entries()) {
     args.entries = part_of(all_entries, others_.rank(), others_.size());
-    backend_.mttkrp(x_.view(mode, backend_), args);
+    x_.view(mode, backend_).mttkrp(backend_, args);
     reduce(mode, out);
     return;
   }
@@ -44,15 +44,15 @@ Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Ma
 
 void Share::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, own(mode)); }
 
-void Share::compute(const kernels::TensorView &x, kernels::MttkrpArgs args, const plan::Portion &portion) const {
+void Share::compute(const plan::Placement &x, kernels::MttkrpArgs args, const plan::Portion &portion) const {
   for (const Range &rows : portion.whole) {
     args.rows = rows;
-    backend_.mttkrp(x, args);
+    x.mttkrp(backend_, args);
   }
   for (const auto &[row, entries] : portion.parts) {
     args.rows = {row, row + 1};
     args.entries = entries;
-    backend_.mttkrp(x, args);
+    x.mttkrp(backend_, args);
   }
 }
 

@@ -30,7 +30,7 @@ public:
   void reduce(int mode, Matrix out) const;
 
 private:
-  void compute(const kernels::TensorView &x, kernels::MttkrpArgs args, const plan::Portion &portion) const;
+  void compute(const plan::Placement &x, kernels::MttkrpArgs args, const plan::Portion &portion) const;
 
   const plan::Tensor &x_;
   const plan::Sharding &sharding_;

@@ -49,8 +49,9 @@ Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 ra
     if (coordinates)
       fibers = formats::build_fibers(*coordinates, m, backend.threads());
     plan::Resident resident;
-    const kernels::TensorView view = fibers ? resident.on(backend, 0, fibers->view()) : x->view(m, backend);
-    const Eigenvectors eigen = leading_eigenvectors(backend, view, m, std::min(rank, a.rows), seed);
+    const plan::Placement placement = fibers ? resident.on(backend, 0, fibers->view()) : x->view(m, backend);
+    const plan::FormView form = placement.whole("init = nvecs");
+    const Eigenvectors eigen = leading_eigenvectors(backend, form.view(), m, std::min(rank, a.rows), seed);
     for (i64 r = 0; r < eigen.count; ++r)
       set_column(
           a, r,

@@ -1,9 +1,11 @@
 // On a GPU: the k-th allocation of device memory fails, for k = 0, 1, 2, ..., until a whole scenario succeeds. Each
-// failure must come out as TD_ERR_DEVICE_MEMORY, leave the context usable and leak nothing. And what is made and
-// destroyed again and again does not grow. This program has functions of CUDA's runtime, which libtd_cuda then calls
-// instead; they call the real ones.
+// failure must come out as TD_ERR_DEVICE_MEMORY, leave the context usable and leak nothing. Where only that one fails,
+// less is kept on the GPU, and results are the same. And what is made and destroyed again and again does not grow. This
+// program has functions of CUDA's runtime, which libtd_cuda then calls instead; they call the real ones.
 #include <cstdlib>
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -12,8 +14,11 @@
 
 namespace {
 
-long live = 0;  // allocations that are alive
-long left = -1; // those still to succeed before one fails; below 0: none fails
+long live = 0;     // allocations that are alive
+long left = -1;    // those still to succeed before one fails; below 0: none fails
+bool once = false; // those after it succeed
+bool pins = true;  // host memory can be pinned
+long pinned = 0;   // stretches of it
 
 void *runtime() {
   static void *library = [] {
@@ -33,14 +38,32 @@ constexpr int out_of_memory = 2; // cudaErrorMemoryAllocation
 
 extern "C" __attribute__((visibility("default"))) int cudaMallocFromPoolAsync(void **memory, std::size_t bytes,
                                                                               void *pool, void *stream) {
-  if (left == 0)
+  if (left == 0) {
+    left = once ? -1 : 0;
     return out_of_memory;
+  }
   if (left > 0)
     --left;
   static auto *allocate = real<int(void **, std::size_t, void *, void *)>("cudaMallocFromPoolAsync");
   const int result = allocate(memory, bytes, pool, stream);
   live += result == 0 ? 1 : 0;
   return result;
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaHostRegister(void *memory, std::size_t bytes,
+                                                                       unsigned flags) {
+  if (!pins)
+    return out_of_memory;
+  static auto *pin = real<int(void *, std::size_t, unsigned)>("cudaHostRegister");
+  const int result = pin(memory, bytes, flags);
+  pinned += result == 0 ? 1 : 0;
+  return result;
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaHostUnregister(void *memory) {
+  static auto *unpin = real<int(void *)>("cudaHostUnregister");
+  --pinned;
+  return unpin(memory);
 }
 
 extern "C" __attribute__((visibility("default"))) int cudaFreeAsync(void *memory, void *stream) {
@@ -91,7 +114,11 @@ protected:
       GTEST_SKIP() << last_error();
     ASSERT_EQ(status, TD_OK) << last_error();
   }
-  void TearDown() override { left = -1; }
+  void TearDown() override {
+    left = -1;
+    once = false;
+    pins = true;
+  }
 };
 
 TEST_F(Device, EachAllocationMayFail) {
@@ -120,6 +147,108 @@ TEST_F(Device, EachAllocationMayFail) {
         EXPECT_GT(k, 10) << "fewer allocations than there must be: are they seen?";
         EXPECT_EQ(live, before);
       }
+}
+
+// Alone, a failure is made good: what finds no room stays on the host, and what is kept makes room.
+TEST_F(Device, OneAllocationMayFail) {
+  for (const char *format : {"coo", "blco", "sorted", "dense"}) {
+    double fit = 0;
+    long made_good = 0;
+    bool failed = true;
+    for (long k = -1; failed && k < 10000; ++k) { // first without
+      SCOPED_TRACE(std::string(format) + ", allocation " + std::to_string(k));
+      Handles h;
+      ASSERT_EQ(td_context_create(devices, nullptr, &h.context), TD_OK);
+      left = k;
+      once = true;
+      const td_status status = scenario(h, format, "random", 0);
+      failed = left < 0;
+      left = -1;
+      if (status == TD_OK) {
+        double now = 0;
+        ASSERT_EQ(td_ktensor_fit(h.context, h.k, h.x, &now, nullptr, nullptr, nullptr), TD_OK) << last_error();
+        if (k < 0)
+          fit = now;
+        EXPECT_NEAR(now, fit, 1e-10); // 40 entries, 2 iterations
+        made_good += k >= 0 && failed ? 1 : 0;
+        continue;
+      }
+      ASSERT_EQ(status, TD_ERR_DEVICE_MEMORY) << last_error();
+      if (h.x != nullptr) {
+        ASSERT_EQ(multiply(h.context, h.x, 3), TD_OK) << last_error();
+      }
+    }
+    EXPECT_FALSE(failed);
+    EXPECT_GT(made_good, 0);
+  }
+}
+
+struct Sums {
+  td_status status = TD_ERR_INTERNAL;
+  double fit = 0;
+  double factor[4 * 400] = {};
+};
+
+/// Of 200,000 entries, with so many bytes for copies of tensors.
+Sums decompose(const char *format, int64_t limit, int64_t deterministic) {
+  constexpr int64_t entries = 200000;
+  static std::vector<int64_t> columns[3];
+  static std::vector<double> values;
+  for (uint64_t state = 1; static_cast<int64_t>(values.size()) < entries;) {
+    for (auto &column : columns) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      column.push_back(static_cast<int64_t>((state >> 33) % 400));
+    }
+    values.push_back(static_cast<double>(state >> 60));
+  }
+  constexpr int64_t shape[3] = {400, 400, 400};
+  const void *indices[3] = {columns[0].data(), columns[1].data(), columns[2].data()};
+  Sums sums;
+  Handles h;
+  const auto run = [&]() -> td_status {
+    TRY(td_options_create(&h.options));
+    TRY(td_options_set_i64(h.options, "device_memory_limit", limit));
+    TRY(td_context_create(devices, h.options, &h.context));
+    TRY(td_options_set_str(h.options, "format", format));
+    TRY(td_tensor_create(h.context, 3, shape, entries, TD_I64, indices, 0, TD_F64, values.data(), TD_HOST, h.options,
+                         &h.x));
+    TRY(td_options_set_i64(h.options, "max_iters", 3));
+    TRY(td_options_set_i64(h.options, "deterministic", deterministic));
+    TRY(td_options_set_str(h.options, "exact_residual", "always"));
+    TRY(td_cpals(h.context, h.x, 4, nullptr, h.options, nullptr, nullptr, &h.k, &h.report));
+    TRY(td_ktensor_fit(h.context, h.k, h.x, &sums.fit, nullptr, nullptr, nullptr));
+    return td_ktensor_get_factor(h.k, 1, sums.factor, 400, TD_HOST);
+  };
+  sums.status = run();
+  return sums;
+}
+
+// With all of the tensor on the GPU, some, and nothing but lists of rows; through pinned memory and without.
+TEST_F(Device, ATensorWithoutRoomIsStreamed) {
+  for (const char *format : {"coo", "blco", "sorted"})
+    for (const int64_t deterministic : {0, 1}) {
+      const Sums whole = decompose(format, 0, deterministic);
+      ASSERT_EQ(whole.status, TD_OK) << last_error();
+      for (const int64_t limit : {4000000, 2000000, 300000})
+        for (const bool can_pin : {true, false}) {
+          SCOPED_TRACE(std::string(format) + ", " + std::to_string(limit) + " bytes, pinned " +
+                       std::to_string(can_pin) + ", deterministic " + std::to_string(deterministic));
+          pins = can_pin;
+          const Sums some = decompose(format, limit, deterministic);
+          pins = true;
+          ASSERT_EQ(some.status, TD_OK) << last_error();
+          EXPECT_EQ(pinned, 0) << "stretches still pinned";
+          if (deterministic == 1) {
+            EXPECT_EQ(std::memcmp(some.factor, whole.factor, sizeof some.factor), 0);
+          }
+          EXPECT_NEAR(some.fit, whole.fit, 1e-9); // 200,000 terms in another order
+        }
+    }
+}
+
+TEST_F(Device, ALimitTooSmallForListsIsRefusedWithNumbers) {
+  EXPECT_EQ(decompose("sorted", 1000, 0).status, TD_ERR_DEVICE_MEMORY);
+  EXPECT_NE(last_error().find("option 'device_memory_limit'"), std::string::npos) << last_error();
 }
 
 using MemoryInfo = int(std::size_t *, std::size_t *);

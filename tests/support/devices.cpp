@@ -22,7 +22,9 @@ std::vector<std::string> device_strings() {
 
 std::optional<Context> context_if_there(const std::string &devices) {
   Context c;
-  const td_status status = td_context_create(devices.c_str(), nullptr, c.out());
+  const auto limit = devices.find('@');
+  const Options options{{"device_memory_limit", limit == std::string::npos ? "0" : devices.substr(limit + 1)}};
+  const td_status status = td_context_create(devices.substr(0, limit).c_str(), options, c.out());
   if (status == TD_ERR_BACKEND_UNAVAILABLE)
     return std::nullopt;
   must(status);

@@ -12,7 +12,7 @@
 namespace tdtest {
 
 /// "reference", "cpu", "cpu:2", "cpu:3", and the words of TD_TEST_DEVICES (separated by blanks or semicolons), such as
-/// "cuda cuda:0,1".
+/// "cuda cuda:0,1". A word may end with @ and option device_memory_limit: "cuda@8000".
 std::vector<std::string> device_strings();
 
 /// A context, or nothing (with the reason in last_error()) if the device is not there. Other failures throw.

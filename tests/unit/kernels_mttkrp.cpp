@@ -12,11 +12,14 @@ using kernels::MttkrpArgs;
 template <class T>
 TestMatrix<T> mttkrp(kernels::Backend &backend, const kernels::TensorView &x, int mode,
                      const std::vector<TestMatrix<T>> &factors, i64 pad, Range rows,
-                     Conflicts conflicts = Conflicts::automatic, std::optional<Range> entries = {}) {
+                     Conflicts conflicts = Conflicts::automatic, std::optional<Range> entries = {}, bool add = false) {
   const auto f = views(factors);
   const auto &own = factors[static_cast<std::size_t>(mode)];
   TestMatrix<T> out(own.rows(), own.cols(), pad);
-  backend.mttkrp(x, {mode, f, out.view(), rows, entries.value_or(Range{0, kernels::entries_of(x)}), conflicts});
+  if (add)
+    set_before(out, rows);
+  const Range all{0, kernels::entries_of(x)};
+  backend.mttkrp(x, {mode, f, out.view(), rows, entries.value_or(all), conflicts, add});
   return out;
 }
 
@@ -55,6 +58,18 @@ void check_form(const std::string &name, const kernels::TensorView &x, int mode,
                                   << ", rank " << rank);
   const auto reference = kernels::reference::make_backend();
   expect_near(mttkrp(*reference, x, mode, factors, pad, tail), expected, magnitude, tail, order);
+
+  // What was there before is at most 2, and one more rounding.
+  auto with_before = magnitude;
+  with_before.fill([&](i64 i, i64 r) { return magnitude.at(i, r) + 2; });
+  const auto grown = mttkrp(*reference, x, mode, factors, pad, tail, Conflicts::automatic, {}, true);
+  auto by_hand = expected;
+  set_before(by_hand, tail);
+  by_hand.fill([&](i64 i, i64 r) { return by_hand.at(i, r) + expected.at(i, r); });
+  expect_near(grown, by_hand, with_before, tail, order);
+  for (const Conflicts policy : {Conflicts::automatic, Conflicts::privatize, Conflicts::atomic, Conflicts::owner})
+    expect_near(mttkrp(*kernels::cpu::make_backend(2), x, mode, factors, pad, tail, policy, {}, true), grown,
+                with_before, tail, order);
 
   const i64 nnz = kernels::entries_of(x);
   for (const Range entries : {Range{nnz / 4, nnz / 4 * 3}, Range{nnz / 3, nnz / 3}, Range{0, std::min<i64>(nnz, 1)}}) {

@@ -76,6 +76,7 @@ struct Asked {
   Range rows;
   std::optional<Range> entries = std::nullopt;
   kernels::Conflicts conflicts = kernels::Conflicts::automatic;
+  bool add = false;
 };
 
 template <class T>
@@ -88,13 +89,15 @@ TestMatrix<T> mttkrp(Backend &backend, const kernels::TensorView &x, int mode,
     a.data = copies.of_bytes(a.data, a.rows * a.ld * size_of(a.type));
   const auto &own = factors[static_cast<std::size_t>(mode)];
   TestMatrix<T> out(own.rows(), own.cols(), pad);
+  if (asked.add)
+    set_before(out, asked.rows);
   Matrix result = out.view();
   const i64 bytes = result.rows * result.ld * size_of(result.type);
   const BackendBuffer memory(backend, bytes, "a test's result");
   backend.upload(memory.data(), result.data, bytes);
   result.data = memory.data();
   const Range all{0, kernels::entries_of(x)};
-  backend.mttkrp(there, {mode, f, result, asked.rows, asked.entries.value_or(all), asked.conflicts});
+  backend.mttkrp(there, {mode, f, result, asked.rows, asked.entries.value_or(all), asked.conflicts, asked.add});
   backend.download(out.view().data, memory.data(), bytes);
   return out;
 }
@@ -104,14 +107,14 @@ TestMatrix<T> mttkrp(Backend &backend, const kernels::TensorView &x, int mode,
 /// is added to memory.
 template <class T>
 void expect_near(const TestMatrix<T> &got, const TestMatrix<T> &expected, const TestMatrix<T> &magnitude, Range rows,
-                 double terms) {
+                 double terms, double before = 0) {
   for (i64 i = 0; i < got.rows(); ++i)
     for (i64 r = 0; r < got.cols(); ++r) {
       if (i < rows.begin || i >= rows.end) {
         ASSERT_TRUE(std::isnan(got.at(i, r))) << "row " << i << " is not one of those asked for";
         continue;
       }
-      const double allowed = terms * epsilon_of(value_type_of<T>) * static_cast<double>(magnitude.at(i, r));
+      const double allowed = terms * epsilon_of(value_type_of<T>) * (before + static_cast<double>(magnitude.at(i, r)));
       ASSERT_NEAR(got.at(i, r), expected.at(i, r), allowed) << "row " << i << ", column " << r;
     }
   EXPECT_TRUE(got.padding_untouched());
@@ -151,10 +154,15 @@ protected:
             ways.insert(ways.end(), {{{0, n}, Range{nnz / 4, nnz / 4 * 3}, policy},
                                      {{n / 3, n}, Range{nnz / 3, nnz / 3}, policy},
                                      {{n / 3, n}, Range{0, std::min<i64>(nnz, 1)}, policy}});
+        const std::size_t once = ways.size();
+        for (std::size_t k = 0; k < once; ++k) {
+          ways.push_back(ways[k]);
+          ways.back().add = true;
+        }
         for (const Asked &asked : ways) {
           const auto expected = mttkrp(*reference, form, mode, factors, 0, asked);
           const auto got = mttkrp(*this->backend_, form, mode, factors, pad, asked);
-          expect_near(got, expected, magnitude, asked.rows, terms);
+          expect_near(got, expected, magnitude, asked.rows, terms, asked.add ? 2 : 0);
           if (asked.conflicts == owner) {
             EXPECT_TRUE(mttkrp(*this->backend_, form, mode, factors, pad, asked).same_bits(got)) << "other bits";
           }

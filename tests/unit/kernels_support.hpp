@@ -67,6 +67,13 @@ private:
   std::vector<T> numbers_;
 };
 
+/// What results that are added to begin with in the rows asked for: at most 2.
+template <class T> void set_before(TestMatrix<T> &out, Range rows) {
+  for (i64 i = rows.begin; i < rows.end; ++i)
+    for (i64 r = 0; r < out.cols(); ++r)
+      out.at(i, r) = static_cast<T>((i + 2 * r) % 5 - 2);
+}
+
 template <class T> std::vector<ConstMatrix> views(const std::vector<TestMatrix<T>> &factors) {
   std::vector<ConstMatrix> v;
   for (const auto &f : factors)

@@ -6,6 +6,7 @@
 #include "kernels/cuda/building.hpp"
 #include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/mttkrp.hpp"
+#include "kernels/cuda/pinned.hpp"
 #include "kernels/cuda/sums.hpp"
 
 namespace td::kernels::cuda {
@@ -45,10 +46,37 @@ double CudaBackend::seconds_between(std::size_t first, std::size_t second) {
 
 std::shared_ptr<const void> CudaBackend::keep(const void *host, i64 bytes, const char *what) {
   const CurrentDevice current(device_.ordinal());
-  Memory &memory = device_.memory();
-  std::shared_ptr<void> copy(device_.allocate(bytes, what), [&memory](void *p) { memory.release(p); });
-  staging_.upload(copy.get(), host, bytes);
+  auto copy = device_.keep(bytes, what);
+  if (copy != nullptr)
+    staging_.upload(copy.get(), host, bytes);
   return copy;
+}
+
+i64 CudaBackend::room() const {
+  const CurrentDevice current(device_.ordinal());
+  return device_.room();
+}
+
+void CudaBackend::make_room(i64 bytes) {
+  const CurrentDevice current(device_.ordinal());
+  for (const auto &keeper : device_.memory().keepers())
+    if (device_.room() < bytes)
+      keeper->give_back(&device_.memory(), bytes);
+}
+
+std::shared_ptr<const void> CudaBackend::pin(const void *host, i64 bytes) {
+  const CurrentDevice current(device_.ordinal());
+  return cuda::pin(host, bytes);
+}
+
+void CudaBackend::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
+  const CurrentDevice current(device_.ordinal());
+  device_.fetch(buffer, to, from_host, bytes);
+}
+
+void CudaBackend::done(int buffer) {
+  const CurrentDevice current(device_.ordinal());
+  device_.done(buffer);
 }
 
 void CudaBackend::borrow(const void *array, std::string_view name) {

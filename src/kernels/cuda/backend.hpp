@@ -2,14 +2,14 @@
 #pragma once
 
 #include "kernels/cuda/staging.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/cuda_library.hpp"
 
 namespace td::kernels::cuda {
 
 class CudaBackend final : public Backend {
 public:
-  CudaBackend(int ordinal, int host_threads)
-      : device_(ordinal), host_threads_(host_threads), staging_(device_, host_threads) {}
+  CudaBackend(int ordinal, const DeviceSpec &spec)
+      : device_(ordinal, spec.memory_limit), host_threads_(spec.host_threads), staging_(device_, host_threads_) {}
 
   std::string describe() const override;
   int threads() const noexcept override { return host_threads_; }
@@ -22,6 +22,13 @@ public:
   double seconds_between(std::size_t first, std::size_t second) override;
   const void *memory() const noexcept override { return &device_.memory(); }
   std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what) override;
+  i64 room() const override;
+  void ask_when_short(std::weak_ptr<Keeper> keeper) override { device_.memory().add_keeper(std::move(keeper)); }
+  void make_room(i64 bytes) override;
+  std::shared_ptr<const void> pin(const void *host, i64 bytes) override;
+  void fetch(int buffer, void *to, const void *from_host, i64 bytes) override;
+  void await(int buffer) noexcept override { device_.await(buffer); }
+  void done(int buffer) override;
 
   void borrow(const void *array, std::string_view name) override;
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;

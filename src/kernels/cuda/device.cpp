@@ -1,10 +1,12 @@
 #include "kernels/cuda/device.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <mutex>
 
 #include "core/error.hpp"
+#include "kernels/cuda/pinned.hpp"
 
 namespace td::kernels::cuda {
 
@@ -49,19 +51,48 @@ void Memory::close() noexcept {
     cudaMemPoolTrimTo(pool_, 0);
 }
 
-void *Memory::allocate(i64 bytes, const char *what, cudaStream_t stream) {
-  if (bytes == 0)
-    return nullptr;
+void *Memory::try_allocate(i64 bytes, const char *what, cudaStream_t stream) {
   void *memory = nullptr;
   const cudaError_t result = bytes < 0
                                  ? cudaErrorMemoryAllocation
                                  : cudaMallocFromPoolAsync(&memory, static_cast<std::size_t>(bytes), pool_, stream);
   if (result == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw_error(Status::device_memory, "out of device memory: {} bytes for {}", bytes, what);
+    return nullptr;
   }
   check(result, what);
   return memory;
+}
+
+void *Memory::allocate(i64 bytes, const char *what, cudaStream_t stream) {
+  if (bytes == 0)
+    return nullptr;
+  void *memory = try_allocate(bytes, what, stream);
+  if (memory == nullptr && bytes > 0)
+    for (const auto &keeper : keepers()) {
+      keeper->give_back(this, bytes);
+      memory = try_allocate(bytes, what, stream);
+      if (memory != nullptr)
+        break;
+    }
+  if (memory == nullptr)
+    throw_error(Status::device_memory, "out of device memory: {} bytes for {}; {} are free", bytes, what, free_bytes());
+  return memory;
+}
+
+void Memory::add_keeper(std::weak_ptr<Keeper> keeper) {
+  const std::lock_guard lock(keepers_mutex_);
+  std::erase_if(keepers_, [](const std::weak_ptr<Keeper> &k) { return k.expired(); });
+  keepers_.push_back(std::move(keeper));
+}
+
+std::vector<std::shared_ptr<Keeper>> Memory::keepers() {
+  const std::lock_guard lock(keepers_mutex_);
+  std::vector<std::shared_ptr<Keeper>> there;
+  for (const auto &keeper : keepers_)
+    if (auto k = keeper.lock())
+      there.push_back(std::move(k));
+  return there;
 }
 
 i64 Memory::free_bytes() const {
@@ -80,12 +111,14 @@ void Memory::release(void *memory) noexcept {
   if (memory == nullptr || cudaGetDevice(&before) != cudaSuccess)
     return;
   cudaSetDevice(ordinal_);
+  cudaDeviceSynchronize();
   cudaFreeAsync(memory, stream_);
   cudaStreamSynchronize(stream_); // so that a pool that is trimmed next has it
   cudaSetDevice(before);
 }
 
-Device::Device(int ordinal) : memory_(Memory::of(ordinal)) {
+Device::Device(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std::make_shared<Kept>()) {
+  kept_->limit = limit;
   const CurrentDevice current(ordinal);
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, ordinal), "asking what GPU it is");
@@ -103,6 +136,14 @@ Device::~Device() {
     return;
   cudaSetDevice(ordinal());
   cudaStreamSynchronize(stream_);
+  if (copies_ != nullptr) {
+    cudaStreamSynchronize(copies_);
+    cudaStreamDestroy(copies_);
+  }
+  for (const Passing &buffer : passing_) {
+    cudaEventDestroy(buffer.filled);
+    cudaEventDestroy(buffer.used);
+  }
   if (solver_ != nullptr)
     cusolverDnDestroy(solver_);
   for (cudaEvent_t moment : moments_)
@@ -151,6 +192,60 @@ double Device::seconds_between(std::size_t first, std::size_t second) {
   check(cudaEventElapsedTime(&milliseconds, moments_[first], moments_[second]), "reading an event");
   return static_cast<double>(milliseconds) / 1e3;
 }
+
+std::shared_ptr<void> Device::keep(i64 bytes, const char *what) {
+  if (bytes == 0)
+    return kept_; // anything but null
+  if (kept_->limit > 0 && bytes > kept_->limit - kept_->bytes)
+    return nullptr;
+  void *memory = memory_.try_allocate(bytes, what, stream_);
+  if (memory == nullptr)
+    return nullptr;
+  kept_->bytes += bytes;
+  return {memory, [&owner = memory_, kept = kept_, bytes](void *p) {
+            owner.release(p);
+            kept->bytes -= bytes;
+          }};
+}
+
+// A sixteenth of the memory is left for factors, sums and what other programs take meanwhile.
+i64 Device::room() const {
+  const i64 free = memory_.free_bytes() - memory_bytes_ / 16;
+  return kept_->limit > 0 ? std::min(kept_->limit - kept_->bytes, free) : free;
+}
+
+Device::Passing &Device::passing(int buffer) {
+  if (copies_ == nullptr)
+    check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "making a stream");
+  while (static_cast<int>(passing_.size()) <= buffer) {
+    Passing &next = passing_.emplace_back();
+    check(cudaEventCreateWithFlags(&next.filled, cudaEventDisableTiming), "making an event");
+    check(cudaEventCreateWithFlags(&next.used, cudaEventDisableTiming), "making an event");
+  }
+  return passing_[static_cast<std::size_t>(buffer)];
+}
+
+void Device::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
+  Passing &into = passing(buffer);
+  check(cudaStreamWaitEvent(copies_, into.used, 0), "waiting for a buffer");
+  cudaError_t result = cudaSuccess;
+  for (i64 copied = 0; copied < bytes && result == cudaSuccess;) {
+    const char *from = static_cast<const char *>(from_host) + copied;
+    const i64 some = alike(from, bytes - copied);
+    result = cudaMemcpyAsync(static_cast<char *>(to) + copied, from, static_cast<std::size_t>(some),
+                             cudaMemcpyHostToDevice, copies_);
+    copied += some;
+  }
+  check(cudaEventRecord(into.filled, copies_), "copying to the GPU"); // of what is under way also after an error
+  check(result, "copying to the GPU");
+}
+
+void Device::await(int buffer) noexcept {
+  if (buffer < static_cast<int>(passing_.size()))
+    cudaStreamWaitEvent(stream_, passing_[static_cast<std::size_t>(buffer)].filled, 0);
+}
+
+void Device::done(int buffer) { check(cudaEventRecord(passing(buffer).used, stream_), "working on a buffer"); }
 
 cusolverDnHandle_t Device::solver() {
   if (solver_ == nullptr) {

@@ -1,7 +1,9 @@
 // One GPU as a worker uses it: a stream, memory in stream order, library handles.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 
 #include "core/types.hpp"
 #include "kernels/cuda/errors.hpp"
+#include "kernels/kernels.hpp"
 
 namespace td::kernels::cuda {
 
@@ -43,12 +46,18 @@ public:
 
   void open();
   void close() noexcept;
+  /// Asks keepers for memory if there is not enough.
   void *allocate(i64 bytes, const char *what, cudaStream_t stream);
   /// Of the GPU, and what the pool keeps for the next allocation.
   i64 free_bytes() const;
-  /// After all work that uses it, on whatever stream.
+  /// Null if there is not enough.
+  void *try_allocate(i64 bytes, const char *what, cudaStream_t stream);
+  /// Of copies that kernels on whatever stream may still work on.
   void release(void *memory) noexcept;
   int ordinal() const noexcept { return ordinal_; }
+
+  void add_keeper(std::weak_ptr<Keeper> keeper);
+  std::vector<std::shared_ptr<Keeper>> keepers();
 
 private:
   explicit Memory(int ordinal);
@@ -56,11 +65,20 @@ private:
   cudaMemPool_t pool_ = nullptr;
   cudaStream_t stream_ = nullptr; // on which memory is freed that belongs to no Device
   int open_ = 0;
+  std::mutex keepers_mutex_;
+  std::vector<std::weak_ptr<Keeper>> keepers_;
+};
+
+/// What the copies that a context keeps take, also after its end.
+struct Kept {
+  i64 limit = 0; // 0: none
+  std::atomic<i64> bytes = 0;
 };
 
 class Device {
 public:
-  explicit Device(int ordinal);
+  /// Copies may take `limit` bytes, or, if it is 0, what is free.
+  explicit Device(int ordinal, i64 limit = 0);
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;
   ~Device();
@@ -85,12 +103,29 @@ public:
   void mark(std::size_t moment);
   double seconds_between(std::size_t first, std::size_t second);
 
+  // As the backend's; what is kept is yet to be filled.
+  std::shared_ptr<void> keep(i64 bytes, const char *what);
+  i64 room() const;
+  void fetch(int buffer, void *to, const void *from_host, i64 bytes);
+  void await(int buffer) noexcept;
+  void done(int buffer);
+
   /// Made at its first use.
   cusolverDnHandle_t solver();
 
 private:
+  /// A buffer that copies go to on a stream of their own.
+  struct Passing {
+    cudaEvent_t filled = nullptr;
+    cudaEvent_t used = nullptr;
+  };
+  Passing &passing(int buffer);
+
   Memory &memory_;
   cudaStream_t stream_ = nullptr;
+  cudaStream_t copies_ = nullptr; // made at its first use
+  std::vector<Passing> passing_;
+  std::shared_ptr<Kept> kept_;
   cusolverDnHandle_t solver_ = nullptr;
   std::vector<cudaEvent_t> moments_;
   std::string name_;

@@ -30,7 +30,7 @@ int count_devices() {
               cudaGetErrorName(result), cudaGetErrorString(result));
 }
 
-std::shared_ptr<Backend> open_device(int ordinal, int count, int host_threads) {
+std::shared_ptr<Backend> open_device(int ordinal, int count, const DeviceSpec &spec) {
   if (ordinal >= count)
     throw_error(Status::backend_unavailable, "device cuda:{}: this machine has {} GPU{}, counted from 0", ordinal,
                 count, count == 1 ? "" : "s");
@@ -41,7 +41,7 @@ std::shared_ptr<Backend> open_device(int ordinal, int count, int host_threads) {
   if (10 * major + minor < oldest_capability)
     throw_error(Status::backend_unavailable, "device cuda:{} has compute capability {}.{}: expected {}.{} or newer",
                 ordinal, major, minor, oldest_capability / 10, oldest_capability % 10);
-  return std::make_shared<CudaBackend>(ordinal, host_threads);
+  return std::make_shared<CudaBackend>(ordinal, spec);
 }
 
 std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceSpec &spec) {
@@ -58,7 +58,7 @@ std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceS
     throw_error(Status::unsupported, "cuda: {} GPUs at once: expected one, such as \"cuda:0\"", ordinals.size());
   std::vector<std::shared_ptr<Backend>> backends;
   for (const int ordinal : ordinals)
-    backends.push_back(open_device(ordinal, count, spec.host_threads));
+    backends.push_back(open_device(ordinal, count, spec));
   return backends;
 }
 

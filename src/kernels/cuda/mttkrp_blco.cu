@@ -11,14 +11,14 @@ namespace {
 
 constexpr int most_copies = 32; // of the result of a short mode, or where it is asked for
 
-/// Rows of the result := the sums of its copies, in order.
+/// Rows of the result := the sums of its copies, in order; or they grow by them.
 template <class T>
-__global__ void merge_copies(const T *copies, int count, i64 copy_size, i64 ld, Rows<T> out, Range rows) {
+__global__ void merge_copies(const T *copies, int count, i64 copy_size, i64 ld, Rows<T> out, Range rows, bool add) {
   const i64 size = (rows.end - rows.begin) * out.cols;
   for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < size; k += i64{gridDim.x} * blockDim.x) {
     const i64 row = rows.begin + k / out.cols;
     const i64 col = k % out.cols;
-    double sum = 0;
+    double sum = add ? static_cast<double>(out(row, col)) : 0;
     for (int c = 0; c < count; ++c)
       sum += static_cast<double>(copies[c * copy_size + row * ld + col]);
     out(row, col) = static_cast<T>(sum);
@@ -74,7 +74,8 @@ template <class T> void add_segments(Device &device, const BlcoView &x, const Mt
     job.out_ld = ld;
     to = {copies.data(), x.type, job.copies * args.out.rows, ld, ld};
   }
-  set_zero(device, to);
+  if (job.copies > 1 || !args.add)
+    set_zero(device, to);
   if (args.entries.size() > 0) {
     const bool aligned = others.aligned && (job.copies > 1 || is_aligned<T>(args.out));
     const int size = aligned ? 16 / static_cast<int>(sizeof(T)) : 1;
@@ -95,7 +96,7 @@ template <class T> void add_segments(Device &device, const BlcoView &x, const Mt
   if (job.copies > 1) {
     const unsigned blocks = blocks_for(device, args.rows.size() * cols, block_threads);
     merge_copies<T><<<blocks, block_threads, 0, device.stream()>>>(copies.data(), job.copies, job.copy_size, ld,
-                                                                   rows_of<T>(args.out), args.rows);
+                                                                   rows_of<T>(args.out), args.rows, args.add);
     check_launch("merging the copies of a result");
   }
 }

@@ -41,13 +41,14 @@ __global__ void sum_cells(const __grid_constant__ DenseEntries<T> x, const __gri
   }
 }
 
-template <class T> __global__ void sum_parts(const T *part, i64 parts, Rows<T> out, Range rows) {
+template <class T> __global__ void sum_parts(const T *part, i64 parts, Rows<T> out, Range rows, bool add) {
   const i64 cells = (rows.end - rows.begin) * out.cols;
   for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < cells; k += i64{gridDim.x} * blockDim.x) {
-    T sum = 0;
+    T &to = out(rows.begin + k / out.cols, k % out.cols);
+    T sum = add ? to : T{0};
     for (i64 p = 0; p < parts; ++p)
       sum += part[p * cells + k];
-    out(rows.begin + k / out.cols, k % out.cols) = sum;
+    to = sum;
   }
 }
 
@@ -67,7 +68,7 @@ void mttkrp_dense(Device &device, const DenseView &view, const MttkrpArgs &args)
         x, Factors<T>(args.factors), args.mode, others, args.rows, out.cols, parts, part.data(), lanes_for(out.cols));
     check_launch("a dense MTTKRP");
     sum_parts<<<blocks_for(device, rows * out.cols, block_threads), block_threads, 0, device.stream()>>>(
-        part.data(), parts, out, args.rows);
+        part.data(), parts, out, args.rows, args.add);
     check_launch("a dense MTTKRP");
   });
 }

@@ -53,16 +53,20 @@ template <class T> __global__ void add_carried(const __grid_constant__ SortedJob
 
 /// Adds up rows from their pieces, in the order of tiles. A warp a row, whose lanes look for it in a tile each.
 template <class T>
-__global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *tile_light, Range asked) {
+__global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *tile_light, Range there, Range asked,
+                           bool add) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const i64 warps = i64{gridDim.x} * blockDim.x / warp;
+  const i64 first_tile = part_holding(job.tile_begin, job.tiles, there.begin);
+  const i64 end_tile = lower_bound(job.tile_begin, first_tile, job.tiles, there.end);
   for (i64 row = asked.begin + (i64{blockIdx.x} * blockDim.x + threadIdx.x) / warp; row < asked.end; row += warps)
     for (int col0 = 0; col0 < job.cols; col0 += warp) {
-      double sum = 0;
-      for (i64 tile0 = 0; tile0 < job.tiles; tile0 += warp) {
+      T *const to = static_cast<T *>(job.out) + row * job.out_ld + job.first_col + col0 + lane;
+      double sum = add && col0 + lane < job.cols ? static_cast<double>(*to) : 0;
+      for (i64 tile0 = first_tile; tile0 < end_tile; tile0 += warp) {
         i64 found = -1;
         const i64 tile = tile0 + lane;
-        if (tile < job.tiles) {
+        if (tile < end_tile) {
           const i64 ends[3] = {job.tile_begin[tile], tile_light[tile], job.tile_begin[tile + 1]};
           for (int part = 0; part < 2; ++part) { // its heavy rows, its light ones
             const i64 piece = lower_bound(job.row_index, ends[part], ends[part + 1], row);
@@ -78,8 +82,15 @@ __global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *til
         }
       }
       if (col0 + lane < job.cols)
-        static_cast<T *>(job.out)[row * job.out_ld + job.first_col + col0 + lane] = static_cast<T>(sum);
+        *to = static_cast<T>(sum);
     }
+}
+
+/// Rows of `to` += those of `from`, which begin with the first of them.
+template <class T> __global__ void add_rows(const T *from, i64 from_ld, Rows<T> to, Range rows) {
+  const i64 size = (rows.end - rows.begin) * to.cols;
+  for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < size; k += i64{gridDim.x} * blockDim.x)
+    to(rows.begin + k / to.cols, k % to.cols) += from[k / to.cols * from_ld + k % to.cols];
 }
 
 SortedJob job_of(const SortedView &x, const MttkrpArgs &args) {
@@ -139,6 +150,7 @@ public:
     fixed_ = others.narrow && aligned && x.key_bytes < 16 ? job_.factors : 0;
     const i64 entries = args.entries.size();
     blocks_ = static_cast<int>(std::clamp<i64>(entries / entries_each, 1, device.multiprocessors()));
+    there_ = x.rows_there.size() > 0 ? x.rows_there : Range{0, x.rows};
     job_.finish = x.tiles == 1 ? Finish::write : args.conflicts == Conflicts::owner ? Finish::keep : Finish::add;
   }
 
@@ -146,7 +158,7 @@ public:
     // Rows without entries, and before rows are added to.
     const bool covered = x_.tiles == 1 && x_.rows == args_.out.rows && args_.entries.size() == x_.nnz;
     const bool none = args_.entries.size() == 0;
-    if (none || (job_.finish != Finish::keep && !covered))
+    if (!args_.add && (none || (job_.finish != Finish::keep && !covered)))
       set_zero(device_, args_.out.slice(args_.rows.begin, args_.rows.end));
     if (none)
       return;
@@ -158,26 +170,33 @@ public:
     const int lanes = size_ == 1 ? 32 : passes.lanes;
     const Scratch<double> carry(device_, 2 * i64{blocks_} * passes.columns, "sums of rows that blocks share");
     const Scratch<i64> carry_piece(device_, 2 * i64{blocks_}, "sums of rows that blocks share");
-    const Scratch<double> slots(device_, job_.finish == Finish::keep ? x_.rows * passes.columns : 0,
+    const Scratch<double> slots(device_, job_.finish == Finish::keep ? there_.size() * passes.columns : 0,
                                 "sums of pieces of rows");
     job_.carry = carry.data();
     job_.carry_piece = carry_piece.data();
-    job_.slots = slots.data();
     for (i64 first = 0; first < cols; first += passes.columns) {
       SortedJob job = job_;
       job.first_col = static_cast<int>(first);
       job.cols = static_cast<int>(std::min<i64>(passes.columns, cols - first));
+      job.slots = slots.data() - there_.begin * job.cols;
       job.pitch = static_cast<u32>((job.cols + size_ - 1) / size_ * size_) * static_cast<u32>(sizeof(T));
       const int groups = walk_threads / lanes;
       const i64 fragments = (2 * i64{groups} * job.cols * 8 + 15) / 16 * 16;
       const i64 fixed_bytes = 2 * i64{groups} * 4 + 1024; // static, and what the system takes
-      const i64 shared = place_windows(job, fragments, available - fixed_bytes, blocks_ + x_.tiles - 1);
+      const i64 shared = place_windows(job, fragments, available - fixed_bytes, blocks_ + tiles_met() - 1);
       start_walk<T>(device_, job, {x_.key_bytes, lanes, size_, blocks_, shared}, fixed_);
       finish(job);
     }
   }
 
 private:
+  /// Tiles that the entries lie in, about.
+  i64 tiles_met() const {
+    return std::min(x_.tiles, static_cast<i64>(static_cast<double>(x_.tiles) *
+                                               static_cast<double>(job_.entries.size()) / static_cast<double>(x_.nnz)) +
+                                  1);
+  }
+
   /// So many columns a pass that the windows which a tile was made for fit, but not fewer than make whole lines.
   int columns_for_windows(i64 available) const {
     if (x_.tiles == 1)
@@ -203,7 +222,7 @@ private:
     }
     if (job.finish == Finish::keep) {
       const unsigned blocks = blocks_for(device_, args_.rows.size(), block_threads / warp);
-      add_pieces<T><<<blocks, block_threads, 0, device_.stream()>>>(job, x_.tile_light, args_.rows);
+      add_pieces<T><<<blocks, block_threads, 0, device_.stream()>>>(job, x_.tile_light, there_, args_.rows, args_.add);
       check_launch("adding up pieces of rows");
     }
   }
@@ -217,12 +236,33 @@ private:
   int size_ = 1;  // columns a lane
   int fixed_ = 0; // other modes, if the kernel is to know
   int blocks_ = 1;
+  Range there_; // rows whose entries may be there
 };
+
+// A row of a copy in one tile is written by whoever has its end, so what is added to goes by way of rows of its own.
+template <class T> void add_whole_rows(Device &device, const SortedView &x, const MttkrpArgs &args) {
+  const i64 ld = (args.out.cols + 3) / 4 * 4; // rows of 16 bytes
+  const Scratch<T> sums(device, args.rows.size() * ld, "sums of rows");
+  MttkrpArgs own = args;
+  own.add = false;
+  own.out.ld = ld;
+  own.out.data = sums.data() - args.rows.begin * ld;
+  Sum<T>(device, x, own).run();
+  const unsigned blocks = blocks_for(device, args.rows.size() * args.out.cols, block_threads);
+  add_rows<T><<<blocks, block_threads, 0, device.stream()>>>(sums.data(), ld, rows_of<T>(args.out), args.rows);
+  check_launch("adding up rows");
+}
 
 } // namespace
 
 void mttkrp_sorted(Device &device, const SortedView &x, const MttkrpArgs &args) {
-  dispatch(x.type, [&](auto zero) { Sum<decltype(zero)>(device, x, args).run(); });
+  dispatch(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    if (args.add && x.tiles == 1)
+      add_whole_rows<T>(device, x, args);
+    else
+      Sum<T>(device, x, args).run();
+  });
 }
 
 } // namespace td::kernels::cuda

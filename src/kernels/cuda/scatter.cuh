@@ -36,13 +36,13 @@ __global__ void rows_of_entries(const __grid_constant__ Entries x, int mode, Ran
 
 template <class Entries, class T>
 __global__ void sum_rows(const __grid_constant__ Entries x, const __grid_constant__ Factors<T> factors, int mode,
-                         Rows<T> out, Range rows, const u64 *row, const i64 *number, i64 count, int lanes) {
+                         Rows<T> out, Range rows, bool add, const u64 *row, const i64 *number, i64 count, int lanes) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const i64 groups = i64{gridDim.x} * blockDim.x / lanes;
   for (i64 i = rows.begin + (i64{blockIdx.x} * blockDim.x + threadIdx.x) / lanes; i < rows.end; i += groups) {
     const i64 begin = lower_bound(row, 0, count, static_cast<u64>(i));
     for (i64 r = lane; r < out.cols; r += lanes) {
-      T sum = 0;
+      T sum = add ? out(i, r) : T{0};
       for (i64 k = begin; k < count && row[k] == static_cast<u64>(i); ++k)
         sum += times_factors(x, x.at(number[k]), x.values[number[k]], factors, mode, r);
       out(i, r) = sum;
@@ -63,11 +63,12 @@ template <class T, class Entries> void scatter(Device &device, const Entries &x,
     check_launch("finding the rows of entries");
     order.sort(none);
     sum_rows<<<blocks_for(device, args.rows.size(), block_threads / lanes), block_threads, 0, device.stream()>>>(
-        x, factors, args.mode, out, args.rows, order.row(), order.number(), count, lanes);
+        x, factors, args.mode, out, args.rows, args.add, order.row(), order.number(), count, lanes);
     check_launch("MTTKRP by rows");
     return;
   }
-  set_zero(device, args.out.slice(args.rows.begin, args.rows.end));
+  if (!args.add)
+    set_zero(device, args.out.slice(args.rows.begin, args.rows.end));
   if (count == 0)
     return;
   add_terms<<<blocks_for(device, count, block_threads / lanes), block_threads, 0, device.stream()>>>(

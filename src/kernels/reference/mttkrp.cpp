@@ -22,8 +22,10 @@ void ReferenceBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
     }
   });
   for (i64 i = args.rows.begin; i < args.rows.end; ++i)
-    for (i64 r = 0; r < rank; ++r)
-      set_element(args.out, i, r, sums[(i - args.rows.begin) * rank + r]);
+    for (i64 r = 0; r < rank; ++r) {
+      const double before = args.add ? element(args.out, i, r) : 0;
+      set_element(args.out, i, r, before + sums[(i - args.rows.begin) * rank + r]);
+    }
 }
 
 } // namespace td::kernels::reference

@@ -1,0 +1,77 @@
+#include "kernels/cuda/pinned.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include <cuda_runtime_api.h>
+
+namespace td::kernels::cuda {
+
+namespace {
+
+using Address = std::uintptr_t;
+
+constexpr Address page = 4096;
+constexpr Address least = 1 << 16; // bytes
+
+/// What is pinned in the process: where each stretch begins and ends.
+struct Stretches {
+  std::mutex mutex;
+  std::map<Address, Address> ends;
+};
+Stretches &stretches() {
+  static auto *all = new Stretches; // tensors may end after static objects
+  return *all;
+}
+
+void unpin(Address begin, int device) noexcept {
+  Stretches &all = stretches();
+  const std::lock_guard lock(all.mutex);
+  all.ends.erase(begin);
+  int before = 0;
+  if (cudaGetDevice(&before) != cudaSuccess) // the process is ending and CUDA with it
+    return;
+  cudaSetDevice(device);
+  cudaDeviceSynchronize(); // copies from here may be under way if a call failed
+  cudaHostUnregister(reinterpret_cast<void *>(begin));
+  cudaSetDevice(before);
+}
+
+} // namespace
+
+// Only whole pages: what shares the first or last one with other memory stays as it is, so that nothing is pinned twice
+// and no copy of that other memory is half pinned, which CUDA refuses.
+std::shared_ptr<const void> pin(const void *host, i64 bytes) {
+  const auto from = reinterpret_cast<Address>(host);
+  const Address begin = (from + page - 1) / page * page;
+  const Address end = (from + static_cast<Address>(bytes)) / page * page;
+  if (end < begin || end - begin < least)
+    return nullptr;
+  Stretches &all = stretches();
+  const std::lock_guard lock(all.mutex);
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaHostRegister(reinterpret_cast<void *>(begin), end - begin, cudaHostRegisterPortable) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  all.ends[begin] = end;
+  return {reinterpret_cast<const void *>(begin), [begin, device](const void *) { unpin(begin, device); }};
+}
+
+i64 alike(const void *host, i64 bytes) {
+  const auto from = reinterpret_cast<Address>(host);
+  Stretches &all = stretches();
+  const std::lock_guard lock(all.mutex);
+  const auto next = all.ends.upper_bound(from);
+  Address end = from + static_cast<Address>(bytes);
+  if (next != all.ends.begin() && std::prev(next)->second > from)
+    end = std::min(end, std::prev(next)->second);
+  else if (next != all.ends.end())
+    end = std::min(end, next->first);
+  return static_cast<i64>(end - from);
+}
+
+} // namespace td::kernels::cuda

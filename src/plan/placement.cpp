@@ -1,0 +1,240 @@
+#include "plan/placement.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.hpp"
+#include "plan/spans.hpp"
+
+namespace td::plan {
+
+namespace {
+
+/// Arrays keep how far their elements are from such a border, so that kernels may load several at once.
+constexpr i64 alignment = 256;
+
+} // namespace
+
+namespace detail {
+
+Stretch stretch_of(const FormArray &array, Range entries) {
+  const i64 begin = entries.begin * array.each / alignment * alignment;
+  return {begin, entries.end * array.each - begin};
+}
+
+i64 KeptForm::entry_bytes() const noexcept {
+  return whole ? whole_bytes : parts.empty() ? 0 : spans[parts.size() - 1].end * each;
+}
+
+i64 KeptForm::longest() const noexcept {
+  i64 most = 0;
+  for (const Range &span : spans)
+    most = std::max(most, span.size());
+  return most;
+}
+
+std::size_t KeptForm::part_with(i64 entry) const noexcept {
+  const auto next =
+      std::upper_bound(spans.begin(), spans.end(), entry, [](i64 k, const Range &span) { return k < span.begin; });
+  return static_cast<std::size_t>(next - spans.begin()) - 1;
+}
+
+bool KeptForm::holds(Range entries) const noexcept {
+  return whole || (!parts.empty() && entries.begin < spans[parts.size() - 1].end &&
+                   entries.end <= spans[part_with(entries.begin)].end);
+}
+
+} // namespace detail
+
+namespace {
+
+using detail::Arrays;
+using detail::Stretch;
+using detail::stretch_of;
+
+const char *at(const void *array, i64 offset) { return static_cast<const char *>(array) + offset; }
+
+/// Where an array would begin whose piece from `offset` on is at `piece`.
+const void *origin(const void *piece, i64 offset) {
+  return reinterpret_cast<const void *>(reinterpret_cast<std::uintptr_t>(piece) - static_cast<std::uintptr_t>(offset));
+}
+
+/// The view of a form whose lists are kept, and whose entry arrays pick(array, number) gives.
+template <class Pick> FormView with_lists(const kernels::TensorView &host, const Arrays &lists, Pick pick) {
+  FormView x(host);
+  std::size_t list = 0;
+  std::size_t number = 0;
+  x.replace([&](const FormArray &array) -> const void * {
+    return array.entries ? pick(array, number++) : lists[list++].get();
+  });
+  return x;
+}
+
+void tell_rows(FormView &x, const kernels::TensorView &host, Range entries) {
+  if (const auto *sorted = std::get_if<kernels::SortedView>(&host))
+    x.set_rows_there(rows_with(*sorted, entries));
+}
+
+/// Buffers through which ranges of a form's entries pass.
+class Staging {
+public:
+  Staging(kernels::Backend &backend, const kernels::TensorView &host, const Arrays &lists,
+          const std::vector<Range> &ranges)
+      : backend_(backend), host_(host), lists_(lists), ranges_(ranges) {
+    i64 bytes = 0;
+    for (const FormArray &array : FormView(host).arrays()) {
+      if (!array.entries)
+        continue;
+      arrays_.push_back(array);
+      i64 most = 0;
+      for (const Range &range : ranges)
+        most = std::max(most, stretch_of(array, range).bytes);
+      places_.push_back(bytes);
+      bytes += (most + alignment - 1) / alignment * alignment;
+    }
+    const auto count = std::min(static_cast<std::size_t>(detail::buffers), ranges.size());
+    for (std::size_t b = 0; b < count; ++b) {
+      memory_.emplace_back(backend, bytes, "a part of a streamed tensor on its way");
+      backend.done(static_cast<int>(b));
+    }
+  }
+
+  Staging(const Staging &) = delete;
+  Staging &operator=(const Staging &) = delete;
+  ~Staging() { // buffers go only when nothing is copied to them any more
+    for (; taken_ < fetched_; ++taken_)
+      backend_.await(static_cast<int>(taken_ % memory_.size()));
+  }
+
+  void start() {
+    for (std::size_t b = 0; b < memory_.size(); ++b)
+      fetch_next();
+  }
+
+  /// The next range, as soon as it is there.
+  FormView take() {
+    const std::size_t buffer = taken_ % memory_.size();
+    backend_.await(static_cast<int>(buffer));
+    const Range range = ranges_[taken_];
+    FormView x = with_lists(host_, lists_, [&](const FormArray &array, std::size_t number) {
+      return origin(at(memory_[buffer].data(), places_[number]), stretch_of(array, range).begin);
+    });
+    tell_rows(x, host_, range);
+    return x;
+  }
+  void give_back() {
+    backend_.done(static_cast<int>(taken_++ % memory_.size()));
+    fetch_next();
+  }
+
+private:
+  void fetch_next() {
+    if (fetched_ == ranges_.size())
+      return;
+    const std::size_t buffer = fetched_ % memory_.size();
+    for (std::size_t number = 0; number < arrays_.size(); ++number) {
+      const FormArray &array = arrays_[number];
+      const Stretch stretch = stretch_of(array, ranges_[fetched_]);
+      backend_.fetch(static_cast<int>(buffer), static_cast<char *>(memory_[buffer].data()) + places_[number],
+                     at(array.data, stretch.begin), stretch.bytes);
+    }
+    ++fetched_;
+  }
+
+  kernels::Backend &backend_;
+  const kernels::TensorView &host_;
+  const Arrays &lists_;
+  const std::vector<Range> &ranges_;
+  std::vector<FormArray> arrays_; // of entries
+  std::vector<i64> places_;       // of these in a buffer
+  std::vector<kernels::BackendBuffer> memory_;
+  std::size_t fetched_ = 0;
+  std::size_t taken_ = 0;
+};
+
+} // namespace
+
+void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const {
+  const bool in_order = args.conflicts == kernels::Conflicts::owner;
+  const bool by_span = in_order && entries() > span_entries(entries());
+  if (kept_ == nullptr || (kept_->whole && !by_span)) {
+    backend.mttkrp(whole("MTTKRP").view(), args);
+    return;
+  }
+  const auto spans = in_order ? spans_of(host_, span_entries(entries())) : kept_->spans;
+  if (const auto *dense = std::get_if<kernels::DenseView>(&host_)) {
+    each(backend, spans, [&](const kernels::TensorView &x, std::size_t k) {
+      const SlabStep step(*dense, args, spans[k]);
+      if (step.args().rows.size() > 0)
+        backend.mttkrp(step.view(std::get<kernels::DenseView>(x)), step.args());
+    });
+    return;
+  }
+  const auto steps = steps_of(host_, args, spans);
+  std::vector<Range> ranges;
+  for (const kernels::MttkrpArgs &step : steps)
+    ranges.push_back(step.entries);
+  each(backend, ranges, [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
+}
+
+void Placement::each(kernels::Backend &backend, const std::vector<Range> &ranges, const Work &work) const {
+  std::vector<bool> here;
+  std::vector<Range> streamed;
+  for (const Range &range : ranges) {
+    here.push_back(kept_ == nullptr || range.size() == 0 || kept_->holds(range));
+    if (!here.back())
+      streamed.push_back(range);
+  }
+  std::optional<Staging> staging;
+  if (!streamed.empty()) {
+    staging.emplace(backend, host_, kept_->lists, streamed);
+    staging->start();
+  }
+  for (std::size_t k = 0; k < ranges.size(); ++k) {
+    if (here[k]) {
+      work(kept_view(ranges[k]).view(), k);
+      continue;
+    }
+    work(staging->take().view(), k);
+    staging->give_back();
+  }
+}
+
+FormView Placement::whole(const char *work) const {
+  if (kept_ != nullptr && !kept_->whole) {
+    const FormBytes bytes = bytes_of(host_);
+    throw_error(Status::device_memory,
+                "out of device memory: {} works on all of a copy at once, which takes {} bytes on the GPU; option "
+                "'device_memory_limit' or what is free there leaves less",
+                work, bytes.entries + bytes.lists);
+  }
+  return kept_view({0, entries()});
+}
+
+FormView Placement::kept_view(Range entries) const {
+  FormView x(host_);
+  if (kept_ == nullptr)
+    return x;
+  if (kept_->whole) {
+    std::size_t next = 0;
+    x.replace([&](const FormArray &) { return kept_->lists[next++].get(); });
+  } else if (entries.size() == 0) {
+    x = with_lists(host_, kept_->lists, [](const FormArray &array, std::size_t) { return array.data; });
+  } else {
+    const std::size_t part = kept_->part_with(entries.begin);
+    const Range span = kept_->spans[part];
+    x = with_lists(host_, kept_->lists, [&](const FormArray &array, std::size_t number) {
+      return origin(kept_->parts[part][number].get(), stretch_of(array, span).begin);
+    });
+  }
+  if (entries.size() < this->entries())
+    tell_rows(x, host_, entries);
+  return x;
+}
+
+void Placement::set_dense_dims(std::span<const i64> dims) {
+  if (auto *dense = std::get_if<kernels::DenseView>(&host_))
+    dense->dims = dims;
+}
+
+} // namespace td::plan

@@ -1,0 +1,79 @@
+// A stored form as a backend's kernels reach it: what is kept in their memory, and what passes through on the way.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "plan/arrays.hpp"
+
+namespace td::plan {
+
+namespace detail {
+
+using Arrays = std::vector<std::shared_ptr<const void>>;
+
+/// What is kept of one form. Does not change once made.
+struct KeptForm {
+  bool whole = false;
+  Arrays lists; // of a whole form all arrays; in the order in which a view tells its arrays
+  i64 list_bytes = 0;
+  i64 whole_bytes = 0; // of the entries of a whole form
+  // Of a form in parts:
+  i64 each = 0; // bytes of an entry
+  std::vector<Range> spans;
+  std::vector<Arrays> parts; // those of the first spans; the others pass through
+  Arrays pins;
+
+  bool complete() const noexcept { return whole || parts.size() == spans.size(); }
+  i64 entry_bytes() const noexcept; // that are kept
+  i64 longest() const noexcept;     // of the spans
+  std::size_t part_with(i64 entry) const noexcept;
+  bool holds(Range entries) const noexcept; // in one piece
+};
+
+/// Buffers through which parts pass: one is filled while the next ones wait and are worked on.
+inline constexpr i64 buffers = 3;
+
+/// The bytes of some entries of an array.
+struct Stretch {
+  i64 begin; // where a copy begins: at a border at or before the first entry
+  i64 bytes;
+};
+Stretch stretch_of(const FormArray &array, Range entries);
+
+} // namespace detail
+
+/// A form for one backend's kernels, wherever its numbers are. The tensor must outlive it.
+class Placement {
+public:
+  /// In the host's memory, whose kernels work on it.
+  explicit Placement(const kernels::TensorView &host) : host_(host) {}
+  Placement(const kernels::TensorView &host, std::shared_ptr<const detail::KeptForm> kept)
+      : host_(host), kept_(std::move(kept)) {}
+
+  i64 entries() const { return kernels::entries_of(host_); }
+  bool streamed() const noexcept { return kept_ != nullptr && !kept_->complete(); }
+
+  /// As the backend's.
+  void mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const;
+
+  /// Calls work(view, k) for each of some ranges of entries, in order; those of ranges[k] are in the view then. What is
+  /// not there is copied meanwhile.
+  using Work = std::function<void(const kernels::TensorView &, std::size_t)>;
+  void each(kernels::Backend &backend, const std::vector<Range> &ranges, const Work &work) const;
+
+  /// All of it at once, for `work`. Throws Status::device_memory, with numbers, if that is not there.
+  FormView whole(const char *work) const;
+
+  /// With other dims for the same elements of a dense tensor.
+  void set_dense_dims(std::span<const i64> dims);
+
+private:
+  FormView kept_view(Range entries) const;
+
+  kernels::TensorView host_;
+  std::shared_ptr<const detail::KeptForm> kept_; // null: in the host's memory
+};
+
+} // namespace td::plan

@@ -1,0 +1,46 @@
+// A stored form cut into ranges of entries that are worked on one after the other.
+#pragma once
+
+#include <vector>
+
+#include "kernels/kernels.hpp"
+
+namespace td::plan {
+
+/// Entries worked on at once where the order of sums counts. The same for a form wherever it is, so that sums do not
+/// depend on how much of it a device has room for.
+i64 span_entries(i64 nnz);
+
+/// Ranges of at most `most` entries that make all of a form. They begin with rows of a sorted copy (with pieces of
+/// rows, where it has tiles), except within one that is longer; none holds both the end of such a row and entries of
+/// others. Those of a dense tensor are slabs of one index or more in the last
+/// mode, however long. Of a form in host memory.
+std::vector<Range> spans_of(const kernels::TensorView &host, i64 most);
+
+/// The rows of a sorted copy that hold these entries.
+Range rows_with(const kernels::SortedView &host, Range entries);
+
+/// What a call of MTTKRP on a sparse tensor becomes over such ranges, in their order.
+std::vector<kernels::MttkrpArgs> steps_of(const kernels::TensorView &host, const kernels::MttkrpArgs &args,
+                                          const std::vector<Range> &spans);
+
+/// The same of a dense tensor, for one slab: a tensor by itself, with part of the last factor.
+class SlabStep {
+public:
+  SlabStep(const kernels::DenseView &x, const kernels::MttkrpArgs &args, Range entries);
+  SlabStep(const SlabStep &) = delete;
+  SlabStep &operator=(const SlabStep &) = delete;
+
+  /// The slab within a view of all elements.
+  kernels::DenseView view(kernels::DenseView x) const;
+  /// Without rows there is nothing to do.
+  const kernels::MttkrpArgs &args() const noexcept { return args_; }
+
+private:
+  std::vector<i64> dims_;
+  std::vector<ConstMatrix> factors_;
+  kernels::MttkrpArgs args_;
+  i64 begin_; // element
+};
+
+} // namespace td::plan
