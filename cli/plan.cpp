@@ -118,10 +118,11 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
                 {"why", text(td_plan_get_str, plan, (std::string(key) + ".why").c_str())}};
   out["devices"] = text(td_plan_get_str, plan, "devices");
   for (const std::string place : {"host", "device"})
-    for (const char *what : {"tensor", "building", "solver", "streamed", "peak"})
+    for (const char *what : {"tensor", "building", "solver", "peak"})
       out[place + "_bytes"][what] =
           get<std::int64_t>(td_plan_get_i64, plan, fmt::format("{}_bytes.{}", place, what).c_str());
   out["host_bytes"]["available"] = bytes(plan, "available");
+  out["device_bytes"]["streamed"] = get<std::int64_t>(td_plan_get_i64, plan, "device_bytes.streamed");
   for (const char *key : {"read", "near_rows", "middle_rows", "far_rows", "operations"})
     out["rates"][key] = get<double>(td_plan_get_f64, plan, fmt::format("rate.{}", key).c_str());
   for (const char *key : {"iteration", "mttkrp", "solve"})
