@@ -1,0 +1,342 @@
+// What is done to each entry, run, row or tile while a tensor is built, and the loop over them.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <vector>
+
+#include "kernels/building.hpp"
+#include "kernels/cuda/launch.cuh"
+
+namespace td::kernels::cuda {
+
+inline constexpr const char *while_building = "building a tensor on the GPU";
+inline constexpr int most_moves = 128; // a key has no more bits
+
+/// Of an array of `count` entries, one after the other over all blocks.
+template <class F> __device__ void for_entries(i64 count, F &&f) {
+  for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < count; k += i64{gridDim.x} * blockDim.x)
+    f(k);
+}
+
+template <class F> __global__ void each(i64 count, const __grid_constant__ F f) { for_entries(count, f); }
+
+/// Calls f(k) on the GPU for all k below count.
+template <class F> void launch(Device &device, i64 count, F f, int threads_of_block = block_threads) {
+  if (count == 0)
+    return;
+  each<<<blocks_for(device, count, threads_of_block), static_cast<unsigned>(threads_of_block), 0, device.stream()>>>(
+      count, f);
+  check_launch(while_building);
+}
+
+struct Moves {
+  int count = 0;
+  std::uint8_t from[most_moves];
+  std::uint8_t to[most_moves];
+  std::uint8_t bits[most_moves];
+
+  explicit Moves(std::span<const BitMove> moves) {
+    for (const BitMove &m : moves) {
+      if (m.count == 0)
+        continue;
+      from[count] = static_cast<std::uint8_t>(m.from);
+      to[count] = static_cast<std::uint8_t>(m.to);
+      bits[count++] = static_cast<std::uint8_t>(m.count);
+    }
+  }
+
+  template <class To, class From> __device__ To operator()(From key) const {
+    To result = 0;
+    for (int m = 0; m < count; ++m) {
+      const From field = (key >> from[m]) & low_bits<From>(bits[m]);
+      result |= static_cast<To>(static_cast<To>(field) << to[m]);
+    }
+    return result;
+  }
+
+  template <class T> __device__ static T low_bits(int count) {
+    return count >= static_cast<int>(8 * sizeof(T)) ? ~T{0} : static_cast<T>((T{1} << count) - 1);
+  }
+};
+
+/// Moves by a table of 256 results for each byte of a number; in the GPU's memory. For moves of single bits, as of an
+/// interleaved key.
+template <class To> struct Tables {
+  const To *results;
+  int bytes;
+  template <class From> __device__ To operator()(From key) const {
+    To result = 0;
+    for (int b = 0; b < bytes; ++b) {
+      result |= results[256 * b + static_cast<int>(key & 0xff)];
+      key >>= 8;
+    }
+    return result;
+  }
+};
+
+template <class To> std::vector<To> results_of(std::span<const BitMove> moves) {
+  int bits = 0;
+  for (const BitMove &m : moves)
+    bits = std::max(bits, m.from + m.count);
+  std::vector<To> at_bit(static_cast<std::size_t>((bits + 7) / 8 * 8), To{0}); // where a bit goes
+  for (const BitMove &m : moves)
+    for (int k = 0; k < m.count; ++k)
+      at_bit[static_cast<std::size_t>(m.from + k)] |= To{1} << (m.to + k);
+  std::vector<To> results(32 * at_bit.size(), To{0});
+  for (std::size_t byte = 0; byte < at_bit.size() / 8; ++byte)
+    for (std::size_t v = 1; v < 256; ++v)
+      results[256 * byte + v] =
+          results[256 * byte + (v & (v - 1))] | at_bit[8 * byte + static_cast<std::size_t>(std::countr_zero(v))];
+  return results;
+}
+
+/// Calls f with a number of the type that keys of so many bytes have.
+template <class F> void with_packed_key(int bytes, F &&f) {
+  if (bytes == 8)
+    f(u64{});
+  else
+    f(u128{});
+}
+template <class F> void with_key(int bytes, F &&f) {
+  if (bytes == 4)
+    f(std::uint32_t{});
+  else
+    with_packed_key(bytes, f);
+}
+
+/// A row's number; the lists are in the GPU's memory.
+struct Numbers {
+  const u64 *words;
+  const i64 *before;
+  __device__ i64 operator()(i64 row) const {
+    if (words == nullptr)
+      return row;
+    const u64 below = (u64{1} << (row % 64)) - 1;
+    return before[row / 64] + __popcll(words[row / 64] & below);
+  }
+};
+
+// What is done to each entry, k; of a caller's coordinates:
+
+template <class Index> struct IsOutside {
+  const Index *index;
+  u64 dim, base;
+  // Below the base wraps round to a huge number: one comparison tests both ends.
+  __device__ bool operator()(i64 k) const { return static_cast<u64>(static_cast<i64>(index[k])) - base >= dim; }
+};
+
+template <class T> struct IsNotFinite {
+  const T *values;
+  __device__ bool operator()(i64 k) const { return !isfinite(values[k]); }
+};
+
+template <class Index> struct MarkRow {
+  const Index *index;
+  i64 base;
+  unsigned long long *words;
+  __device__ void operator()(i64 k) const {
+    const i64 row = static_cast<i64>(index[k]) - base;
+    const unsigned long long bit = 1ull << (row % 64);
+    if ((words[row / 64] & bit) == 0) // what others set meanwhile is at worst set again
+      atomicOr(words + row / 64, bit);
+  }
+};
+
+template <class Index, class Key> struct AddToKey {
+  const Index *index;
+  i64 base;
+  Numbers number;
+  Tables<Key> moves;
+  Key *keys;
+  __device__ void operator()(i64 k) const {
+    keys[k] |= moves(static_cast<u64>(number(static_cast<i64>(index[k]) - base)));
+  }
+};
+
+// of keys and values:
+
+template <class Bad> struct KeepFirst {
+  Bad bad;
+  unsigned long long *first;
+  __device__ void operator()(i64 k) const {
+    if (bad(k))
+      atomicMin(first, static_cast<unsigned long long>(k));
+  }
+};
+
+template <class Key> struct Repeats {
+  const Key *keys;
+  __device__ bool operator()(i64 k) const { return k > 0 && keys[k] == keys[k - 1]; }
+};
+
+template <class Key> struct Starts {
+  const Key *keys;
+  Key mask;
+  __device__ bool operator()(i64 k) const { return k == 0 || ((keys[k] ^ keys[k - 1]) & mask) != 0; }
+};
+
+template <class Key, class T> struct SumRun {
+  const Key *keys;
+  const T *values;
+  const i64 *begin;
+  Key *kept;
+  T *sums;
+  __device__ void operator()(i64 run) const {
+    kept[run] = keys[begin[run]];
+    double sum = 0;
+    for (i64 k = begin[run]; k < begin[run + 1]; ++k)
+      sum += static_cast<double>(values[k]);
+    sums[run] = static_cast<T>(sum);
+  }
+};
+
+template <class Key> struct TakeKey {
+  const Key *keys;
+  const i64 *entries;
+  u128 *out;
+  __device__ void operator()(i64 k) const { out[k] = keys[entries[k]]; }
+};
+
+template <class From, class To> struct Recode {
+  const From *from;
+  Tables<To> moves;
+  To *to;
+  __device__ void operator()(i64 k) const { to[k] = moves(from[k]); }
+};
+
+template <class T> struct SumValues {
+  const T *values;
+  i64 n, block;
+  double scale;
+  ValueSums *sums;
+  __device__ void operator()(i64 b) const {
+    ValueSums s{0, 0, INFINITY, -INFINITY, 0};
+    const i64 end = min(n, (b + 1) * block);
+    for (i64 first = b * block; first < end; first += ahead) {
+      T some[ahead]; // fetched before the first is used
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        some[k] = first + k < end ? values[first + k] : T{0};
+#pragma unroll
+      for (int k = 0; k < ahead; ++k)
+        if (first + k < end)
+          add(s, static_cast<double>(some[k]));
+    }
+    sums[b] = s;
+  }
+  static constexpr int ahead = 16;
+  __device__ void add(ValueSums &s, double x) const {
+    const double y = __dmul_rn(x, scale); // each rounded by itself, as on the host
+    s.sum = __dadd_rn(s.sum, y);
+    s.squares = __dadd_rn(s.squares, __dmul_rn(y, y));
+    s.min = x < s.min ? x : s.min;
+    s.max = x > s.max ? x : s.max;
+    s.zeros += x == 0 ? 1 : 0;
+  }
+};
+
+template <class Key> struct Field {
+  const Key *keys;
+  int shift, bits;
+  __device__ i64 operator()(i64 k) const { return static_cast<i64>((keys[k] >> shift) & Moves::low_bits<Key>(bits)); }
+};
+
+template <class Key> struct CountField {
+  Field<Key> field;
+  unsigned long long *counts;
+  __device__ void operator()(i64 k) const { atomicAdd(counts + field(k), 1ull); }
+};
+
+constexpr i64 histogram_size = 10240; // counters of 4 bytes in 40 KiB of shared memory
+
+template <class Key> __global__ void histogram(i64 n, int count, Field<Key> field, unsigned long long *counts) {
+  __shared__ std::uint32_t own[histogram_size];
+  for (int k = static_cast<int>(threadIdx.x); k < count; k += block_threads)
+    own[k] = 0;
+  __syncthreads();
+  for_entries(n, [&](i64 k) { atomicAdd(own + field(k), 1u); });
+  __syncthreads();
+  for (int k = static_cast<int>(threadIdx.x); k < count; k += block_threads)
+    if (own[k] != 0)
+      atomicAdd(counts + k, static_cast<unsigned long long>(own[k]));
+}
+
+// and of a copy:
+
+struct InvertOrder {
+  const i64 *row_at;
+  i64 *rank;
+  __device__ void operator()(i64 at) const { rank[row_at[at]] = at; }
+};
+
+struct Cuts {
+  int count = 0;
+  std::uint8_t shift[max_order];
+  std::uint8_t bits[max_order];
+  i64 stride[max_order];
+};
+
+/// Where an entry's row stands among all of all tiles, and the entry's number.
+template <class Key, class Place> struct FindPlace {
+  Field<Key> row;
+  const i64 *rank;
+  Cuts cuts;
+  Place *places;
+  std::uint32_t *numbers;
+  __device__ void operator()(i64 k) const {
+    i64 place = rank == nullptr ? row(k) : rank[row(k)];
+    for (int c = 0; c < cuts.count; ++c)
+      place += Field<Key>{row.keys, cuts.shift[c], cuts.bits[c]}(k)*cuts.stride[c];
+    places[k] = static_cast<Place>(place);
+    numbers[k] = static_cast<std::uint32_t>(k);
+  }
+};
+
+template <class From, class To, class T> struct Gather {
+  const std::uint32_t *numbers;
+  const From *keys;
+  const T *values;
+  Moves moves;
+  To *keys_out;
+  T *values_out;
+  __device__ void operator()(i64 k) const {
+    keys_out[k] = moves.template operator()<To>(keys[numbers[k]]);
+    values_out[k] = values[numbers[k]];
+  }
+};
+
+template <class Place> struct RowIndex {
+  const Place *places;
+  const i64 *begin;
+  i64 dim;
+  const i64 *row_at;
+  i64 *out;
+  __device__ void operator()(i64 row) const {
+    const auto at = static_cast<i64>(places[begin[row]]) % dim;
+    out[row] = row_at == nullptr ? at : row_at[at];
+  }
+};
+
+/// The first row of a tile.
+template <class Place> struct TileBegin {
+  const Place *places;
+  const i64 *begin;
+  i64 rows, dim;
+  i64 *out;
+  __device__ void operator()(i64 tile) const {
+    i64 low = 0;
+    i64 high = rows;
+    while (low < high) {
+      const i64 middle = low + (high - low) / 2;
+      if (static_cast<i64>(places[begin[middle]]) < tile * dim)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    out[tile] = low;
+  }
+};
+
+} // namespace td::kernels::cuda
