@@ -25,7 +25,8 @@ public:
       return nullptr;
     *kept_ += bytes;
     auto *copy = new char[static_cast<std::size_t>(bytes) + 1];
-    std::memcpy(copy, host, static_cast<std::size_t>(bytes));
+    if (bytes > 0) // of an empty list there is no address
+      std::memcpy(copy, host, static_cast<std::size_t>(bytes));
     return {copy, [bytes, kept = kept_](const void *p) {
               *kept -= bytes;
               delete[] static_cast<const char *>(p);
