@@ -531,7 +531,7 @@ TD_API void td_plan_destroy(td_plan *plan);
  *    host_bytes.peak        tensor + the larger of building and solver
  *    host_bytes.available   what there is (2^63 - 1: not known), for what is not there yet
  *    device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU
- *    device_bytes.streamed  of the tensor, from the host in every sweep
+ *    device_bytes.streamed  of the tensor, from the host in every sweep; 0 on a CPU
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 

@@ -1,6 +1,6 @@
 // Stable sort of (key, payload) pairs on their way into two arrays: they are made twice, once to be counted and once to
 // be put into bins of neighbouring keys, which are then sorted one by one in a core's cache. So nothing of the pairs'
-// size is needed besides the two arrays, and these are passed over twice.
+// size is needed besides the two arrays, unless one bin holds many of them, and these are passed over twice.
 #pragma once
 
 #include <algorithm>
