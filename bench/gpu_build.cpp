@@ -1,6 +1,8 @@
-// What the steps of building sorted copies and BLCO on a GPU take, and the same on the host, for entries in no order
-// that are drawn as in bench/README.md. Prints milliseconds. usage: gpu_build SCALE NAME...    NAME: uber, nell2, vast
-// or delicious; SCALE multiplies the number of entries
+// What building sorted copies and BLCO on a GPU takes, for entries in no order that are drawn as in bench/README.md:
+// each step; a tensor that is ready there, beside a bare copy of the same bytes to the GPU and a sweep (MTTKRP in all
+// modes at rank 32); and the copy to the host that is made when it is first needed there. Prints milliseconds, of the
+// fastest of several. usage: gpu_build SCALE NAME...    NAME: uber, nell2, vast or delicious; SCALE multiplies the
+// number of entries
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -70,18 +72,10 @@ public:
   void count_fields(int shift, int bits, std::span<i64> counts) override {
     timed("copies", [&] { steps_->count_fields(shift, bits, counts); });
   }
-  void download_keys(void *keys) override {
-    timed("download", [&] { steps_->download_keys(keys); });
-  }
-  void download_values(void *values) override {
-    timed("download", [&] { steps_->download_values(values); });
-  }
-  i64 make_copy(const kernels::CopyPlan &plan) override {
+  kernels::Copy make_copy(const kernels::CopyPlan &plan) override {
     return timed("copies", [&] { return steps_->make_copy(plan); });
   }
-  void download_copy(const CopyArrays &to) override {
-    timed("download", [&] { steps_->download_copy(to); });
-  }
+  std::shared_ptr<const kernels::DeviceArrays> take_entries() override { return steps_->take_entries(); }
 
 private:
   std::unique_ptr<kernels::Building> steps_;
@@ -126,47 +120,112 @@ Drawn draw(const Shape &shape, i64 nnz) {
   return x;
 }
 
+constexpr int repeats = 4; // the first loads kernels and fills the pool
+constexpr i64 rank = 32;
+
+/// Seconds of f, the least.
+template <class F> double fastest(F &&f) {
+  double least = HUGE_VAL;
+  for (int k = 0; k < repeats; ++k) {
+    const auto since = Clock::now();
+    f();
+    least = std::min(least, seconds_since(since));
+  }
+  return least;
+}
+
+std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView &e, bool blco) {
+  std::map<std::string, double> steps;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    Timed building(gpu.begin_building(e));
+    formats::check_entries(e, building);
+    const formats::Numbering numbering(e, formats::EmptyRows::few, building, available_threads());
+    const auto packed = formats::build_packed(building, e, numbering, false);
+    plan::facts_of(building);
+    if (blco)
+      formats::build_blco(packed);
+    for (int mode = 0; mode < e.order() && !blco; ++mode)
+      formats::build_sorted(packed, mode, formats::gpu_tile_bits(packed.dims, mode, building.size()));
+    for (const auto &[step, seconds] : building.seconds)
+      steps[step] = repeat == 0 ? seconds : std::min(steps[step], seconds);
+  }
+  return steps;
+}
+
+/// MTTKRP in all modes, of factors of ones.
+double sweep_of(kernels::Backend &gpu, const plan::Tensor &x) {
+  std::vector<kernels::BackendBuffer> memory;
+  std::vector<ConstMatrix> factors;
+  i64 longest = 0;
+  for (const i64 rows : x.stored_dims()) {
+    const std::vector<double> ones(static_cast<std::size_t>(rows * rank), 1.0);
+    memory.emplace_back(gpu, rows * rank * 8, "a factor");
+    gpu.upload(memory.back().data(), ones.data(), rows * rank * 8);
+    factors.emplace_back(memory.back().data(), ValueType::f64, rows, rank, rank);
+    longest = std::max(longest, rows);
+  }
+  const kernels::BackendBuffer out(gpu, longest * rank * 8, "a product");
+  double least = HUGE_VAL;
+  for (int k = 0; k < repeats; ++k) {
+    gpu.mark(0);
+    for (int mode = 0; mode < x.order(); ++mode) {
+      const i64 rows = x.stored_dims()[static_cast<std::size_t>(mode)];
+      x.view(mode, gpu).mttkrp(
+          gpu, {mode, factors, {out.data(), ValueType::f64, rows, rank, rank}, {0, rows}, {0, x.facts().nnz}});
+    }
+    gpu.mark(1);
+    least = std::min(least, gpu.seconds_between(0, 1));
+  }
+  return least;
+}
+
 void measure(kernels::Backend &gpu, const std::string &name, double scale) {
   const Shape &shape = shapes.at(name);
   const auto nnz = static_cast<i64>(shape.entries * scale);
   const Drawn x = draw(shape, nnz);
   const EntriesView e{shape.dims, nnz, IndexType::i32, x.pointers.data(), 0, ValueType::f64, x.values.data()};
   const int threads = available_threads();
+  std::vector<kernels::BackendBuffer> there;
+  for (int m = 0; m < e.order(); ++m)
+    there.emplace_back(gpu, nnz * 4, "indices");
+  there.emplace_back(gpu, nnz * 8, "values");
+  const double bare = fastest([&] {
+    for (int m = 0; m < e.order(); ++m)
+      gpu.upload(there[static_cast<std::size_t>(m)].data(), e.indices[m], nnz * 4);
+    gpu.upload(there.back().data(), e.values, nnz * 8);
+  });
   for (const char *format : {"sorted", "blco"}) {
-    std::map<std::string, double> steps;
-    double upload = 0;
-    double all = 0;
-    for (int repeat = 0; repeat < 2; ++repeat) { // the second is shown: the first loads kernels and fills the pool
-      auto since = Clock::now();
-      const auto whole = since;
-      Timed building(gpu.begin_building(e));
-      upload = seconds_since(since);
-      formats::check_entries(e, building);
-      const formats::Numbering numbering(e, formats::EmptyRows::few, building, threads);
-      const auto packed = formats::build_packed(building, e, numbering, false);
-      plan::facts_of(building);
-      if (std::string(format) == "blco")
-        formats::build_blco(packed);
-      else
-        for (int mode = 0; mode < e.order(); ++mode)
-          formats::build_sorted(packed, mode, formats::gpu_tile_bits(packed.dims, mode, building.size()));
-      all = seconds_since(whole);
-      steps = building.seconds;
-    }
+    const bool blco = std::string(format) == "blco";
     Options options;
     options.set_text("format", format);
+    std::shared_ptr<const plan::Tensor> made;
+    const auto make = [&](kernels::Backend *builder) {
+      made = nullptr;
+      made = plan::Tensor::make_sparse(e, options, threads, "", plan::Target::gpu, builder);
+    };
     auto since = Clock::now();
-    plan::Tensor::make_sparse(e, options, threads, "", plan::Target::gpu);
+    make(nullptr);
     const double host = seconds_since(since);
+    const double from_host = fastest([&] { make(&gpu); });
+    const double sweep = sweep_of(gpu, *made);
+    const int copies = blco ? 1 : e.order();
+    since = Clock::now();
+    for (int mode = 0; mode < copies; ++mode)
+      made->view(mode);
+    const double to_host = seconds_since(since);
+
     double device = 0;
-    std::printf("%s, %lld entries, %s: upload %.1f (%.1f GB/s)", name.c_str(), static_cast<long long>(nnz), format,
-                1e3 * upload, static_cast<double>(nnz * (4 * e.order() + 8)) / upload / 1e9);
-    for (const auto &[step, seconds] : steps) {
-      std::printf(", %s %.1f", step.c_str(), 1e3 * seconds);
-      device += step == "download" ? 0 : seconds;
+    std::printf("%s, %lld entries, %s, steps:", name.c_str(), static_cast<long long>(nnz), format);
+    for (const auto &[step, seconds] : steps_of(gpu, e, blco)) {
+      std::printf(" %s %.2f,", step.c_str(), 1e3 * seconds);
+      device += seconds;
     }
-    std::printf("; on the GPU %.1f, with all transfers and lists %.1f; on %d host threads %.1f\n", 1e3 * device,
-                1e3 * all, threads, 1e3 * host);
+    std::printf(" together %.2f; a sweep %.2f, steps are %.2f sweeps a copy\n", 1e3 * device, 1e3 * sweep,
+                device / copies / sweep);
+    std::printf("  bare upload %.1f (%.1f GB/s); ready from host coordinates %.1f, %.2f times that; later copy of "
+                "%.2f GB to the host %.1f; on %d host threads %.1f\n",
+                1e3 * bare, static_cast<double>(nnz * (4 * e.order() + 8)) / bare / 1e9, 1e3 * from_host,
+                from_host / bare, static_cast<double>(made->bytes()) / 1e9, 1e3 * to_host, threads, 1e3 * host);
     std::fflush(stdout);
   }
 }

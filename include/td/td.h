@@ -291,7 +291,7 @@ TD_API td_status td_tensor_norm(const td_tensor *tensor, double *norm);
 
 /** A whole-number fact by name: "sparse" (1 or 0), "duplicates" (entries merged into others when the tensor was made),
  *  "zeros" (stored entries that are 0), "index_bits" (bits of all modes' indices together), "bytes" (host memory).
- *  Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  Of what a GPU has built, host memory may be taken at its first need there. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_tensor_get_i64(const td_tensor *tensor, const char *key, int64_t *value);
 
 /** A real-number fact by name: "norm", "min", "max", "sum", over stored entries; 0 where there are none.

@@ -73,7 +73,7 @@ Blco build_blco(Packed p, int threads) {
   return x;
 }
 
-Blco build_blco(const PackedThere &p) {
+There<Blco> build_blco(const PackedThere &p) {
   kernels::Building &building = *p.building;
   Blco x;
   x.dims = p.dims;
@@ -91,25 +91,23 @@ Blco build_blco(const PackedThere &p) {
     moves.push_back({p.layout.shift[at], x.layout.shift[at], x.layout.bits[at]});
   }
   building.recode(8, moves);
-  x.keys = Buffer<u64>(building.size(), "keys");
-  x.values = ValueBuffer(p.type, building.size(), "values");
-  building.download_keys(x.keys.data());
-  building.download_values(x.values.data());
-  return x;
+  kernels::BlcoView view = x.view();
+  view.nnz = building.size();
+  view.type = p.type;
+  return {std::move(x), building.take_entries(), view};
 }
 
 Blco build_blco(const kernels::CooView &canonical, int threads) {
   return build_blco(pack(canonical, threads), threads);
 }
 
-Coo decode(const Blco &x, int threads) {
-  const i64 nnz = x.values.size();
-  Coo coo = empty_coo(x.dims, x.values.type(), nnz);
-  if (nnz > 0)
-    std::memcpy(coo.values.data(), x.values.data(), static_cast<std::size_t>(x.values.bytes()));
-  parallel_ranges(threads, nnz, grain, [&](Range r) {
-    const i64 *begin = std::upper_bound(x.block_begin.begin(), x.block_begin.end(), r.begin) - 1;
-    i64 block = begin - x.block_begin.begin();
+Coo decode(const kernels::BlcoView &x, int threads) {
+  Coo coo = empty_coo(x.dims, x.type, x.nnz);
+  if (x.nnz > 0)
+    std::memcpy(coo.values.data(), x.values, static_cast<std::size_t>(coo.values.bytes()));
+  parallel_ranges(threads, x.nnz, grain, [&](Range r) {
+    const i64 *begin = std::upper_bound(x.block_begin, x.block_begin + x.blocks + 1, r.begin) - 1;
+    i64 block = begin - x.block_begin;
     for (i64 k = r.begin; k < r.end; ++k) {
       while (k >= x.block_begin[block + 1])
         ++block;

@@ -2,6 +2,7 @@
 // coordinate copy in between.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "core/buffer.hpp"
@@ -111,7 +112,6 @@ struct PackedThere {
 };
 PackedThere build_packed(kernels::Building &building, const EntriesView &entries, const Numbering &numbering,
                          bool refuse_duplicates);
-Packed download(const PackedThere &packed);
 /// In the order given, each entry by itself: only to look at.
 Packed pack_entries(const EntriesView &entries, const Numbering &numbering, int threads);
 Coo unpack(const Packed &packed, int threads);
@@ -141,9 +141,18 @@ Blco build_blco(Packed packed, int threads);
 /// In tiles where that pays on a CPU.
 Sorted build_sorted(const Packed &packed, int mode, int threads);
 Sorted build_sorted(const Packed &packed, int mode, std::span<const int> bits_in_tile, int threads);
-/// What is built on a device comes to the host at once. Nothing else can be built of `packed` after a Blco.
-Blco build_blco(const PackedThere &packed);
-Sorted build_sorted(const PackedThere &packed, int mode, std::span<const int> bits_in_tile);
+
+/// A form built in a device's memory: there are the long arrays, which the view tells first, and on the host the
+/// others.
+template <class Form> struct There {
+  Form rest;
+  std::shared_ptr<const kernels::DeviceArrays> arrays;
+  decltype(std::declval<const Form &>()
+               .view()) view; // null: of `arrays`; valid while the rest is there or where it moves
+};
+/// Nothing else can be built of `packed` after a Blco.
+There<Blco> build_blco(const PackedThere &packed);
+There<Sorted> build_sorted(const PackedThere &packed, int mode, std::span<const int> bits_in_tile);
 Blco build_blco(const kernels::CooView &canonical, int threads);
 Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads);
 
@@ -157,8 +166,8 @@ Coo build_cells(std::span<const i64> dims, ValueType type);
 Dense build_dense(const DenseArrayView &array, int threads);
 
 /// Back to coordinates, in canonical order.
-Coo decode(const Blco &blco, int threads);
-Coo decode(const Sorted &sorted, int threads);
+Coo decode(const kernels::BlcoView &blco, int threads);
+Coo decode(const kernels::SortedView &sorted, int threads);
 
 /// Nonzeros a block has at most.
 inline constexpr i64 max_block_nonzeros = i64{1} << 27;

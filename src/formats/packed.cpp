@@ -240,16 +240,6 @@ PackedThere build_packed(kernels::Building &building, const EntriesView &e, cons
   return p;
 }
 
-Packed download(const PackedThere &there) {
-  Packed p = empty_packed(there.dims);
-  p.keys = key_buffer(there.building->size(), p.key_bytes, "keys");
-  p.values = ValueBuffer(there.type, there.building->size(), "values");
-  there.building->download_keys(p.keys.data());
-  there.building->download_values(p.values.data());
-  p.duplicates = there.duplicates;
-  return p;
-}
-
 Coo unpack(const Packed &p, int threads) {
   Coo coo = empty_coo(p.dims, p.values.type(), p.nnz());
   if (p.nnz() > 0)

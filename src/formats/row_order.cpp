@@ -65,11 +65,25 @@ RowOrder::RowOrder(Buffer<i64> count, i64 nnz)
 
 bool RowOrder::is_heavy(i64 row) const noexcept { return count_[row] > nnz_ / heavy_part; }
 
-void RowOrder::fill_shares(Sorted &copy) const {
+Buffer<i64> RowOrder::fill_tile_light(Sorted &copy) const {
+  const i64 tiles = copy.tile_begin.size() - 1;
+  copy.tile_light = Buffer<i64>(tiles, "where light rows begin");
+  Buffer<i64> entries(tiles, "nonzeros of heavy rows");
+  for (i64 tile = 0; tile < tiles; ++tile) {
+    i64 slot = copy.tile_begin[tile];
+    while (slot < copy.tile_begin[tile + 1] && is_heavy(copy.row_index[slot]))
+      ++slot;
+    copy.tile_light[tile] = slot;
+    entries[tile] = copy.row_begin[slot] - copy.row_begin[copy.tile_begin[tile]];
+  }
+  return entries;
+}
+
+void RowOrder::fill_shares(Sorted &copy, std::span<const i64> heavy_entries) const {
   copy.heavy_rows = Buffer<i64>(heavy_, "heavy rows");
   std::copy_n(row_at_.data(), heavy_, copy.heavy_rows.data());
   fill_light_shares(copy);
-  fill_heavy_cuts(copy);
+  fill_heavy_cuts(copy, heavy_entries);
 }
 
 void RowOrder::fill_light_shares(Sorted &copy) const {
@@ -89,18 +103,12 @@ void RowOrder::fill_light_shares(Sorted &copy) const {
   copy.shares[light_shares] = dim;
 }
 
-void RowOrder::fill_heavy_cuts(Sorted &copy) const {
-  const i64 tiles = copy.tile_begin.size() - 1;
-  copy.tile_light = Buffer<i64>(tiles, "where light rows begin");
+void RowOrder::fill_heavy_cuts(Sorted &copy, std::span<const i64> heavy_entries) {
+  const auto tiles = static_cast<i64>(heavy_entries.size());
   Buffer<i64> before(tiles + 1, "nonzeros of heavy rows");
   before[0] = 0;
-  for (i64 tile = 0; tile < tiles; ++tile) {
-    i64 slot = copy.tile_begin[tile];
-    while (slot < copy.tile_begin[tile + 1] && is_heavy(copy.row_index[slot]))
-      ++slot;
-    copy.tile_light[tile] = slot;
-    before[tile + 1] = before[tile] + copy.row_begin[slot] - copy.row_begin[copy.tile_begin[tile]];
-  }
+  for (i64 tile = 0; tile < tiles; ++tile)
+    before[tile + 1] = before[tile] + heavy_entries[static_cast<std::size_t>(tile)];
   const i64 shares = std::min(heavy_shares, tiles);
   copy.heavy_cuts = Buffer<i64>(shares + 1, "shares of tiles");
   for (i64 share = 0; share < shares; ++share) {

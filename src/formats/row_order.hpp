@@ -40,16 +40,19 @@ public:
   /// `count`: the nonzeros of each row.
   RowOrder(Buffer<i64> count, i64 nnz);
 
+  i64 heavy() const noexcept { return heavy_; }
   bool any_heavy() const noexcept { return heavy_ > 0; }
   /// Rows in the order in which a tile's are stored: heavy ones, then light ones.
   const Buffer<i64> &row_at() const noexcept { return row_at_; }
-  /// The lists of a copy whose rows and tiles are there.
-  void fill_shares(Sorted &copy) const;
+  /// Where light rows begin in the tiles of a copy whose rows are there; gives the entries of heavy rows in each.
+  Buffer<i64> fill_tile_light(Sorted &copy) const;
+  /// How the work on its tiles is shared.
+  void fill_shares(Sorted &copy, std::span<const i64> heavy_entries) const;
 
 private:
   bool is_heavy(i64 row) const noexcept;
   void fill_light_shares(Sorted &copy) const;
-  void fill_heavy_cuts(Sorted &copy) const;
+  static void fill_heavy_cuts(Sorted &copy, std::span<const i64> heavy_entries);
 
   Buffer<i64> count_;
   Buffer<i64> row_at_;

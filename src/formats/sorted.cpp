@@ -45,7 +45,7 @@ public:
       count_rows<i64>(places, parts);
     fill_tile_base(s_, copy_);
     if (tiles_ > 1)
-      rows_.fill_shares(s_);
+      rows_.fill_shares(s_, rows_.fill_tile_light(s_).span());
   }
 
 private:
@@ -247,7 +247,7 @@ Sorted build_sorted(const Packed &p, int mode, std::span<const int> bits_in_tile
   return s;
 }
 
-Sorted build_sorted(const PackedThere &p, int mode, std::span<const int> bits_in_tile) {
+There<Sorted> build_sorted(const PackedThere &p, int mode, std::span<const int> bits_in_tile) {
   kernels::Building &building = *p.building;
   Sorted s = empty_sorted(p.dims, mode, bits_in_tile);
   const CopyCuts cuts = cuts_of(s, p.layout, bits_in_tile);
@@ -262,18 +262,21 @@ Sorted build_sorted(const PackedThere &p, int mode, std::span<const int> bits_in
   for (const CopyCuts::Cut &cut : cuts.cuts)
     plan_cuts.push_back({cut.shift, cut.bits, cut.stride});
   const auto row_at = rows.any_heavy() ? rows.row_at().span() : std::span<const i64>{};
-  const i64 count = building.make_copy(
-      {p.layout.shift[m], p.layout.bits[m], p.dims[m], cuts.tiles, plan_cuts, row_at, s.key_bytes, cuts.moves});
-  s.keys = Buffer<std::byte>(building.size() * s.key_bytes, "keys sorted by mode");
-  s.values = ValueBuffer(p.type, building.size(), "values sorted by mode");
-  s.row_index = Buffer<i64>(count, "row indices");
-  s.row_begin = Buffer<i64>(count + 1, "row boundaries");
+  kernels::Copy copy = building.make_copy({p.layout.shift[m], p.layout.bits[m], p.dims[m], cuts.tiles, plan_cuts,
+                                           row_at, rows.heavy(), s.key_bytes, cuts.moves});
   s.tile_begin = Buffer<i64>(cuts.tiles + 1, "tile boundaries");
-  building.download_copy({s.keys.data(), s.values.data(), s.row_index.data(), s.row_begin.data(), s.tile_begin.data()});
+  std::copy(copy.tile_begin.begin(), copy.tile_begin.end(), s.tile_begin.data());
   fill_tile_base(s, cuts);
-  if (cuts.tiles > 1)
-    rows.fill_shares(s);
-  return s;
+  if (cuts.tiles > 1) {
+    s.tile_light = Buffer<i64>(cuts.tiles, "where light rows begin");
+    std::copy(copy.tile_light.begin(), copy.tile_light.end(), s.tile_light.data());
+    rows.fill_shares(s, copy.heavy_entries);
+  }
+  kernels::SortedView view = s.view();
+  view.nnz = building.size();
+  view.type = p.type;
+  view.rows = s.tile_begin[cuts.tiles];
+  return {std::move(s), std::move(copy.arrays), view};
 }
 
 Sorted build_sorted(const Packed &p, int mode, int threads) {
@@ -284,18 +287,16 @@ Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads) {
   return build_sorted(pack(canonical, threads), mode, threads);
 }
 
-Coo decode(const Sorted &s, int threads) {
-  const i64 nnz = s.values.size();
-  Coo coo = empty_coo(s.dims, s.values.type(), nnz);
+Coo decode(const kernels::SortedView &s, int threads) {
+  Coo coo = empty_coo(s.dims, s.type, s.nnz);
   i64 *rows = coo.indices[static_cast<std::size_t>(s.mode)].data();
-  for (i64 row = 0; row < s.row_index.size(); ++row)
+  for (i64 row = 0; row < s.rows; ++row)
     std::fill(rows + s.row_begin[row], rows + s.row_begin[row + 1], s.row_index[row]);
-  const i64 tiles = s.tile_begin.size() - 1;
   dispatch_kept(s.key_bytes, [&](auto zero) {
     using Key = decltype(zero);
-    const auto *keys = reinterpret_cast<const Key *>(s.keys.data());
-    for (i64 tile = 0; tile < tiles; ++tile) {
-      const i64 *base = s.tile_base.data() + tile * s.layout.order;
+    const auto *keys = static_cast<const Key *>(s.keys);
+    for (i64 tile = 0; tile < s.tiles; ++tile) {
+      const i64 *base = s.tile_base + tile * s.layout.order;
       const i64 begin = s.row_begin[s.tile_begin[tile]];
       parallel_ranges(threads, s.row_begin[s.tile_begin[tile + 1]] - begin, grain, [&](Range r) {
         for (int m = 0; m < s.layout.order; ++m)
@@ -305,7 +306,7 @@ Coo decode(const Sorted &s, int threads) {
     }
   });
   const std::vector<const void *> columns(coo.columns.begin(), coo.columns.end());
-  const EntriesView by_rows{s.dims, nnz, IndexType::i64, columns.data(), 0, s.values.type(), s.values.data()};
+  const EntriesView by_rows{s.dims, s.nnz, IndexType::i64, columns.data(), 0, s.type, s.values};
   return build_canonical(by_rows, false, threads).coo;
 }
 

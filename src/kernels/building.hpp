@@ -20,6 +20,20 @@ struct RowNumbers {
   i64 count = 0; // words
 };
 
+/// Arrays of a stored form that were made in a memory(), in the order in which the form's view tells them. They may
+/// outlive the backend. From any thread.
+class DeviceArrays {
+public:
+  struct Array {
+    const void *data; // there
+    i64 bytes;
+  };
+  virtual ~DeviceArrays() = default;
+  virtual std::vector<Array> arrays() const = 0;
+  /// Copies those for which there is a place on the host; null: not that one.
+  virtual void download(std::span<void *const> to_host) const = 0;
+};
+
 /// A copy sorted by tiles, within a tile by rows, within a row in the order of the packed entries.
 struct CopyPlan {
   /// A tile's number grows by field * stride.
@@ -34,8 +48,18 @@ struct CopyPlan {
   i64 tiles = 1;
   std::span<const Cut> cuts;
   std::span<const i64> row_at;   // [dim] rows in the order in which a tile has them; empty: ascending
+  i64 heavy = 0;                 // the first rows of that order
   int key_bytes = 8;             // of the copy: 4, 8 or 16
   std::span<const BitMove> kept; // from a packed key to the copy's
+};
+
+/// What was made of a CopyPlan.
+struct Copy {
+  std::shared_ptr<const DeviceArrays> arrays; // keys, values, row_index, row_begin
+  // On the host; of pieces of rows as SortedView has them:
+  std::vector<i64> tile_begin;    // [tiles + 1]
+  std::vector<i64> tile_light;    // [tiles]
+  std::vector<i64> heavy_entries; // [tiles] entries of a tile's heavy rows
 };
 
 /// Of a stretch of values: sum and squares of scale * value, the rest of the values as they are.
@@ -85,19 +109,11 @@ public:
   virtual void sum_values(double scale, i64 block, ValueSums *sums) = 0;
   /// counts[field of the key] on the host := how many entries have it.
   virtual void count_fields(int shift, int bits, std::span<i64> counts) = 0;
-  virtual void download_keys(void *keys) = 0;
-  virtual void download_values(void *values) = 0;
 
-  /// Makes a copy beside the entries, in place of an earlier one; gives how many rows all tiles have together.
-  virtual i64 make_copy(const CopyPlan &plan) = 0;
-  struct CopyArrays {
-    void *keys = nullptr;
-    void *values = nullptr;
-    i64 *row_index = nullptr;  // [rows]
-    i64 *row_begin = nullptr;  // [rows + 1]
-    i64 *tile_begin = nullptr; // [tiles + 1]
-  };
-  virtual void download_copy(const CopyArrays &to) = 0;
+  /// Makes a copy beside the entries.
+  virtual Copy make_copy(const CopyPlan &plan) = 0;
+  /// Keys and values, as they are. Nothing else can be asked afterwards.
+  virtual std::shared_ptr<const DeviceArrays> take_entries() = 0;
 };
 
 } // namespace td::kernels

@@ -205,7 +205,7 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
     layout.bytes = footprint_of(x.format(), shape, {}, request.threads);
   } else {
     for (int g = 0; g < x.groups().count(); ++g) {
-      const auto view = std::get<kernels::SortedView>(x.merged_view(g));
+      const auto view = std::get<kernels::SortedView>(x.merged_view(g, OnHost::sizes));
       formats::CopySize copy;
       copy.dims.assign(view.dims.begin(), view.dims.end());
       copy.mode = view.mode;
@@ -220,7 +220,7 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
   }
   layout.tiles = {tiles_text(layout), x.reasons().tiles};
   if (x.format() == "blco")
-    layout.blocks = std::get<kernels::BlcoView>(x.view(0)).blocks;
+    layout.blocks = std::get<kernels::BlcoView>(x.view(0, OnHost::sizes)).blocks;
   // What is there is known; what was needed besides is what the format needs.
   const double peak = layout.bytes.stored + layout.bytes.building + static_cast<double>(x.numbering().bytes());
   layout.bytes.stored = static_cast<double>(x.bytes());

@@ -70,8 +70,15 @@ template <class Pick> FormView with_lists(const kernels::TensorView &host, const
   return x;
 }
 
+/// Whether a sorted copy's lists of rows are still to come to the host.
+bool lists_are_away(const kernels::TensorView &host) {
+  const auto *sorted = std::get_if<kernels::SortedView>(&host);
+  return sorted != nullptr && sorted->nnz > 0 && sorted->row_begin == nullptr;
+}
+
+/// Where all entries are there, that spares a search, and is not worth bringing lists to the host.
 void tell_rows(FormView &x, const kernels::TensorView &host, Range entries) {
-  if (const auto *sorted = std::get_if<kernels::SortedView>(&host))
+  if (const auto *sorted = std::get_if<kernels::SortedView>(&host); sorted != nullptr && !lists_are_away(host))
     x.set_rows_there(rows_with(*sorted, entries));
 }
 
@@ -161,6 +168,8 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
     backend.mttkrp(whole("MTTKRP").view(), args);
     return;
   }
+  if (lists_are_away(host_))
+    return Placement(stored_.view(OnHost::lists), kept_).mttkrp(backend, args);
   const auto spans = in_order ? spans_of(host_, span_entries(entries())) : kept_->spans;
   if (const auto *dense = std::get_if<kernels::DenseView>(&host_)) {
     each(backend, spans, [&](const kernels::TensorView &x, std::size_t k) {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "plan/arrays.hpp"
+#include "plan/stored_form.hpp"
 
 namespace td::plan {
 
@@ -48,9 +48,9 @@ Stretch stretch_of(const FormArray &array, Range entries);
 class Placement {
 public:
   /// In the host's memory, whose kernels work on it.
-  explicit Placement(const kernels::TensorView &host) : host_(host) {}
-  Placement(const kernels::TensorView &host, std::shared_ptr<const detail::KeptForm> kept)
-      : host_(host), kept_(std::move(kept)) {}
+  explicit Placement(const StoredForm &stored) : stored_(stored), host_(stored.view(OnHost::all)) {}
+  Placement(const StoredForm &stored, std::shared_ptr<const detail::KeptForm> kept)
+      : stored_(stored), host_(stored.view(kept->whole ? OnHost::sizes : OnHost::all)), kept_(std::move(kept)) {}
 
   i64 entries() const { return kernels::entries_of(host_); }
   bool streamed() const noexcept { return kept_ != nullptr && !kept_->complete(); }
@@ -72,7 +72,8 @@ public:
 private:
   FormView kept_view(Range entries) const;
 
-  kernels::TensorView host_;
+  StoredForm stored_;
+  kernels::TensorView host_;                     // of what is whole on a device, perhaps with nothing but sizes
   std::shared_ptr<const detail::KeptForm> kept_; // null: in the host's memory
 };
 

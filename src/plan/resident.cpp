@@ -22,10 +22,15 @@ constexpr i64 least_part = 64;
 constexpr i64 most_parts = 64; // beyond them starting kernels takes longer than what they do
 
 /// Copies of the lists, and of the arrays of entries too; what is missing at the end did not fit.
-Arrays keep_arrays(kernels::Backend &backend, const kernels::TensorView &host, bool entries) {
+Arrays keep_arrays(kernels::Backend &backend, const kernels::TensorView &host, bool entries,
+                   const std::shared_ptr<const kernels::DeviceArrays> &built = nullptr) {
   Arrays kept;
+  if (built != nullptr)
+    for (const kernels::DeviceArrays::Array &array : built->arrays())
+      kept.emplace_back(built, array.data);
+  std::size_t next = 0;
   for (const FormArray &array : FormView(host).arrays()) {
-    if (array.entries && !entries)
+    if (next++ < kept.size() || (array.entries && !entries))
       continue;
     auto copy = backend.keep(array.data, array.bytes(), what);
     if (copy == nullptr)
@@ -55,11 +60,11 @@ class Resident::State : public kernels::Keeper, public std::enable_shared_from_t
 public:
   explicit State(i64 part_entries) : part_entries_(part_entries) {}
 
-  Placement on(kernels::Backend &backend, int form, const kernels::TensorView &host, const FormBytes &all) {
+  Placement on(kernels::Backend &backend, int number, const StoredForm &stored, const FormBytes &all) {
     for (bool asked = false;; asked = true) {
-      if (Form kept = find(backend, form, host, all))
-        return {host, std::move(kept)};
-      const i64 lists = bytes_of(host).lists;
+      if (Form kept = find(backend, number, stored, all))
+        return {stored, std::move(kept)};
+      const i64 lists = bytes_of(stored.view(OnHost::sizes)).lists;
       if (asked)
         throw_error(Status::device_memory,
                     "out of device memory: a tensor's rows or blocks are listed on the GPU also while its entries are "
@@ -70,16 +75,30 @@ public:
     }
   }
 
+  void adopt(kernels::Backend &backend, int number, const StoredForm &stored) {
+    const std::lock_guard lock(mutex_);
+    const auto built = stored.built(backend.memory());
+    Device &device = device_of(backend);
+    if (backend.room() >= 0 && device.most == unlimited) {
+      const kernels::TensorView sizes = stored.view(OnHost::sizes);
+      if (Form form = keep_whole(backend, sizes, bytes_of(sizes), built)) {
+        device.kept.insert_or_assign(number, Kept{stored, std::move(form)});
+        return;
+      }
+    }
+    stored.view(OnHost::all);
+  }
+
   void give_back(const void *memory, i64 bytes) override {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(memory);
     if (found == devices_.end())
       return;
     Device &device = found->second;
-    const i64 before = device.kept();
-    for (i64 freed = 0; auto &[number, form] : device.forms)
-      while (freed < bytes && form != nullptr && form->entry_bytes() > 0)
-        freed += shrink(form);
+    const i64 before = device.bytes();
+    for (i64 freed = 0; auto &[number, kept] : device.kept)
+      while (freed < bytes && kept.form != nullptr && kept.form->entry_bytes() > 0)
+        freed += shrink(kept);
     if (before > 0)
       device.most = std::max<i64>(0, before - bytes - before / 16);
   }
@@ -87,33 +106,42 @@ public:
   i64 kept(const void *memory) const {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(memory);
-    return found == devices_.end() ? 0 : found->second.kept();
+    return found == devices_.end() ? 0 : found->second.bytes();
   }
 
 private:
   using Form = std::shared_ptr<const KeptForm>;
+  struct Kept {
+    StoredForm stored;
+    Form form;
+  };
   struct Device {
-    std::map<int, Form> forms;
+    std::map<int, Kept> kept;
     i64 most = unlimited; // of entries' bytes; less once memory was asked back
-    i64 kept() const {
-      i64 bytes = 0;
-      for (const auto &[number, form] : forms)
-        bytes += form == nullptr ? 0 : form->entry_bytes();
-      return bytes;
+    i64 bytes() const {
+      i64 sum = 0;
+      for (const auto &[number, some] : kept)
+        sum += some.form == nullptr ? 0 : some.form->entry_bytes();
+      return sum;
     }
   };
   static constexpr i64 unlimited = std::numeric_limits<i64>::max();
 
   /// Null if not even its lists fit.
-  Form find(kernels::Backend &backend, int form, const kernels::TensorView &host, const FormBytes &all) {
+  Form find(kernels::Backend &backend, int number, const StoredForm &stored, const FormBytes &all) {
     const std::lock_guard lock(mutex_);
-    if (devices_.count(backend.memory()) == 0)
+    Device &device = device_of(backend);
+    Form &form = device.kept.try_emplace(number, Kept{stored, nullptr}).first->second.form;
+    if (form == nullptr || !form->complete())
+      form = place(backend, device, stored.view(OnHost::all), all, form);
+    return form;
+  }
+
+  Device &device_of(kernels::Backend &backend) {
+    const auto [found, is_new] = devices_.try_emplace(backend.memory());
+    if (is_new)
       backend.ask_when_short(weak_from_this());
-    Device &device = devices_[backend.memory()];
-    Form &kept = device.forms[form];
-    if (kept == nullptr || !kept->complete())
-      kept = place(backend, device, host, all, kept);
-    return kept;
+    return found->second;
   }
 
   Form place(kernels::Backend &backend, const Device &device, const kernels::TensorView &host, const FormBytes &all,
@@ -121,12 +149,12 @@ private:
     const FormBytes mine = bytes_of(host);
     const i64 entries = std::max(all.entries, mine.entries);
     i64 lists = std::max(all.lists, mine.lists); // of those that are not there yet
-    for (const auto &[number, form] : device.forms)
-      lists -= form == nullptr ? 0 : form->list_bytes;
-    const i64 held = device.kept();
+    for (const auto &[number, kept] : device.kept)
+      lists -= kept.form == nullptr ? 0 : kept.form->list_bytes;
+    const i64 held = device.bytes();
     const i64 room = std::min(backend.room() - std::max<i64>(lists, 0), device.most - held);
     if (before == nullptr && device.most == unlimited && entries - held <= room)
-      if (Form form = keep_whole(backend, host, mine))
+      if (Form form = keep_whole(backend, host, mine, nullptr))
         return form;
     auto form = before == nullptr ? start_parts(backend, host, mine, room + held) : std::make_shared<KeptForm>(*before);
     if (form == nullptr)
@@ -145,10 +173,11 @@ private:
     return form;
   }
 
-  static Form keep_whole(kernels::Backend &backend, const kernels::TensorView &host, const FormBytes &mine) {
+  static Form keep_whole(kernels::Backend &backend, const kernels::TensorView &host, const FormBytes &mine,
+                         const std::shared_ptr<const kernels::DeviceArrays> &built) {
     auto form = std::make_shared<KeptForm>();
     form->whole = true;
-    form->lists = keep_arrays(backend, host, true);
+    form->lists = keep_arrays(backend, host, true, built);
     form->list_bytes = mine.lists;
     form->whole_bytes = mine.entries;
     return form->lists.size() == FormView(host).arrays().size() ? form : nullptr;
@@ -176,9 +205,11 @@ private:
   }
 
   /// Gives the bytes that are free when nobody works on them any more.
-  static i64 shrink(Form &form) {
+  static i64 shrink(Kept &kept) {
+    Form &form = kept.form;
     const i64 before = form->entry_bytes();
     if (form->whole) {
+      kept.stored.view(OnHost::all); // what was built there may be nowhere else
       form = nullptr;
       return before;
     }
@@ -195,8 +226,13 @@ private:
 
 Resident::Resident(i64 part_entries) : state_(std::make_shared<State>(part_entries)) {}
 
-Placement Resident::on(kernels::Backend &backend, int form, const kernels::TensorView &host, const FormBytes &all) {
-  return backend.memory() == nullptr ? Placement(host) : state_->on(backend, form, host, all);
+Placement Resident::on(kernels::Backend &backend, int number, const StoredForm &stored, const FormBytes &all) {
+  return backend.memory() == nullptr ? Placement(stored) : state_->on(backend, number, stored, all);
+}
+
+void Resident::adopt(kernels::Backend &backend, int number, const StoredForm &stored) {
+  if (backend.memory() != nullptr)
+    state_->adopt(backend, number, stored);
 }
 
 i64 Resident::kept(const void *memory) const { return state_->kept(memory); }

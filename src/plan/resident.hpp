@@ -1,5 +1,6 @@
-// Stored forms in the memory that kernels work on: uploaded when first asked for, and kept as far as there is room.
-// What there is no room for stays on the host and passes through buffers, beside the work on what is there already.
+// Stored forms in the memory that kernels work on: built there, or uploaded when first asked for, and kept as far as
+// there is room. What there is no room for stays on the host and passes through buffers, beside the work on what is
+// there already.
 #pragma once
 
 #include "plan/placement.hpp"
@@ -15,13 +16,17 @@ public:
   Resident &operator=(const Resident &) = delete;
 
   /// A form for this backend's kernels: the host's own where they work in host memory; else what is kept of it, for
-  /// which room is looked for now. `form` tells the tensor's forms apart, and `all` is what they take together: where
+  /// which room is looked for now. `number` tells the tensor's forms apart, and `all` is what they take together: where
   /// that is too much, each gets the same share of the room. Throws Status::device_memory if not even the lists of
   /// rows or blocks fit.
-  Placement on(kernels::Backend &backend, int form, const kernels::TensorView &host, const FormBytes &all);
-  Placement on(kernels::Backend &backend, int form, const kernels::TensorView &host) {
-    return on(backend, form, host, bytes_of(host));
+  Placement on(kernels::Backend &backend, int number, const StoredForm &stored, const FormBytes &all);
+  Placement on(kernels::Backend &backend, int number, const StoredForm &stored) {
+    return on(backend, number, stored, bytes_of(stored.view(OnHost::sizes)));
   }
+
+  /// Keeps what was just built in the backend's memory, if there is room for all of the form; else it comes to the
+  /// host at once. What is asked back later comes to the host first.
+  void adopt(kernels::Backend &backend, int number, const StoredForm &stored);
 
   /// Bytes of entries that are kept in a memory().
   i64 kept(const void *memory) const;

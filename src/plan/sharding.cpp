@@ -108,7 +108,7 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
     const Cut cut = deterministic_ || x.sharding() == "rows" ? Cut::rows
                     : x.sharding() == "entries"              ? Cut::entries
                                                              : Cut::split_rows;
-    return shard_copy(std::get<kernels::SortedView>(x.view(mode)), workers_, cut);
+    return shard_copy(std::get<kernels::SortedView>(x.view(mode, OnHost::lists)), workers_, cut);
   }
   Sharded even = shard_evenly(dim, x.facts().nnz, workers_);
   if (!x.divided_by_rows() && !by_entries_)
@@ -117,7 +117,7 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
 }
 
 Sharded Sharding::shard_cells(const Tensor &x, int group) const {
-  const kernels::TensorView merged = x.merged_view(group);
+  const kernels::TensorView merged = x.merged_view(group, OnHost::lists);
   const auto *view = std::get_if<kernels::SortedView>(&merged);
   if (workers_ == 1 || view == nullptr)
     return shard_evenly(x.groups().cell_count(group), x.facts().nnz, workers_);

@@ -65,9 +65,10 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
   require_storage(x->format_, {x->stored_dims(), entries.nnz, x->type_}, tiles, threads, memory);
   x->groups_ = std::make_unique<const Groups>(x->order());
   if (building && x->format_ != "coo")
-    x->store_built(*building, entries, options);
+    x->store_built(*building, *builder, entries, options);
   else
     x->store(entries, options, threads);
+  x->list_forms();
   x->build_seconds_ = seconds_since(begin);
   return x;
 }
@@ -100,24 +101,43 @@ void Tensor::store(const EntriesView &entries, const Options &options, int threa
     sort(packed, threads);
 }
 
-void Tensor::store_built(kernels::Building &building, const EntriesView &entries, const Options &options) {
+void Tensor::store_built(kernels::Building &building, kernels::Backend &builder, const EntriesView &entries,
+                         const Options &options) {
   const auto packed = formats::build_packed(building, entries, numbering_, options.text("duplicates") == "error");
   numbering_.forget_indices();
   facts_ = facts_of(building);
   facts_.duplicates = packed.duplicates;
+  const auto keep = [&](auto &&built) {
+    const auto number = static_cast<int>(forms_.size());
+    resident_.adopt(builder, number, forms_.emplace_back(built.view, builder.memory(), std::move(built.arrays)));
+    return std::move(built.rest);
+  };
   if (format_ == "blco") {
-    blco_ = formats::build_blco(packed);
+    blco_ = keep(formats::build_blco(packed));
     return;
   }
   const formats::TileRule tiles = tile_rule_of(options_, true);
   for (int mode = 0; mode < order(); ++mode)
     sorted_.push_back(
-        formats::build_sorted(packed, mode, formats::tile_bits(tiles, packed.dims, mode, building.size())));
+        keep(formats::build_sorted(packed, mode, formats::tile_bits(tiles, packed.dims, mode, building.size()))));
   const std::string groups = options_.text("groups");
   auto [alone, why] = sparse_groups({packed.dims, building.size(), type_}, "none");
   reasons_.groups = groups == "auto" ? why_gpu_groups : std::move(why);
   groups_ = std::make_unique<const Groups>(stored_dims(), type_, groups, alone,
                                            std::vector<formats::Coo>(static_cast<std::size_t>(order())));
+}
+
+void Tensor::list_forms() {
+  if (!forms_.empty())
+    return;
+  for (const formats::Sorted &copy : sorted_)
+    forms_.emplace_back(copy.view());
+  if (dense_)
+    forms_.emplace_back(dense_->view());
+  if (coo_)
+    forms_.emplace_back(coo_->view());
+  if (blco_)
+    forms_.emplace_back(blco_->view());
 }
 
 void Tensor::sort(formats::Packed &packed, int threads) {
@@ -160,6 +180,7 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   x->format_ = "dense";
   x->reasons_ = {why_dense, "every row of a dense tensor takes part", why_dense_groups(options.text("groups")),
                  why_tiles({}, "dense")};
+  x->list_forms();
   x->facts_ = facts_of(x->dense_->values, threads);
   x->build_seconds_ = seconds_since(begin);
   return x;
@@ -177,6 +198,8 @@ i64 Tensor::bytes() const {
     const int group = static_cast<int>(g);
     total += sorted_[g].bytes() + (groups_->modes(group).size() > 1 ? groups_->cells(group).bytes() : 0);
   }
+  for (const StoredForm &form : forms_)
+    total += form.built_bytes();
   return total + numbering_.bytes();
 }
 
@@ -190,29 +213,23 @@ std::string Tensor::describe() const {
   if (!sorted_.empty())
     parts = count_text(static_cast<i64>(sorted_.size()), "copy", "copies") + ", ";
   else if (blco_)
-    parts = count_text(blco_->view().blocks, "block", "blocks") + ", ";
+    parts = count_text(blco_->block_begin.size() - 1, "block", "blocks") + ", ";
   return fmt::format("sparse {}, {}, {}, {} ({}{})", shape, count_text(facts_.nnz, "entry", "entries"), name_of(type_),
                      format_, parts, size);
 }
 
-kernels::TensorView Tensor::stored(int form) const {
-  if (dense_)
-    return dense_->view();
-  if (coo_)
-    return coo_->view();
-  if (blco_)
-    return blco_->view();
-  return sorted_[static_cast<std::size_t>(form)].view();
+const StoredForm &Tensor::stored(int number) const {
+  return forms_[sorted_.empty() ? 0 : static_cast<std::size_t>(number)];
 }
 
-Placement Tensor::placed(int form, kernels::Backend &backend) const {
+Placement Tensor::placed(int number, kernels::Backend &backend) const {
   FormBytes all;
-  for (int other = 0; other < (sorted_.empty() ? 1 : groups_->count()); ++other) {
-    const FormBytes bytes = bytes_of(stored(other));
+  for (const StoredForm &form : forms_) {
+    const FormBytes bytes = bytes_of(form.view(OnHost::sizes));
     all.entries += bytes.entries;
     all.lists += bytes.lists;
   }
-  return resident_.on(backend, sorted_.empty() ? 0 : form, stored(form), all);
+  return resident_.on(backend, sorted_.empty() ? 0 : number, stored(number), all);
 }
 
 int Tensor::form_of(int mode) const {
@@ -222,7 +239,7 @@ int Tensor::form_of(int mode) const {
   return group;
 }
 
-kernels::TensorView Tensor::view(int mode) const { return stored(form_of(mode)); }
+kernels::TensorView Tensor::view(int mode, OnHost needed) const { return stored(form_of(mode)).view(needed); }
 
 Placement Tensor::view(int mode, kernels::Backend &backend) const { return placed(form_of(mode), backend); }
 
@@ -235,8 +252,8 @@ int Tensor::whole_form() const {
   return group;
 }
 
-kernels::TensorView Tensor::merged_view(int group) const {
-  kernels::TensorView view = stored(group);
+kernels::TensorView Tensor::merged_view(int group, OnHost needed) const {
+  kernels::TensorView view = stored(group).view(needed);
   if (auto *dense = std::get_if<kernels::DenseView>(&view))
     dense->dims = groups_->merged_dims(group);
   return view;
@@ -257,10 +274,11 @@ kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int th
     throw_error(Status::unsupported, "coordinates of a dense tensor, expected a sparse one");
   if (coo_)
     return coo_->view();
+  const kernels::TensorView view = stored(whole_form()).view(OnHost::all);
   if (blco_)
-    holder = formats::decode(*blco_, threads);
+    holder = formats::decode(std::get<kernels::BlcoView>(view), threads);
   else
-    holder = formats::decode(sorted_[static_cast<std::size_t>(whole_form())], threads);
+    holder = formats::decode(std::get<kernels::SortedView>(view), threads);
   formats::restore_indices(*holder, numbering_, dims_, threads);
   return holder->view();
 }
@@ -290,10 +308,10 @@ void Tensor::slice_counts(int mode, i64 *counts) const {
 void Tensor::stored_counts(int mode, i64 *counts) const {
   const int group = groups_->group_of(mode);
   const Group &modes = groups_->modes(group);
-  const formats::Sorted &copy = sorted_[static_cast<std::size_t>(group)];
+  const auto copy = std::get<kernels::SortedView>(stored(group).view(OnHost::lists));
   const auto place = static_cast<std::size_t>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
   const i64 *index_of_cell = modes.size() > 1 ? groups_->cells(group).columns[place] : nullptr;
-  for (i64 row = 0; row < copy.row_index.size(); ++row) {
+  for (i64 row = 0; row < copy.rows; ++row) {
     const i64 cell = copy.row_index[row];
     counts[index_of_cell == nullptr ? cell : index_of_cell[cell]] += copy.row_begin[row + 1] - copy.row_begin[row];
   }

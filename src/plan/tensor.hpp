@@ -68,11 +68,12 @@ public:
   Target target() const noexcept { return target_; }
   std::string describe() const;
 
-  // Views of what is stored, in host memory; with a backend, for its kernels: of the same, or of what a GPU has of it,
-  // which is copied there when it is first asked for and kept as long as the tensor, as far as there is room.
+  // Views of what is stored, in host memory, to which what a GPU has built comes as far as it is needed; with a
+  // backend, for its kernels: of the same, or of what a GPU has of it, which was built there, or is copied there when
+  // it is first asked for, and kept as long as the tensor, as far as there is room.
 
   /// What MTTKRP in `mode`, which is alone in its group, works on, in stored_dims.
-  kernels::TensorView view(int mode) const;
+  kernels::TensorView view(int mode, OnHost needed = OnHost::all) const;
   Placement view(int mode, kernels::Backend &backend) const;
 
   /// All entries, in stored_dims, in whatever order suits.
@@ -83,7 +84,7 @@ public:
 
   /// Modes that share partial products, and what MTTKRP of a group's merged modes works on.
   const Groups &groups() const noexcept { return *groups_; }
-  kernels::TensorView merged_view(int group) const;
+  kernels::TensorView merged_view(int group, OnHost needed = OnHost::all) const;
   Placement merged_view(int group, kernels::Backend &backend) const;
   /// The cells of a group, an entry of value 1 each.
   Placement cells_view(int group, kernels::Backend &backend) const;
@@ -114,14 +115,17 @@ private:
   explicit Tensor(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), numbering_(dims) {}
   void store(const EntriesView &entries, const Options &options, int threads);
   void take_options(const Options &options);
-  /// Copies by each mode, or BLCO.
-  void store_built(kernels::Building &building, const EntriesView &entries, const Options &options);
+  /// Copies by each mode, or BLCO, in the builder's memory.
+  void store_built(kernels::Building &building, kernels::Backend &builder, const EntriesView &entries,
+                   const Options &options);
+  /// What is on the host as forms.
+  void list_forms();
   void sort(formats::Packed &packed, int threads);
   int whole_form() const;
   int form_of(int mode) const;
-  /// What is stored as `form`: a sorted copy by the number of its group; what there is one of whatever the number.
-  kernels::TensorView stored(int form) const;
-  Placement placed(int form, kernels::Backend &backend) const;
+  /// What is stored as `number`: a sorted copy by the number of its group; what there is one of whatever the number.
+  const StoredForm &stored(int number) const;
+  Placement placed(int number, kernels::Backend &backend) const;
   void stored_counts(int mode, i64 *counts) const;
 
   std::vector<i64> dims_;
@@ -140,6 +144,7 @@ private:
   std::optional<formats::Blco> blco_;
   std::vector<formats::Sorted> sorted_; // one a group of modes
   std::optional<formats::Dense> dense_;
+  std::vector<StoredForm> forms_; // of what there is of these, and of what was built on a GPU
   std::unique_ptr<const Groups> groups_;
   mutable Resident resident_;
 };

@@ -119,7 +119,7 @@ template <class Index, class Value> void check_formats(const Shape &shape, std::
     return;
 
   const auto blco = formats::build_blco(canonical.coo.view(), threads);
-  EXPECT_EQ(entries_of(formats::decode(blco, threads).view()), in_order);
+  EXPECT_EQ(entries_of(formats::decode(blco.view(), threads).view()), in_order);
   for (std::size_t m = 0; m < shape.dims.size(); ++m) {
     const int mode = static_cast<int>(m);
     const auto packed = formats::pack(canonical.coo.view(), threads);
@@ -132,9 +132,11 @@ template <class Index, class Value> void check_formats(const Shape &shape, std::
       const auto sorted = formats::build_sorted(packed, mode, bits, threads);
       check_rows(sorted.view());
       EXPECT_EQ(sorted.view().nnz, canonical.coo.values.size());
-      EXPECT_EQ(entries_of(formats::decode(sorted, threads).view()), in_order) << "mode " << m << ", tiled " << tiled;
+      EXPECT_EQ(entries_of(formats::decode(sorted.view(), threads).view()), in_order)
+          << "mode " << m << ", tiled " << tiled;
     }
-    EXPECT_EQ(entries_of(formats::decode(formats::build_sorted(packed, mode, threads), threads).view()), in_order);
+    EXPECT_EQ(entries_of(formats::decode(formats::build_sorted(packed, mode, threads).view(), threads).view()),
+              in_order);
   }
 }
 

@@ -4,14 +4,54 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 
 #include <gtest/gtest.h>
 
+#include "core/error.hpp"
 #include "kernels/reference/backend.hpp"
 
 namespace td::test {
+
+/// What is kept there, also after the device's end.
+struct SmallMemory {
+  std::atomic<i64> kept = 0;
+  std::atomic<i64> downloaded = 0; // bytes of what was built
+  std::atomic<bool> fails = false; // whether these downloads do
+};
+
+class BuiltArrays final : public kernels::DeviceArrays {
+public:
+  BuiltArrays(std::shared_ptr<SmallMemory> memory, std::shared_ptr<const DeviceArrays> arrays)
+      : memory_(std::move(memory)), arrays_(std::move(arrays)) {
+    memory_->kept += bytes();
+  }
+  BuiltArrays(const BuiltArrays &) = delete;
+  BuiltArrays &operator=(const BuiltArrays &) = delete;
+  ~BuiltArrays() override { memory_->kept -= bytes(); }
+
+  std::vector<Array> arrays() const override { return arrays_->arrays(); }
+  void download(std::span<void *const> to_host) const override {
+    const auto all = arrays();
+    for (std::size_t k = 0; k < to_host.size(); ++k)
+      memory_->downloaded += to_host[k] == nullptr ? 0 : all[k].bytes;
+    if (memory_->fails)
+      throw_error(Status::host_memory, "out of host memory: a test's download");
+    arrays_->download(to_host);
+  }
+
+private:
+  i64 bytes() const {
+    i64 sum = 0;
+    for (const Array &array : arrays())
+      sum += array.bytes;
+    return sum;
+  }
+  std::shared_ptr<SmallMemory> memory_;
+  std::shared_ptr<const DeviceArrays> arrays_;
+};
 
 class SmallDevice final : public kernels::reference::ReferenceBackend {
 public:
@@ -19,16 +59,20 @@ public:
   explicit SmallDevice(i64 bytes) : limit_(bytes) {}
 
   const void *memory() const noexcept override { return this; }
-  i64 room() const override { return limit_ - *kept_; }
+  i64 room() const override { return limit_ - kept(); }
+  std::shared_ptr<const kernels::DeviceArrays> built(std::shared_ptr<const kernels::DeviceArrays> arrays) override {
+    return std::make_shared<BuiltArrays>(memory_, std::move(arrays));
+  }
   std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *) override {
     if (bytes > room())
       return nullptr;
-    *kept_ += bytes;
+    memory_->kept += bytes;
+    uploaded_ += bytes;
     auto *copy = new char[static_cast<std::size_t>(bytes) + 1];
     if (bytes > 0) // of an empty list there is no address
       std::memcpy(copy, host, static_cast<std::size_t>(bytes));
-    return {copy, [bytes, kept = kept_](const void *p) {
-              *kept -= bytes;
+    return {copy, [bytes, memory = memory_](const void *p) {
+              memory->kept -= bytes;
               delete[] static_cast<const char *>(p);
             }};
   }
@@ -66,7 +110,10 @@ public:
         there->give_back(this, bytes);
   }
   void set_limit(i64 bytes) { limit_ = bytes; }
-  i64 kept() const { return *kept_; }
+  i64 kept() const { return memory_->kept; }
+  const std::shared_ptr<SmallMemory> &own() const { return memory_; }
+  /// Bytes kept since the last call, but for what was built.
+  i64 take_uploaded() { return std::exchange(uploaded_, 0); }
   /// Bytes since the last call.
   i64 take_fetched() { return std::exchange(fetched_, 0); }
   std::size_t buffers() const { return buffers_.size(); }
@@ -83,7 +130,8 @@ private:
   };
   i64 limit_;
   i64 fetched_ = 0;
-  std::shared_ptr<i64> kept_ = std::make_shared<i64>(0); // copies may outlive the device
+  i64 uploaded_ = 0;
+  std::shared_ptr<SmallMemory> memory_ = std::make_shared<SmallMemory>(); // copies may outlive the device
   std::map<int, Buffer> buffers_;
   std::vector<std::weak_ptr<kernels::Keeper>> keepers_;
 };

@@ -11,6 +11,7 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include "kernels/cuda/building_entries.cuh"
+#include "kernels/cuda/device_arrays.hpp"
 
 namespace td::kernels::cuda {
 
@@ -34,6 +35,10 @@ public:
       device_->release(data_);
   }
   template <class T> T *as() const noexcept { return static_cast<T *>(data_); }
+  void give_to(CudaArrays &arrays, i64 bytes) {
+    arrays.take(data_, bytes);
+    data_ = nullptr;
+  }
 
 private:
   Device *device_ = nullptr;
@@ -229,37 +234,20 @@ public:
     device_.download(counts.data(), all.as<void>(), count * 8);
   }
 
-  void download_keys(void *keys) override { download(keys, keys_, size_ * key_bytes_); }
-  void download_values(void *values) override { download(values, values_, size_ * size_of(type_)); }
-
-  i64 make_copy(const CopyPlan &plan) override {
+  Copy make_copy(const CopyPlan &plan) override {
     const CurrentDevice current(device_.ordinal());
-    copy_ = {};
-    copy_.tiles = plan.tiles;
-    copy_.key_bytes = plan.key_bytes;
-    if (plan.tiles * plan.dim <= i64{1} << 32)
-      make_copy_in_places<std::uint32_t>(plan);
-    else
-      make_copy_in_places<u64>(plan);
-    return copy_.rows;
+    return plan.tiles * plan.dim <= i64{1} << 32 ? make_copy_in_places<std::uint32_t>(plan)
+                                                 : make_copy_in_places<u64>(plan);
   }
 
-  void download_copy(const CopyArrays &to) override {
-    download(to.keys, copy_.keys, size_ * copy_.key_bytes);
-    download(to.values, copy_.values, size_ * size_of(type_));
-    download(to.row_index, copy_.row_index, copy_.rows * 8);
-    download(to.row_begin, copy_.row_begin, (copy_.rows + 1) * 8);
-    download(to.tile_begin, copy_.tile_begin, (copy_.tiles + 1) * 8);
+  std::shared_ptr<const DeviceArrays> take_entries() override {
+    auto arrays = std::make_shared<CudaArrays>(device_);
+    keys_.give_to(*arrays, size_ * key_bytes_);
+    values_.give_to(*arrays, size_ * size_of(type_));
+    return arrays;
   }
 
 private:
-  struct Copy {
-    i64 rows = 0;
-    i64 tiles = 1;
-    int key_bytes = 8;
-    Array keys, values, row_index, row_begin, tile_begin;
-  };
-
   template <class F> void with_index(F &&f) const { dispatch(index_type_, f); }
 
   template <class To> struct Placed {
@@ -281,9 +269,10 @@ private:
     return array;
   }
 
-  void download(void *to, const Array &from, i64 bytes) {
-    const CurrentDevice current(device_.ordinal());
-    staging_.download(to, from.as<void>(), bytes);
+  std::vector<i64> downloaded(const i64 *list, i64 count) {
+    std::vector<i64> to(static_cast<std::size_t>(count));
+    device_.download(to.data(), list, count * 8);
+    return to;
   }
 
   // The first entry for which one of several conditions holds.
@@ -352,7 +341,7 @@ private:
     return runs;
   }
 
-  template <class Place> void make_copy_in_places(const CopyPlan &plan) {
+  template <class Place> Copy make_copy_in_places(const CopyPlan &plan) {
     Array place(device_, size_ * static_cast<i64>(sizeof(Place)));
     Array number(device_, size_ * 4);
     Array row_at = uploaded(plan.row_at.data(), static_cast<i64>(plan.row_at.size_bytes()));
@@ -366,16 +355,30 @@ private:
       place = std::move(sorted_place);
       number = std::move(sorted_number);
     }
-    gather(plan, number.as<const std::uint32_t>());
+    Array keys(device_, size_ * plan.key_bytes);
+    Array values(device_, size_ * size_of(type_));
+    gather(plan, number.as<const std::uint32_t>(), keys, values);
     const auto *places = place.as<const Place>();
-    copy_.rows = find_runs(Starts<Place>{places, static_cast<Place>(~Place{0})}, copy_.row_begin);
-    copy_.row_index = Array(device_, copy_.rows * 8);
-    const auto *begin = copy_.row_begin.as<const i64>();
-    launch(device_, copy_.rows,
-           RowIndex<Place>{places, begin, plan.dim, row_at.as<const i64>(), copy_.row_index.as<i64>()});
-    copy_.tile_begin = Array(device_, (plan.tiles + 1) * 8);
-    launch(device_, plan.tiles + 1, TileBegin<Place>{places, begin, copy_.rows, plan.dim, copy_.tile_begin.as<i64>()});
-    device_.wait();
+    Array row_begin;
+    const i64 rows = find_runs(Starts<Place>{places, static_cast<Place>(~Place{0})}, row_begin);
+    Array row_index(device_, rows * 8);
+    const auto *begin = row_begin.as<const i64>();
+    launch(device_, rows, RowIndex<Place>{places, begin, plan.dim, row_at.as<const i64>(), row_index.as<i64>()});
+    const i64 tiles = plan.tiles;
+    const Array lists(device_, (3 * tiles + 1) * 8);
+    i64 *tile_begin = lists.as<i64>();
+    launch(device_, tiles + 1,
+           TileLists<Place>{places, begin, rows, plan.dim, tiles, plan.heavy, tile_begin, tile_begin + tiles + 1,
+                            tile_begin + 2 * tiles + 1});
+    Copy copy{nullptr, downloaded(tile_begin, tiles + 1), downloaded(tile_begin + tiles + 1, tiles),
+              downloaded(tile_begin + 2 * tiles + 1, tiles)};
+    auto arrays = std::make_shared<CudaArrays>(device_); // nothing works on them any more
+    keys.give_to(*arrays, size_ * plan.key_bytes);
+    values.give_to(*arrays, size_ * size_of(type_));
+    row_index.give_to(*arrays, rows * 8);
+    row_begin.give_to(*arrays, (rows + 1) * 8);
+    copy.arrays = std::move(arrays);
+    return copy;
   }
 
   template <class Place>
@@ -399,9 +402,7 @@ private:
   }
 
   /// The copy's keys and values, by the numbers of their entries.
-  void gather(const CopyPlan &plan, const std::uint32_t *numbers) {
-    copy_.keys = Array(device_, size_ * plan.key_bytes);
-    copy_.values = Array(device_, size_ * size_of(type_));
+  void gather(const CopyPlan &plan, const std::uint32_t *numbers, const Array &keys_out, const Array &values_out) {
     with_packed_key(key_bytes_, [&](auto from) {
       with_key(plan.key_bytes, [&](auto to) {
         dispatch(type_, [&](auto zero) {
@@ -410,7 +411,7 @@ private:
           using T = decltype(zero);
           launch(device_, size_,
                  Gather<From, To, T>{numbers, keys_.as<const From>(), values_.as<const T>(), Moves(plan.kept),
-                                     copy_.keys.as<To>(), copy_.values.as<T>()});
+                                     keys_out.as<To>(), values_out.as<T>()});
         });
       });
     });
@@ -428,7 +429,6 @@ private:
   Array values_;
   int key_bytes_ = 8;
   Array keys_;
-  Copy copy_;
 };
 
 /// At the worst moment, with some room for CUB: sorting keys, or one copy beside packed keys.

@@ -319,23 +319,30 @@ template <class Place> struct RowIndex {
   }
 };
 
-/// The first row of a tile.
-template <class Place> struct TileBegin {
+/// The first row of a tile, its first light row, and the entries between.
+template <class Place> struct TileLists {
   const Place *places;
   const i64 *begin;
-  i64 rows, dim;
-  i64 *out;
+  i64 rows, dim, tiles, heavy;
+  i64 *first, *light, *heavy_entries;
   __device__ void operator()(i64 tile) const {
+    first[tile] = first_from(tile * dim);
+    if (tile == tiles)
+      return;
+    light[tile] = first_from(tile * dim + heavy);
+    heavy_entries[tile] = begin[light[tile]] - begin[first[tile]];
+  }
+  __device__ i64 first_from(i64 place) const {
     i64 low = 0;
     i64 high = rows;
     while (low < high) {
       const i64 middle = low + (high - low) / 2;
-      if (static_cast<i64>(places[begin[middle]]) < tile * dim)
+      if (static_cast<i64>(places[begin[middle]]) < place)
         low = middle + 1;
       else
         high = middle;
     }
-    out[tile] = low;
+    return low;
   }
 };
 

@@ -103,6 +103,8 @@ public:
   void mark(std::size_t moment);
   double seconds_between(std::size_t first, std::size_t second);
 
+  const std::shared_ptr<Kept> &kept() const noexcept { return kept_; }
+
   // As the backend's; what is kept is yet to be filled.
   std::shared_ptr<void> keep(i64 bytes, const char *what);
   i64 room() const;

@@ -1,6 +1,7 @@
 // The reference backend: each function is its definition, in f64, rounded once when stored.
 #pragma once
 
+#include "kernels/building.hpp"
 #include "kernels/host/host_backend.hpp"
 
 namespace td::kernels::reference {
@@ -25,6 +26,9 @@ public:
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override;
   void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                double *out) override;
+
+  /// What becomes of arrays that were built: for tests, whose devices count them.
+  virtual std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) { return arrays; }
 };
 
 } // namespace td::kernels::reference

@@ -26,9 +26,34 @@ void write_key(void *keys, int key_bytes, std::size_t k, u128 key) {
               static_cast<std::size_t>(key_bytes)); // of a little-endian machine, as all that td runs on
 }
 
+class HostArrays final : public DeviceArrays {
+public:
+  explicit HostArrays(std::vector<std::vector<std::byte>> arrays) : arrays_(std::move(arrays)) {}
+  std::vector<Array> arrays() const override {
+    std::vector<Array> all;
+    for (const auto &array : arrays_)
+      all.push_back({array.data(), std::ssize(array)});
+    return all;
+  }
+  void download(std::span<void *const> to_host) const override {
+    for (std::size_t k = 0; k < to_host.size(); ++k)
+      if (to_host[k] != nullptr)
+        std::copy(arrays_[k].begin(), arrays_[k].end(), static_cast<std::byte *>(to_host[k]));
+  }
+
+private:
+  std::vector<std::vector<std::byte>> arrays_;
+};
+
+std::vector<std::byte> bytes_of(const std::vector<i64> &numbers) {
+  const auto bytes = std::as_bytes(std::span(numbers));
+  return {bytes.begin(), bytes.end()};
+}
+
 class ReferenceBuilding final : public Building {
 public:
-  explicit ReferenceBuilding(const EntriesView &e) : dims_(e.dims.begin(), e.dims.end()), type_(e.value_type) {
+  ReferenceBuilding(ReferenceBackend &backend, const EntriesView &e)
+      : backend_(backend), dims_(e.dims.begin(), e.dims.end()), type_(e.value_type) {
     dispatch(e.index_type, [&](auto zero) {
       for (int m = 0; m < e.order(); ++m) {
         const auto *index = static_cast<const decltype(zero) *>(e.indices[m]);
@@ -148,16 +173,15 @@ public:
       ++counts[static_cast<std::size_t>(key >> shift & low_bits(bits))];
   }
 
-  void download_keys(void *keys) override {
-    for (std::size_t k = 0; k < keys_.size(); ++k)
-      write_key(keys, key_bytes_, k, keys_[k]);
+  std::shared_ptr<const DeviceArrays> take_entries() override {
+    return built({written(keys_, key_bytes_), written(values_)});
   }
 
-  void download_values(void *values) override { write_values(values_, values); }
-
-  i64 make_copy(const CopyPlan &plan) override {
-    copy_ = {};
-    copy_.key_bytes = plan.key_bytes;
+  Copy make_copy(const CopyPlan &plan) override {
+    std::vector<u128> keys;
+    std::vector<double> values;
+    std::vector<i64> row_index, row_begin, tile_begin;
+    std::vector<i64> tile_light(static_cast<std::size_t>(plan.tiles)), heavy_entries(tile_light.size());
     std::vector<i64> rank(plan.row_at.size());
     for (std::size_t at = 0; at < plan.row_at.size(); ++at)
       rank[static_cast<std::size_t>(plan.row_at[at])] = static_cast<i64>(at);
@@ -173,37 +197,26 @@ public:
     for (const std::size_t k : ordered(place)) {
       if (place[k] != before) {
         for (i64 tile = before < 0 ? 0 : before / plan.dim + 1; tile <= place[k] / plan.dim; ++tile)
-          copy_.tile_begin.push_back(std::ssize(copy_.row_index));
+          tile_begin.push_back(std::ssize(row_index));
         const i64 at = place[k] % plan.dim;
-        copy_.row_index.push_back(plan.row_at.empty() ? at : plan.row_at[static_cast<std::size_t>(at)]);
-        copy_.row_begin.push_back(std::ssize(copy_.keys));
+        row_index.push_back(plan.row_at.empty() ? at : plan.row_at[static_cast<std::size_t>(at)]);
+        row_begin.push_back(std::ssize(keys));
         before = place[k];
+        tile_light[static_cast<std::size_t>(before / plan.dim)] += at < plan.heavy ? 1 : 0;
       }
-      copy_.keys.push_back(moved(plan.kept, keys_[k]));
-      copy_.values.push_back(values_[k]);
+      heavy_entries[static_cast<std::size_t>(before / plan.dim)] += before % plan.dim < plan.heavy ? 1 : 0;
+      keys.push_back(moved(plan.kept, keys_[k]));
+      values.push_back(values_[k]);
     }
-    copy_.row_begin.push_back(size());
-    copy_.tile_begin.resize(static_cast<std::size_t>(plan.tiles) + 1, std::ssize(copy_.row_index));
-    return std::ssize(copy_.row_index);
-  }
-
-  void download_copy(const CopyArrays &to) override {
-    for (std::size_t k = 0; k < copy_.keys.size(); ++k)
-      write_key(to.keys, copy_.key_bytes, k, copy_.keys[k]);
-    write_values(copy_.values, to.values);
-    std::copy(copy_.row_index.begin(), copy_.row_index.end(), to.row_index);
-    std::copy(copy_.row_begin.begin(), copy_.row_begin.end(), to.row_begin);
-    std::copy(copy_.tile_begin.begin(), copy_.tile_begin.end(), to.tile_begin);
+    row_begin.push_back(size());
+    tile_begin.resize(static_cast<std::size_t>(plan.tiles) + 1, std::ssize(row_index));
+    for (std::size_t tile = 0; tile < tile_light.size(); ++tile)
+      tile_light[tile] += tile_begin[tile];
+    return {built({written(keys, plan.key_bytes), written(values), bytes_of(row_index), bytes_of(row_begin)}),
+            tile_begin, tile_light, heavy_entries};
   }
 
 private:
-  struct Copy {
-    int key_bytes = 8;
-    std::vector<u128> keys;
-    std::vector<double> values;
-    std::vector<i64> row_index, row_begin, tile_begin;
-  };
-
   static i64 number_of(const RowNumbers &numbers, i64 row) {
     if (numbers.words == nullptr)
       return row;
@@ -225,26 +238,39 @@ private:
     x = std::move(sorted);
   }
 
-  void write_values(const std::vector<double> &from, void *to) const {
-    dispatch(type_, [&](auto zero) {
-      using T = decltype(zero);
-      std::transform(from.begin(), from.end(), static_cast<T *>(to), [](double x) { return static_cast<T>(x); });
-    });
+  std::shared_ptr<const DeviceArrays> built(std::vector<std::vector<std::byte>> arrays) {
+    return backend_.built(std::make_shared<HostArrays>(std::move(arrays)));
   }
 
+  static std::vector<std::byte> written(const std::vector<u128> &keys, int key_bytes) {
+    std::vector<std::byte> bytes(keys.size() * static_cast<std::size_t>(key_bytes));
+    for (std::size_t k = 0; k < keys.size(); ++k)
+      write_key(bytes.data(), key_bytes, k, keys[k]);
+    return bytes;
+  }
+  std::vector<std::byte> written(const std::vector<double> &values) const {
+    std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(size_of(type_)));
+    dispatch(type_, [&](auto zero) {
+      using T = decltype(zero);
+      std::transform(values.begin(), values.end(), reinterpret_cast<T *>(bytes.data()),
+                     [](double x) { return static_cast<T>(x); });
+    });
+    return bytes;
+  }
+
+  ReferenceBackend &backend_;
   std::vector<i64> dims_;
   ValueType type_;
   std::vector<std::vector<i64>> columns_;
   std::vector<double> values_; // f32 widened, which loses nothing
   int key_bytes_ = 8;
   std::vector<u128> keys_;
-  Copy copy_;
 };
 
 } // namespace
 
 std::unique_ptr<Building> ReferenceBackend::begin_building(const EntriesView &entries) {
-  return std::make_unique<ReferenceBuilding>(entries);
+  return std::make_unique<ReferenceBuilding>(*this, entries);
 }
 
 } // namespace td::kernels::reference

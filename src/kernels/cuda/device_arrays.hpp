@@ -1,0 +1,29 @@
+// Arrays that were built on a GPU, whoever holds them.
+#pragma once
+
+#include "kernels/building.hpp"
+#include "kernels/cuda/device.hpp"
+
+namespace td::kernels::cuda {
+
+/// They count to what the device's context keeps.
+class CudaArrays final : public DeviceArrays {
+public:
+  explicit CudaArrays(const Device &device) : memory_(device.memory()), kept_(device.kept()) {}
+  CudaArrays(const CudaArrays &) = delete;
+  CudaArrays &operator=(const CudaArrays &) = delete;
+  ~CudaArrays() override;
+
+  /// Memory of the device's, which now is this object's, with no work on it under way.
+  void take(void *data, i64 bytes);
+
+  std::vector<Array> arrays() const override { return arrays_; }
+  void download(std::span<void *const> to_host) const override;
+
+private:
+  Memory &memory_;
+  std::shared_ptr<Kept> kept_;
+  std::vector<Array> arrays_;
+};
+
+} // namespace td::kernels::cuda

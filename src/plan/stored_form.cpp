@@ -1,0 +1,82 @@
+#include "plan/stored_form.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/buffer.hpp"
+
+namespace td::plan {
+
+struct StoredForm::State {
+  explicit State(const kernels::TensorView &given) : form(given) {}
+
+  std::mutex mutex;
+  FormView form;
+  const void *memory = nullptr;
+  std::shared_ptr<const kernels::DeviceArrays> built; // null: all is on the host
+  std::vector<bool> away;                             // of what was built
+  std::vector<Buffer<std::byte>> arrays;              // that have come
+  i64 bytes = 0;
+
+  void bring(bool entries) {
+    std::vector<FormArray> all = form.arrays();
+    all.resize(away.size());
+    std::vector<Buffer<std::byte>> come(all.size());
+    std::vector<void *> places(all.size(), nullptr);
+    bool any = false;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      if (!away[k] || (all[k].entries && !entries))
+        continue;
+      come[k] = Buffer<std::byte>(all[k].bytes(), "a copy on the host of what was built on a GPU");
+      places[k] = come[k].data();
+      any = true;
+    }
+    if (!any)
+      return;
+    arrays.reserve(arrays.size() + all.size());
+    built->download(places);
+
+    std::size_t next = 0;
+    form.replace([&](const FormArray &array) {
+      const std::size_t k = next++;
+      return k < places.size() && places[k] != nullptr ? places[k] : array.data;
+    });
+    for (std::size_t k = 0; k < all.size(); ++k)
+      if (places[k] != nullptr) {
+        arrays.push_back(std::move(come[k]));
+        away[k] = false;
+      }
+    if (std::find(away.begin(), away.end(), true) == away.end())
+      built = nullptr;
+  }
+};
+
+std::shared_ptr<StoredForm::State> StoredForm::in_host_memory(const kernels::TensorView &host) {
+  return std::make_shared<State>(host);
+}
+
+StoredForm::StoredForm(const kernels::TensorView &sizes, const void *memory,
+                       std::shared_ptr<const kernels::DeviceArrays> built)
+    : state_(std::make_shared<State>(sizes)) {
+  for (const kernels::DeviceArrays::Array &array : built->arrays())
+    state_->bytes += array.bytes;
+  state_->away.assign(built->arrays().size(), true);
+  state_->memory = memory;
+  state_->built = std::move(built);
+}
+
+kernels::TensorView StoredForm::view(OnHost needed) const {
+  const std::lock_guard lock(state_->mutex);
+  if (needed != OnHost::sizes && state_->built != nullptr)
+    state_->bring(needed == OnHost::all);
+  return state_->form.view();
+}
+
+std::shared_ptr<const kernels::DeviceArrays> StoredForm::built(const void *memory) const {
+  const std::lock_guard lock(state_->mutex);
+  return memory == state_->memory ? state_->built : nullptr;
+}
+
+i64 StoredForm::built_bytes() const noexcept { return state_->bytes; }
+
+} // namespace td::plan

@@ -1,0 +1,46 @@
+// A stored form as the host has it: all of it, or at first only its small lists, where it was built in a device's
+// memory.
+#pragma once
+
+#include <concepts>
+#include <memory>
+
+#include "kernels/building.hpp"
+#include "plan/arrays.hpp"
+
+namespace td::plan {
+
+/// What of a form somebody needs in host memory.
+enum class OnHost {
+  sizes, // nothing but what is there
+  lists, // of rows, tiles and blocks
+  all,
+};
+
+/// Arrays that a device has come to the host when they are first needed there, once for all threads, and stay. Copies
+/// share them.
+class StoredForm {
+public:
+  /// In host memory.
+  template <std::convertible_to<kernels::TensorView> View>
+  StoredForm(const View &host) : state_(in_host_memory(host)) {} // NOLINT: a view is a form
+  /// The first arrays of the view are `built`, in that memory().
+  StoredForm(const kernels::TensorView &sizes, const void *memory, std::shared_ptr<const kernels::DeviceArrays> built);
+
+  /// Pointers are null of what is not in host memory. Throws Status::host_memory if there is no room for what is
+  /// needed; it may be asked for again.
+  kernels::TensorView view(OnHost needed) const;
+
+  /// What was built in this memory(), as long as not all of it is on the host.
+  std::shared_ptr<const kernels::DeviceArrays> built(const void *memory) const;
+
+  /// Of what was built on a device, wherever it is.
+  i64 built_bytes() const noexcept;
+
+private:
+  struct State;
+  static std::shared_ptr<State> in_host_memory(const kernels::TensorView &host);
+  std::shared_ptr<State> state_;
+};
+
+} // namespace td::plan
