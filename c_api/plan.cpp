@@ -63,6 +63,8 @@ constexpr NamedValue<Plan, std::string> texts[] = {
     {"tiles.why", [](const Plan &p) { return p.layout.tiles.why; }},
     {"conflicts", [](const Plan &p) { return p.conflicts.what; }},
     {"conflicts.why", [](const Plan &p) { return p.conflicts.why; }},
+    {"precision", [](const Plan &p) { return p.precision.what; }},
+    {"precision.why", [](const Plan &p) { return p.precision.why; }},
     {"sharding", [](const Plan &p) { return p.sharding.what; }},
     {"sharding.why", [](const Plan &p) { return p.sharding.why; }},
     {"devices", [](const Plan &p) { return p.devices; }},

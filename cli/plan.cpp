@@ -113,7 +113,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
   out["options"] = flags.work.table.given();
   for (const char *key : {"order", "nnz", "sparse", "rank", "workers", "threads", "fits"})
     out[key] = get<std::int64_t>(td_plan_get_i64, plan, key);
-  for (const char *key : {"format", "groups", "rows", "tiles", "conflicts", "sharding"})
+  for (const char *key : {"format", "groups", "rows", "tiles", "conflicts", "precision", "sharding"})
     out[key] = {{"choice", text(td_plan_get_str, plan, key)},
                 {"why", text(td_plan_get_str, plan, (std::string(key) + ".why").c_str())}};
   out["devices"] = text(td_plan_get_str, plan, "devices");

@@ -249,13 +249,14 @@ TD_API td_status td_context_describe(const td_context *context, char *buf, int64
  *  values      nnz values of value_type TD_F32 or TD_F64, which is the type the tensor is stored and worked on in
  *  space       where indices[m] and values live (the array of pointers itself is on the host)
  *  options     may be NULL; scope "tensor": "format", "duplicates", "groups",
- *              "empty_rows", "sharding", "tiles", "conflicts"
+ *              "empty_rows", "sharding", "tiles", "conflicts", "accumulate", "gather"
  *
  *  Entries at the same coordinates are summed, in the order given (or refused: "duplicates" = "error"). Explicit zeros
  *  are kept. With nnz = 0 indices and values may be NULL.
  *  Errors: TD_ERR_SHAPE (order, dims, nnz), TD_ERR_INDEX (names entry, mode and coordinate, in the caller's base),
  *  TD_ERR_ARGUMENT (NaN or infinite value: names the entry), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" whose
- *  cells are too many; "tiles" too small; "groups", "tiles" or "conflicts" with no meaning for the format),
+ *  cells are too many; "tiles" too small; "groups", "tiles" or "conflicts" with no meaning for the format, or
+ *  with "accumulate"),
  *  TD_ERR_OPTION_RANGE ("groups" is no partition of the modes or leaves no mode alone; "tiles" is no number). */
 TD_API td_status td_tensor_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz,
                                   td_type index_type, const void *const *indices, int32_t index_base,
@@ -264,7 +265,7 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
 
 /** Makes a dense tensor. Element (i_0, ..., i_{N-1}) is values[sum over m of i_m * strides[m]]; strides count elements,
  *  may be negative or zero, and NULL means that the first index runs fastest without gaps (Fortran, Julia). options may
- *  be NULL; scope "tensor": "groups".
+ *  be NULL; scope "tensor": "groups", "accumulate", "gather".
  *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
  *  infinite value: names its position), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space), TD_ERR_OPTION_RANGE ("groups" is no
  *  partition of the modes). */
@@ -543,8 +544,8 @@ TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *
 TD_API td_status td_plan_get_f64(const td_plan *plan, const char *key, double *value);
 
 /** "format", "groups" (as td_tensor_get_str), "rows" (which take part), "tiles" (how many of each group's copy),
- *  "conflicts" (the policy), "sharding" (of workers), each also with ".why", which names the option that forced it;
- *  "kernel.0", "kernel.1", ...
+ *  "conflicts" (the policy), "precision" (of values, sums and factor rows), "sharding" (of workers), each also with
+ *  ".why", which names the option that forced it; "kernel.0", "kernel.1", ...
  *  and "conflicts.0", ...: how MTTKRP in a mode goes over the entries, and how sums into one row are kept apart (empty
  *  where the backend does not say); "devices"; "solver" (what "host_bytes.solver" consists of); "rate.why";
  *  "assumptions" (a line each). Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */

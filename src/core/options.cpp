@@ -51,6 +51,12 @@ constexpr OptionRow table[] = {
      "how threads that work on entries in no order of rows (formats coo and blco, cells of groups) keep their sums "
      "apart: private (rows of each one's own, merged), atomic (atomic additions), owner (a row's terms are added by "
      "one), auto"},
+    {"tensor", "accumulate", OptionType::str, "auto", 0, 0, "auto|f64",
+     "how MTTKRP of an f32 tensor sums: f64 (every term and sum in f64, rounded once), auto (as is fastest: f32, added "
+     "up in f64 at intervals); of an f64 tensor all is f64"},
+    {"tensor", "gather", OptionType::str, "auto", 0, 0, "auto|f32",
+     "how MTTKRP of an f64 tensor reads rows of factors: f32 (from copies in f32, on a GPU in format sorted, with "
+     "terms and sums in f64), auto (as they are); of an f32 tensor they are f32"},
 
     {"plan", "read_rate", OptionType::f64, "0", 0, largest, "",
      "bytes a second that a plan's times assume memory to give; 0: measured"},

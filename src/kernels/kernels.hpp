@@ -109,15 +109,23 @@ enum class Conflicts {
 
 /// out[i, :] for i in rows := sum over the stored entries in `entries` whose index in `mode` is i; or, with `add`,
 /// grows by it. Rows outside `rows` are not written. Dense views take all entries.
+///
+/// Factors and out are of the tensor's value type, with two exceptions. Of an f32 tensor out may be f64: then terms are
+/// formed and added in f64. Where Backend::gathers_f32 says so, the factors of an f64 tensor may be the copies that
+/// Backend::to_f32 makes, with their exponents; terms and sums are f64.
 struct MttkrpArgs {
   int mode = 0;
-  std::span<const ConstMatrix> factors; // [order], of the tensor's value type; factors[mode] is not read
-  Matrix out;                           // dims[mode] x rank, of the tensor's value type
+  std::span<const ConstMatrix> factors; // [order]; factors[mode] is not read
+  Matrix out;                           // dims[mode] x rank
   Range rows;
   Range entries;
   Conflicts conflicts = Conflicts::automatic;
-  bool add = false; // to what out holds
+  bool add = false;                              // to what out holds
+  std::span<const double *const> exponents = {}; // [order], of f32 copies; exponents[mode] is not read
 };
+
+/// Columns of the copies in f32 that mttkrp is given: whole 16 bytes a row.
+constexpr i64 gathered_columns(i64 rank) noexcept { return (rank + 3) / 4 * 4; }
 
 /// What a backend's machine can do with all its threads; 0: not known.
 struct Rates {
@@ -237,6 +245,14 @@ public:
   virtual Forecast forecast_update(i64 /*rows*/, i64 /*rank*/, ValueType, const Rates &) const { return {}; }
 
   // ---- the others ----
+
+  /// Whether mttkrp of such an f64 tensor is faster with f32 copies of the factors, and takes them.
+  virtual bool gathers_f32(const TensorView &) const { return false; }
+
+  /// to := a, of f64, in f32; columns that `to` has beyond a's are zeros. With `exponents` each column is divided by
+  /// 2^exponents[r] first, which brings its largest magnitude into [1/2, 1): nothing overflows, and what underflows is
+  /// below 2^-125 of that. A column of zeros has exponent 0.
+  virtual void to_f32(ConstMatrix a, Matrix to, double *exponents) = 0;
 
   /// y := X_(n) X_(n)^T omega, f64, dims[mode] x s, without an unfolded copy. Takes a DenseView, or a
   /// CooView in which entries that differ only in `mode` are neighbours (formats::build_fibers).

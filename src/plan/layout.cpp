@@ -56,9 +56,9 @@ void take_groups(Layout &layout, const Groups &groups, i64 rank) {
 
 /// Groups and bytes of a sparse tensor whose format and rows are settled.
 void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &request) {
-  const std::string option = request.options.text("groups");
+  const std::string option = groups_of(request.options, layout.type);
   const formats::TileRule tiles = tile_rule_of(request.options, request.gpu);
-  require_meaning(request.options, layout.format.what, static_cast<int>(layout.dims.size()), request.gpu);
+  require_meaning(request.options, layout.format.what, static_cast<int>(layout.dims.size()), layout.type, request.gpu);
   if (layout.format.what != "sorted") {
     layout.groups.why = why_no_groups;
     add_single_modes(layout);
@@ -69,7 +69,7 @@ void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &r
   } else {
     const bool gpu = request.gpu && option == "auto";
     Grouping grouping = sparse_groups(x, gpu ? "none" : option);
-    layout.groups.why = gpu ? why_gpu_groups : std::move(grouping.why);
+    layout.groups.why = why_groups(request.options, layout.type, request.gpu, std::move(grouping.why));
     for (const Group &modes : grouping.groups) {
       layout.copies.push_back(formats::copy_size(x, modes, tiles, request.threads));
       const auto cells = static_cast<i64>(layout.copies.back().cells);
@@ -170,13 +170,13 @@ Layout dense_layout(std::span<const i64> dims, ValueType type, const LayoutReque
   layout.nnz = element_count(dims);
   layout.type = type;
   layout.sparse = false;
-  const std::string option = request.options.text("groups");
-  require_meaning(request.options, "dense", static_cast<int>(dims.size()), request.gpu);
+  require_meaning(request.options, "dense", static_cast<int>(dims.size()), type, request.gpu);
   layout.format = {"dense", why_dense};
   layout.tiles = {"none", why_tiles({}, "dense")};
   layout.empty_rows = {"all", "every row of a dense tensor takes part"};
-  take_groups(layout, Groups(dims, type, option), request.rank);
-  layout.groups = {partition_text(layout.partition), why_dense_groups(option)};
+  take_groups(layout, Groups(dims, type, groups_of(request.options, type)), request.rank);
+  layout.groups = {partition_text(layout.partition),
+                   why_groups(request.options, type, false, why_dense_groups(request.options.text("groups")))};
   layout.bytes = formats::dense_footprint(dims, type);
   return layout;
 }

@@ -97,6 +97,11 @@ SolverNeed solver_need(const SolverSizes &sizes) {
     need.host.add("a checkpoint", 2 * model);
   need.workers.add(sizes.workers == 1 ? "the factors at work" : "each worker's copy of the factors", workers * stored);
   need.workers.add("the result of MTTKRP", workers * longest * row);
+  if (sizes.f64_sums)
+    need.workers.add("sums in f64", workers * longest * rank * 8);
+  if (sizes.f32_rows)
+    need.workers.add("copies of the factors in f32",
+                     workers * sum(sizes.stored_dims) * static_cast<double>(4 * kernels::gathered_columns(sizes.rank)));
   need.workers.add("Gram matrices and normal equations",
                    workers * (static_cast<double>(sizes.dims.size()) + 4) * rank * rank * 8);
   need.workers.add("partial products", workers * sizes.cells * row);

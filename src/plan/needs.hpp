@@ -37,6 +37,8 @@ struct SolverSizes {
   i64 rank = 0;
   int workers = 1;
   bool checkpoint = false;
+  bool f64_sums = false; // of an f32 tensor
+  bool f32_rows = false; // of an f64 tensor
   double cells = 0;      // rows of the largest partial product
   double cell_bytes = 0; // coordinates of cells that are made when they are first needed
   double kernels = 0;    // what a worker's kernels take for a while

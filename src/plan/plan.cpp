@@ -113,16 +113,19 @@ SweepForecast sweep_of(const Layout &l, const Tensor *x, const PlanRequest &requ
   const std::string sharding = options.text("sharding");
   return forecast_sweep(l, {*request.backends.front(), request.rank, static_cast<int>(request.backends.size()),
                             conflicts_of(options.text("conflicts")), sharding,
-                            request.options.integer("deterministic") != 0, rates});
+                            request.options.integer("deterministic") != 0, precision_of(options, l.type), rates});
 }
 
 /// Refers to the layout's dims.
-SolverSizes sizes_of(const Layout &l, const SweepForecast &sweep, const PlanRequest &request, bool checkpoint) {
+SolverSizes sizes_of(const Layout &l, const Tensor *x, const SweepForecast &sweep, const PlanRequest &request,
+                     bool checkpoint) {
   SolverSizes sizes{l.dims, l.stored_dims, l.type, request.rank, static_cast<int>(request.backends.size()), checkpoint};
   for (const GroupLayout &group : l.partition)
     if (group.shared)
       sizes.cells = std::max(sizes.cells, static_cast<double>(group.cells));
   sizes.cell_bytes = l.cell_bytes;
+  sizes.f64_sums = precision_of(tensor_options(x, request), l.type).f64_sums;
+  sizes.f32_rows = sweep.gathers;
   sizes.kernels = sweep.bytes;
   return sizes;
 }
@@ -170,10 +173,12 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   for (kernels::Forecast &mode : sweep.modes)
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
   set_loads(plan, x, request);
+  const Precision precision = precision_of(tensor_options(x, request), l.type);
+  plan.precision = {precision_text(l.type, precision, sweep.gathers), why_precision(l.type, precision, sweep.gathers)};
   plan.conflicts = conflicts_choice(l, tensor_options(x, request).text("conflicts"),
                                     request.options.integer("deterministic") != 0, is_gpu(request));
 
-  const SolverNeed need = solver_need(sizes_of(l, sweep, request, !request.options.text("checkpoint").empty()));
+  const SolverNeed need = solver_need(sizes_of(l, x, sweep, request, !request.options.text("checkpoint").empty()));
   plan.host.tensor = whole(l.bytes.stored);
   plan.host.building = whole(l.bytes.building);
   if (!is_gpu(request)) {
@@ -206,7 +211,7 @@ Plan plan_of(const Tensor &x, const PlanRequest &request) {
 void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint) {
   const Layout layout = layout_of(x, layout_request(request));
   const SweepForecast sweep = sweep_of(layout, &x, request, {});
-  const SolverNeed need = solver_need(sizes_of(layout, sweep, request, checkpoint));
+  const SolverNeed need = solver_need(sizes_of(layout, &x, sweep, request, checkpoint));
   const auto workers = request.backends.size();
   require_memory(fmt::format("CP-ALS of rank {} with {} worker{}", request.rank, workers, workers == 1 ? "" : "s"),
                  is_gpu(request) ? need.host : need.together(), host_memory(request.options, x.bytes()),

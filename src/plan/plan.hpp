@@ -36,7 +36,7 @@ struct Plan {
   bool fits = true;
   MemoryNeed solver; // of what it consists
   std::vector<ModePlan> modes;
-  Choice sharding, conflicts;
+  Choice sharding, conflicts, precision;
   kernels::Rates rates;
   std::string rates_why;
   double seconds_mttkrp = 0; // of an iteration; 0: not known

@@ -49,6 +49,7 @@ std::string Plan::describe() const {
   text += line("rows", choice(l.empty_rows));
   text += line("tiles", choice(l.tiles));
   text += line("conflicts", choice(conflicts));
+  text += line("precision", choice(precision));
   text += line("sharding", choice(sharding));
   text += line("host", place_text(host, l.exists));
   if (device.peak() > 0)

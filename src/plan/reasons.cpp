@@ -71,7 +71,38 @@ std::string why_conflicts(std::string_view option, std::string_view format, bool
   return cells ? fmt::format("{}; cells of groups: {}", rows, scattered) : std::string(rows);
 }
 
-void require_meaning(const Options &options, std::string_view format, int order, bool gpu) {
+Precision precision_of(const Options &options, ValueType type) {
+  const bool f32 = type == ValueType::f32;
+  return {f32 && options.text("accumulate") == "f64", !f32 && options.text("gather") == "f32"};
+}
+
+std::string precision_text(ValueType type, Precision precision, bool gathers) {
+  return fmt::format("{}{}", name_of(type), precision.f64_sums ? " with f64 sums" : gathers ? " with f32 rows" : "");
+}
+
+std::string why_precision(ValueType type, Precision precision, bool gathers) {
+  if (precision.f64_sums)
+    return "asked for by option 'accumulate'";
+  if (precision.f32_rows)
+    return gathers ? "asked for by option 'gather'"
+                   : "option 'gather' allows f32 rows, by which these kernels gain nothing";
+  return fmt::format("the type of the values{}",
+                     type == ValueType::f32 ? "; terms are added up in f64 at intervals" : "");
+}
+
+std::string groups_of(const Options &options, ValueType type) {
+  const std::string option = options.text("groups");
+  return option == "auto" && precision_of(options, type).f64_sums ? "none" : option;
+}
+
+std::string why_groups(const Options &options, ValueType type, bool gpu, std::string otherwise) {
+  const std::string option = options.text("groups");
+  if (groups_of(options, type) != option)
+    return "sums are f64 by option 'accumulate', which a partial product in f32 would round";
+  return gpu && option == "auto" ? why_gpu_groups : std::move(otherwise);
+}
+
+void require_meaning(const Options &options, std::string_view format, int order, ValueType type, bool gpu) {
   const auto refuse = [&](std::string_view option, std::string_view expected) {
     throw_error(Status::unsupported, "option '{}' = \"{}\": expected {} for format {}{}", option, options.text(option),
                 expected, format, gpu ? " on a GPU" : "");
@@ -83,6 +114,8 @@ void require_meaning(const Options &options, std::string_view format, int order,
     refuse("tiles", "auto or none");
   // Cells of groups are in no order of rows, whatever the tensor's format.
   const bool cells = groups && std::any_of(groups->begin(), groups->end(), [](const Group &g) { return g.size() > 1; });
+  if (cells && precision_of(options, type).f64_sums)
+    refuse("groups", "auto, none or single modes with option 'accumulate' = \"f64\"");
   const std::string conflicts = options.text("conflicts");
   if (!cells && format == "dense" && conflicts != "auto")
     refuse("conflicts", "auto, or modes that share partial products by option 'groups',");

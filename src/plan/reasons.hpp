@@ -24,9 +24,24 @@ kernels::Conflicts conflicts_of(std::string_view option);
 /// `cells`: of groups of modes that share a partial product.
 std::string why_conflicts(std::string_view option, std::string_view format, bool cells, bool gpu);
 
+/// Options "accumulate" and "gather", as far as they say something of values of a type.
+struct Precision {
+  bool f64_sums = false; // terms and sums of an f32 tensor
+  bool f32_rows = false; // of factors, for an f64 tensor, where a backend gains by it
+};
+Precision precision_of(const Options &options, ValueType type);
+/// `gathers`: whether rows are read in f32.
+std::string precision_text(ValueType type, Precision precision, bool gathers);
+std::string why_precision(ValueType type, Precision precision, bool gathers);
+
+/// Option "groups". A partial product would round sums that are to be f64: then auto shares none.
+std::string groups_of(const Options &options, ValueType type);
+/// Why sorted copies or a dense tensor have the groups that they have; `otherwise` where no rule comes first.
+std::string why_groups(const Options &options, ValueType type, bool gpu, std::string otherwise);
+
 /// Throws Status::unsupported for groups, tiles or a policy for conflicts that are asked for and have no meaning for a
-/// tensor of this order in this format on the CPU or a GPU.
-void require_meaning(const Options &options, std::string_view format, int order, bool gpu);
+/// tensor of this order and type in this format on the CPU or a GPU.
+void require_meaning(const Options &options, std::string_view format, int order, ValueType type, bool gpu);
 
 inline constexpr const char *why_dense = "the input is a dense array";
 std::string why_dense_groups(std::string_view option);

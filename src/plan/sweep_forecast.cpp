@@ -26,6 +26,8 @@ public:
         through_partial(mode, static_cast<int>(m), g, computed[g]);
       else
         take(mode, alone(static_cast<int>(m), g), "");
+      if (work_.precision.f32_rows && !layout_.partition[g].shared)
+        sweep.gathers = work_.backend.gathers_f32(view(g));
       computed[g] = true;
       const kernels::Forecast update = work_.backend.forecast_update(layout_.stored_dims[m] / work_.workers + 1,
                                                                      work_.rank, layout_.type, work_.rates);
@@ -44,7 +46,9 @@ private:
 
   kernels::Forecast forecast(const kernels::TensorView &x, int mode, std::span<const ConstMatrix> factors, i64 rows,
                              i64 entries, bool shares_rows) const {
-    const ConstMatrix out = matrix(rows);
+    ConstMatrix out = matrix(rows);
+    if (work_.precision.f64_sums)
+      out.type = ValueType::f64;
     kernels::MttkrpArgs args;
     args.mode = mode;
     args.factors = factors;

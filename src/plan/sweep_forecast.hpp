@@ -12,6 +12,7 @@ struct SweepWork {
   kernels::Conflicts conflicts = kernels::Conflicts::automatic;
   std::string_view sharding = "auto";
   bool deterministic = false;
+  Precision precision;
   kernels::Rates rates;
 };
 
@@ -19,7 +20,8 @@ struct SweepForecast {
   std::vector<kernels::Forecast> modes; // of MTTKRP; the first mode of a group pays for the partial product
   double seconds_mttkrp = 0;
   double seconds_update = 0;
-  double bytes = 0; // that kernels take for a while, at most
+  double bytes = 0;     // that kernels take for a while, at most
+  bool gathers = false; // rows of factors in f32
 };
 
 SweepForecast forecast_sweep(const Layout &layout, const SweepWork &work);

@@ -61,7 +61,7 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
   x->reasons_.empty_rows = why_empty_rows(options.text("empty_rows"), x->format_);
   x->reasons_.groups = why_no_groups;
   x->reasons_.tiles = why_tiles(tiles, x->format_);
-  require_meaning(options, x->format_, x->order(), gpu);
+  require_meaning(options, x->format_, x->order(), x->type_, gpu);
   require_storage(x->format_, {x->stored_dims(), entries.nnz, x->type_}, tiles, threads, memory);
   x->groups_ = std::make_unique<const Groups>(x->order());
   if (building && x->format_ != "coo")
@@ -77,6 +77,7 @@ void Tensor::take_options(const Options &options) {
   options_ = options.in_scope("tensor");
   sharding_ = options.text("sharding");
   conflicts_ = conflicts_of(options.text("conflicts"));
+  precision_ = precision_of(options, type_);
 }
 
 void Tensor::store(const EntriesView &entries, const Options &options, int threads) {
@@ -120,10 +121,9 @@ void Tensor::store_built(kernels::Building &building, kernels::Backend &builder,
   for (int mode = 0; mode < order(); ++mode)
     sorted_.push_back(
         keep(formats::build_sorted(packed, mode, formats::tile_bits(tiles, packed.dims, mode, building.size()))));
-  const std::string groups = options_.text("groups");
   auto [alone, why] = sparse_groups({packed.dims, building.size(), type_}, "none");
-  reasons_.groups = groups == "auto" ? why_gpu_groups : std::move(why);
-  groups_ = std::make_unique<const Groups>(stored_dims(), type_, groups, alone,
+  reasons_.groups = why_groups(options_, type_, true, std::move(why));
+  groups_ = std::make_unique<const Groups>(stored_dims(), type_, options_.text("groups"), alone,
                                            std::vector<formats::Coo>(static_cast<std::size_t>(order())));
 }
 
@@ -141,13 +141,13 @@ void Tensor::list_forms() {
 }
 
 void Tensor::sort(formats::Packed &packed, int threads) {
-  const std::string groups = options_.text("groups");
+  const std::string groups = groups_of(options_, type_);
   // Shared partial products are for the caches of a CPU. A partition that is asked for by name is made.
   const bool gpu = target_ == Target::gpu;
   const formats::TileRule tiles = tile_rule_of(options_, gpu);
   auto [partition, why] = sparse_groups({packed.dims, packed.nnz(), type_, formats::combinations_of(packed, threads)},
                                         gpu && groups == "auto" ? "none" : groups);
-  reasons_.groups = gpu && groups == "auto" ? why_gpu_groups : std::move(why);
+  reasons_.groups = why_groups(options_, type_, gpu, std::move(why));
   std::vector<formats::Coo> cells(partition.size());
   for (std::size_t g = 0; g < partition.size(); ++g) {
     const Group &modes = partition[g];
@@ -169,16 +169,17 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   const auto begin = Clock::now();
   formats::check_dims(array.dims);
   const i64 elements = element_count(array.dims);
-  require_meaning(options, "dense", static_cast<int>(array.dims.size()), false);
+  require_meaning(options, "dense", static_cast<int>(array.dims.size()), array.value_type, false);
   require_storage("dense", {array.dims, elements, array.value_type}, {}, threads, host_memory(options, 0));
   std::shared_ptr<Tensor> x(new Tensor(array.dims));
-  x->groups_ = std::make_unique<const Groups>(array.dims, array.value_type, options.text("groups"));
-  x->dense_ = formats::build_dense(array, threads);
   x->type_ = array.value_type;
+  x->groups_ = std::make_unique<const Groups>(array.dims, array.value_type, groups_of(options, x->type_));
+  x->dense_ = formats::build_dense(array, threads);
   x->source_ = std::move(source);
   x->take_options(options);
   x->format_ = "dense";
-  x->reasons_ = {why_dense, "every row of a dense tensor takes part", why_dense_groups(options.text("groups")),
+  x->reasons_ = {why_dense, "every row of a dense tensor takes part",
+                 why_groups(options, x->type_, false, why_dense_groups(options.text("groups"))),
                  why_tiles({}, "dense")};
   x->list_forms();
   x->facts_ = facts_of(x->dense_->values, threads);

@@ -8,6 +8,7 @@
 #include "core/options.hpp"
 #include "formats/formats.hpp"
 #include "plan/groups.hpp"
+#include "plan/reasons.hpp"
 #include "plan/resident.hpp"
 
 namespace td::plan {
@@ -98,6 +99,9 @@ public:
   /// Option "conflicts": what view(mode) and cells_view are worked on with.
   kernels::Conflicts conflicts() const noexcept { return conflicts_; }
 
+  /// Options "accumulate" and "gather".
+  Precision precision() const noexcept { return precision_; }
+
   /// The options of scope "tensor" that it was made with.
   const Options &options() const noexcept { return options_; }
 
@@ -137,6 +141,7 @@ private:
   Options options_;
   std::string sharding_;
   kernels::Conflicts conflicts_ = kernels::Conflicts::automatic;
+  Precision precision_;
   Target target_ = Target::cpu;
   Reasons reasons_;
   double build_seconds_ = 0; // checking what was given and storing it

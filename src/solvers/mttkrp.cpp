@@ -30,7 +30,7 @@ void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, std::span
     if (merged && (x.sparse() || groups.named()))
       Products(x, share, backend, out.cols).mttkrp(mode, replica.views(), result.view());
     else
-      share.mttkrp(mode, replica.views(), result.view());
+      MixedMttkrp(x, share, backend).mttkrp(mode, replica.views(), result.view());
     for (const Range &own : share.own(mode)) {
       const Matrix mine = result.view().slice(own.begin, own.end);
       if (numbering.is_index(mode))

@@ -5,7 +5,8 @@
 namespace td::solvers {
 
 Products::Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank)
-    : x_(x), share_(share), backend_(backend), rank_(rank), versions_(static_cast<std::size_t>(x.order()), 0) {
+    : x_(x), share_(share), backend_(backend), rank_(rank), alone_(x, share, backend),
+      versions_(static_cast<std::size_t>(x.order()), 0) {
   i64 most = 0;
   for (int group = 0; group < x.groups().count(); ++group)
     if (x.groups().shared(group, rank))
@@ -18,7 +19,7 @@ Products::Products(const plan::Tensor &x, const Share &share, kernels::Backend &
 void Products::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) {
   const int group = x_.groups().group_of(mode);
   if (!x_.groups().shared(group, rank_)) {
-    share_.mttkrp(mode, factors, out);
+    alone_.mttkrp(mode, factors, out);
     return;
   }
   if (!is_current(group))
@@ -58,12 +59,13 @@ void Products::contract(int group, int mode, std::span<const ConstMatrix> factor
   const auto place = static_cast<int>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
 
   if (!share_.deterministic()) {
-    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, {0, out.rows}, cells_, share_.conflicts()});
+    x_.cells_view(group, backend_)
+        .mttkrp(backend_, {place, inside, out, {0, out.rows}, cells_, share_.conflicts(), false, {}});
     share_.reduce(mode, out);
     return;
   }
   for (const Range &rows : share_.own(mode))
-    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, rows, cells_, share_.conflicts()});
+    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, rows, cells_, share_.conflicts(), false, {}});
 }
 
 } // namespace td::solvers

@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "core/communicator.hpp"
-#include "solvers/replica.hpp"
-#include "solvers/share.hpp"
+#include "solvers/mixed.hpp"
 
 namespace td::solvers {
 
@@ -20,7 +19,13 @@ public:
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
 
   /// To be told, by every worker, whenever a factor is no longer what the last mttkrp saw.
-  void changed(int mode) { ++versions_[static_cast<std::size_t>(mode)]; }
+  void changed(int mode) {
+    ++versions_[static_cast<std::size_t>(mode)];
+    alone_.changed(mode);
+  }
+
+  /// Of which type's precision the results are.
+  ValueType precision() const noexcept { return alone_.precision(); }
 
 private:
   bool is_current(int group) const;
@@ -31,6 +36,7 @@ private:
   const Share &share_;
   kernels::Backend &backend_;
   i64 rank_;
+  MixedMttkrp alone_;         // of modes that share nothing
   std::vector<u64> versions_; // how often each factor has changed
   DeviceMatrix memory_;
   int group_ = -1;        // whose partial product is in memory_

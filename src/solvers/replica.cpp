@@ -83,15 +83,15 @@ void download_rows(kernels::Backend &backend, ConstMatrix from, Matrix to, std::
 }
 
 DeviceNumbers::DeviceNumbers(kernels::Backend &backend, i64 count, const char *what)
-    : backend_(backend), count_(count), memory_(backend, bytes_of(count, 1, number_bytes, what), what) {}
+    : backend_(&backend), count_(count), memory_(backend, bytes_of(count, 1, number_bytes, what), what) {}
 
 void DeviceNumbers::upload(std::span<const double> from) {
-  backend_.upload(data(), from.data(), static_cast<i64>(from.size()) * number_bytes);
+  backend_->upload(data(), from.data(), static_cast<i64>(from.size()) * number_bytes);
 }
 
 std::vector<double> DeviceNumbers::download() const {
   std::vector<double> to(static_cast<std::size_t>(count_));
-  backend_.download(to.data(), data(), count_ * number_bytes);
+  backend_->download(to.data(), data(), count_ * number_bytes);
   return to;
 }
 

@@ -56,6 +56,7 @@ void download_rows(kernels::Backend &backend, ConstMatrix from, Matrix to, std::
 /// f64 numbers in a backend's memory.
 class DeviceNumbers {
 public:
+  DeviceNumbers() = default;
   DeviceNumbers(kernels::Backend &backend, i64 count, const char *what);
   double *data() const noexcept { return memory_.f64(); }
   i64 count() const noexcept { return count_; }
@@ -64,8 +65,8 @@ public:
   std::vector<double> download() const;
 
 private:
-  kernels::Backend &backend_;
-  i64 count_;
+  kernels::Backend *backend_ = nullptr;
+  i64 count_ = 0;
   kernels::BackendBuffer memory_;
 };
 

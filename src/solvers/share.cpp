@@ -4,9 +4,10 @@
 
 namespace td::solvers {
 
-void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) const {
+void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
+                   std::span<const double *const> exponents) const {
   const Range all_entries{0, x_.facts().nnz};
-  kernels::MttkrpArgs args{mode, factors, out, {0, out.rows}, all_entries, conflicts()};
+  kernels::MttkrpArgs args{mode, factors, out, {0, out.rows}, all_entries, conflicts(), false, exponents};
   if (sharding_.by_entries()) {
     args.entries = part_of(all_entries, others_.rank(), others_.size());
     x_.view(mode, backend_).mttkrp(backend_, args);
@@ -27,7 +28,8 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) c
 Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
   const plan::Portion &portion = sharding_.cell_portion(group, others_.rank());
   compute(x_.merged_view(group, backend_),
-          {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()}, portion);
+          {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts(), false, {}},
+          portion);
   if (deterministic()) {
     others_.allgather_rows(out, sharding_.cells(group).owned);
     return {0, out.rows};

@@ -20,7 +20,8 @@ public:
   kernels::Conflicts conflicts() const noexcept { return deterministic() ? kernels::Conflicts::owner : x_.conflicts(); }
 
   /// Computes this worker's own rows of out; its other rows may be overwritten.
-  void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) const;
+  void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
+              std::span<const double *const> exponents = {}) const;
 
   /// MTTKRP in a group's merged modes, for this worker's cells; if deterministic, then for all. `outside`: the other
   /// modes' factors, by their places in the merged tensor. Gives the cells that were computed.

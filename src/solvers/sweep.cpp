@@ -95,7 +95,7 @@ void Sweep::solve(int mode, std::size_t k) {
   }
   backend_.hadamard(others, rank_, problem_.settings.ridge, normal_.data());
   // Eigenvalues below this are rounding of the values that the factors were computed from.
-  const double cutoff = static_cast<double>(rank_) * epsilon_of(problem_.x.type());
+  const double cutoff = static_cast<double>(rank_) * epsilon_of(products_.precision());
   backend_.pseudo_inverse(normal_.data(), rank_, cutoff, inverse_.data(), tally_.there().records + k);
   const Matrix product = scratch_.view(factors_[mode].rows);
   for (const Range &own : share_.own(mode))
@@ -200,7 +200,7 @@ bool Sweep::want_exact(double model_squared, double residual_squared) {
   char exact =
       wanted == ExactResidual::always ||
       (wanted == ExactResidual::automatic && !residual_is_trustworthy(problem_.x.facts().norm, std::sqrt(model_squared),
-                                                                      residual_squared, problem_.x.type()));
+                                                                      residual_squared, products_.precision()));
   others_.broadcast(&exact, 1); // all workers take part or none
   return exact != 0;
 }

@@ -54,6 +54,32 @@ TEST_P(Cpals, FitNeverFallsInSinglePrecision) {
   expect_monotone(report_series(run.report, "fit"), 1e-5);
 }
 
+// Of the same values, which f32 holds. Rows in f32 move an element of MTTKRP by 2 * 2^-24 of its terms' magnitudes, and
+// f32 factors those of the model by 2^-24; a step of ALS on a tensor like this one does not magnify that by ten.
+TEST_P(Cpals, MixedPrecisionFitsAsF64Does) {
+  Planted p = planted(random_, {34, 31, 29}, 3, 0.3, 0.2);
+  for (double &v : p.entries.values)
+    v = rounded(v, TD_F32);
+  const auto fits = [&](td_type type, std::initializer_list<std::pair<const char *, std::string>> precision) {
+    Options options(precision);
+    if (format() != "dense")
+      options.set("format", format().substr(0, format().find('_')));
+    if (format() == "sorted_drop")
+      options.set("empty_rows", "drop");
+    const Tensor x = format() == "dense" ? make_dense(context(), p.entries, type, options)
+                                         : make_sparse(context(), p.entries, {type, TD_I64, 0}, options);
+    const Outcome run = cpals(context(), x, 3, Options{{"tol", "0"}, {"max_iters", "10"}, {"seed", "5"}});
+    return report_series(run.report, "fit");
+  };
+  const auto f64 = fits(TD_F64, {});
+  const auto gathered = fits(TD_F64, {{"gather", "f32"}});
+  const auto accumulated = fits(TD_F32, {{"accumulate", "f64"}});
+  for (std::size_t i = 0; i < f64.size(); ++i) {
+    EXPECT_NEAR(gathered[i], f64[i], 1e-6) << "iteration " << i + 1;
+    EXPECT_NEAR(accumulated[i], f64[i], 1e-5) << "iteration " << i + 1;
+  }
+}
+
 // Positive random factors of rank 3 in dims above it: the decomposition is unique (Kruskal), and ALS finds it from one
 // of a few starts.
 TEST_P(Cpals, FindsAnExactDecomposition) {

@@ -78,6 +78,7 @@ struct Case {
   std::size_t twice = 0;
   td_type type = TD_F64;
   const char *tiles = "auto";
+  const char *accumulate = "auto";
 };
 
 /// Predicted / allocated, within 5 %.
@@ -93,8 +94,8 @@ class PlannedMemory : public testing::TestWithParam<Case> {};
 TEST_P(PlannedMemory, is_what_is_allocated) {
   const Case &c = GetParam();
   Context context;
-  const Options options{{"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows},
-                        {"tiles", c.tiles},   {"max_iters", "2"},   {"tol", "0"}};
+  const Options options{{"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows}, {"tiles", c.tiles},
+                        {"max_iters", "2"},   {"tol", "0"},         {"accumulate", c.accumulate}};
   must(td_context_create(c.devices, nullptr, context.out()));
   const Entries entries(c.dims, c.entries, c.skew, c.twice);
   { entries.build(context, c.type, options); } // what is allocated once a process is there
@@ -141,6 +142,20 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"sorted_twice", {30000, 4000, 5000}, 30000, 0, "sorted", "none", "auto", 16, "cpu", 30000, TD_F32},
         Case{"sorted_forced_tiles", {3000, 4000, 500}, 60000, 0, "sorted", "none", "auto", 16, "cpu", 0, TD_F64, "400"},
         Case{"sorted", {30000, 4000, 5000}, 60000, 0, "sorted", "none", "auto", 16, "cpu"},
+        Case{"coo_f64_sums", {30000, 4000, 5000}, 60000, 0, "coo", "auto", "auto", 16, "cpu", 0, TD_F32, "auto", "f64"},
+        Case{"sorted_f64_sums",
+             {30000, 4000, 5000},
+             60000,
+             0,
+             "sorted",
+             "auto",
+             "auto",
+             16,
+             "cpu",
+             0,
+             TD_F32,
+             "auto",
+             "f64"},
         Case{"sorted_skewed", {30000, 4000, 5000}, 60000, 0.5, "sorted", "none", "auto", 10, "cpu:2"},
         Case{"sorted_tiles", {24, 11400, 17170, 183}, 200000, 0, "sorted", "none", "auto", 32, "cpu"},
         Case{"groups", {24, 11400, 17170, 183}, 200000, 0.5, "sorted", "0,1|2|3", "auto", 16, "cpu"},

@@ -63,6 +63,13 @@ public:
   std::shared_ptr<const kernels::DeviceArrays> built(std::shared_ptr<const kernels::DeviceArrays> arrays) override {
     return std::make_shared<BuiltArrays>(memory_, std::move(arrays));
   }
+  bool gathers_f32(const kernels::TensorView &x) const override {
+    return std::holds_alternative<kernels::SortedView>(x);
+  }
+  void to_f32(ConstMatrix a, Matrix to, double *exponents) override {
+    ReferenceBackend::to_f32(a, to, exponents);
+    ++roundings_;
+  }
   std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *) override {
     if (bytes > room())
       return nullptr;
@@ -116,6 +123,8 @@ public:
   i64 take_uploaded() { return std::exchange(uploaded_, 0); }
   /// Bytes since the last call.
   i64 take_fetched() { return std::exchange(fetched_, 0); }
+  /// Matrices since the last call.
+  int take_roundings() { return std::exchange(roundings_, 0); }
   std::size_t buffers() const { return buffers_.size(); }
 
 private:
@@ -130,6 +139,7 @@ private:
   };
   i64 limit_;
   i64 fetched_ = 0;
+  int roundings_ = 0;
   i64 uploaded_ = 0;
   std::shared_ptr<SmallMemory> memory_ = std::make_shared<SmallMemory>(); // copies may outlive the device
   std::map<int, Buffer> buffers_;

@@ -1,8 +1,12 @@
 #include "kernels/cpu/backend.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/core.h>
 
 #include "core/buffer.hpp"
+#include "core/parallel.hpp"
 #include "kernels/cpu/cpu.hpp"
 #include "kernels/cpu/mttkrp.hpp"
 #include "kernels/cpu/simd.hpp"
@@ -28,6 +32,37 @@ void add_mttkrp(CpuBackend &backend, const TensorView &x, const MttkrpArgs &args
   });
 }
 
+Buffer<double> widened(const float *from, i64 count, int threads, const char *what) {
+  Buffer<double> to(count, what);
+  parallel_ranges(threads, count, 4096,
+                  [&](Range part) { std::copy(from + part.begin, from + part.end, to.data() + part.begin); });
+  return to;
+}
+
+/// Sums in f64 of an f32 tensor: the f64 kernels, with copies of the factors and of a dense tensor's elements. The
+/// values of a sparse one are widened a batch at a time.
+void mttkrp_in_f64(CpuBackend &backend, TensorView x, const MttkrpArgs &args) {
+  std::vector<Buffer<double>> copies;
+  std::vector<ConstMatrix> factors(args.factors.begin(), args.factors.end());
+  for (std::size_t m = 0; m < factors.size(); ++m) {
+    if (static_cast<int>(m) == args.mode)
+      continue;
+    ConstMatrix &a = factors[m];
+    copies.push_back(
+        widened(a.row<float>(0), a.rows == 0 ? 0 : (a.rows - 1) * a.ld + a.cols, backend.threads(), "factors in f64"));
+    a = {copies.back().data(), ValueType::f64, a.rows, a.cols, a.ld};
+  }
+  if (auto *dense = std::get_if<DenseView>(&x)) {
+    copies.push_back(widened(static_cast<const float *>(dense->values), entries_of(x), backend.threads(),
+                             "the elements of a dense tensor in f64"));
+    dense->type = ValueType::f64;
+    dense->values = copies.back().data();
+  }
+  MttkrpArgs own = args;
+  own.factors = factors;
+  std::visit([&](const auto &view) { cpu::mttkrp(view, own, backend.threads()); }, x);
+}
+
 } // namespace
 
 std::string CpuBackend::describe() const {
@@ -37,6 +72,8 @@ std::string CpuBackend::describe() const {
 void CpuBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
   if (args.add)
     add_mttkrp(*this, x, args);
+  else if (type_of(x) != args.out.type)
+    mttkrp_in_f64(*this, x, args);
   else
     std::visit([&](const auto &view) { cpu::mttkrp(view, args, threads_); }, x);
 }

@@ -45,7 +45,7 @@ public:
     const i64 ahead = std::min(entries.end + batch_size, x.nnz);
     const i64 count = std::min(entries.size(), x.nnz - ahead);
     simd::prefetch(static_cast<const std::byte *>(x.keys) + ahead * x.key_bytes, count * x.key_bytes);
-    simd::prefetch(static_cast<const T *>(x.values) + ahead, count * static_cast<i64>(sizeof(T)));
+    simd::prefetch(static_cast<const std::byte *>(x.values) + ahead * size_of(x.type), count * size_of(x.type));
     load_with(x, entries, [&](int mode, simd::Index *to) { decode_tile(x, tile, mode, entries, to); });
   }
 
@@ -79,12 +79,23 @@ private:
   template <class View, class Decode> void load_with(const View &x, Range entries, Decode &&decode_mode) {
     for (int f = 0; f < products_.factors; ++f)
       decode_mode(mode_[static_cast<std::size_t>(f)], index(f));
-    products_.values = static_cast<const T *>(x.values) + entries.begin;
+    products_.values = x.type == value_type_of<T>
+                           ? static_cast<const T *>(x.values) + entries.begin
+                           : widened(static_cast<const float *>(x.values) + entries.begin, entries.size());
+  }
+
+  /// Values of an f32 tensor whose sums are f64.
+  const T *widened(const float *values, i64 count) {
+    if (wide_.size() == 0)
+      wide_ = Buffer<T>(batch_size, "the values of a batch");
+    std::copy_n(values, count, wide_.data());
+    return wide_.data();
   }
 
   std::array<int, max_order> mode_{};
   std::array<const T *, max_order> factor_{};
   Buffer<simd::Index> index_; // [factors][index_length]
+  Buffer<T> wide_;
   simd::RowProducts<T> products_;
 };
 

@@ -56,9 +56,20 @@ double tile_rows(const SortedView &x) {
 
 class Teller {
 public:
-  Teller(const MttkrpArgs &args, int threads, const Rates &rates)
-      : args_(args), threads_(threads), rates_(rates), rank_(static_cast<double>(args.out.cols)),
-        element_(static_cast<double>(size_of(args.out.type))) {}
+  Teller(const MttkrpArgs &args, ValueType values, int threads, const Rates &rates)
+      : args_(args), widens_(values != args.out.type), threads_(threads), rates_(rates),
+        rank_(static_cast<double>(args.out.cols)), element_(static_cast<double>(size_of(args.out.type))) {}
+
+  /// Of factors and elements in f64, for sums in f64 of an f32 tensor.
+  double copied_bytes(const TensorView &x) const {
+    double count = 0;
+    for (int m = 0; m < order() && widens_; ++m)
+      if (m != args_.mode)
+        count += numbers(args_.factors[static_cast<std::size_t>(m)]);
+    if (widens_ && std::holds_alternative<DenseView>(x))
+      count += static_cast<double>(entries_of(x));
+    return 8 * count;
+  }
 
   Forecast operator()(const SortedView &x) const {
     const bool tiled = x.tiles > 1;
@@ -114,7 +125,8 @@ private:
   }
   double operations() const { return rates_.operations * (args_.out.type == ValueType::f32 ? 2 : 1); }
   double batch_bytes() const {
-    return threads_ * static_cast<double>(sizeof(simd::Index)) * order() * simd::index_length;
+    return threads_ * (static_cast<double>(sizeof(simd::Index)) * order() * simd::index_length +
+                       (widens_ ? 8.0 * simd::batch_size : 0.0));
   }
 
   /// Of n entries, each `bytes` long, that go to `sums` rows; the other factors' rows lie among `among`, 0: all of
@@ -178,6 +190,7 @@ private:
   }
 
   const MttkrpArgs &args_;
+  bool widens_; // f32 values, f64 sums
   int threads_;
   const Rates &rates_;
   double rank_;
@@ -189,7 +202,13 @@ private:
 Rates CpuBackend::rates() const { return measured_rates(threads_); }
 
 Forecast CpuBackend::forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
-  return std::visit(Teller(args, threads_, rates), x);
+  const Teller teller(args, type_of(x), threads_, rates);
+  Forecast f = std::visit(teller, x);
+  const double copied = teller.copied_bytes(x);
+  f.bytes += copied;
+  if (rates.read > 0)
+    f.seconds += 1.5 * copied / rates.read; // 4 bytes are read and 8 written for each
+  return f;
 }
 
 // Solve, two passes for the norm and one that divides, and the Gram matrix; gram.cpp's tiles are what it takes.

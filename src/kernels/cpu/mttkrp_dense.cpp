@@ -198,7 +198,7 @@ private:
 } // namespace
 
 void mttkrp(const DenseView &x, const MttkrpArgs &args, int threads) {
-  dispatch(x.type, [&](auto zero) { DenseMttkrp<decltype(zero)>(x, args).run(threads); });
+  dispatch(args.out.type, [&](auto zero) { DenseMttkrp<decltype(zero)>(x, args).run(threads); });
 }
 
 } // namespace td::kernels::cpu

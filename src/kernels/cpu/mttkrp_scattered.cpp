@@ -71,7 +71,7 @@ public:
 
 private:
   i64 drop_other_rows(Range range) {
-    const T *values = static_cast<const T *>(x_.values) + range.begin;
+    const T *values = batch_.products().values;
     std::size_t count = 0;
     for (std::size_t j = 0; j < static_cast<std::size_t>(range.size()); ++j) {
       if (rows_[j] < args_.rows.begin || rows_[j] >= args_.rows.end)
@@ -218,11 +218,11 @@ template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &a
 } // namespace
 
 void mttkrp(const CooView &x, const MttkrpArgs &args, int threads) {
-  dispatch(x.type, [&](auto zero) { mttkrp_as<decltype(zero)>(x, args, threads); });
+  dispatch(args.out.type, [&](auto zero) { mttkrp_as<decltype(zero)>(x, args, threads); });
 }
 
 void mttkrp(const BlcoView &x, const MttkrpArgs &args, int threads) {
-  dispatch(x.type, [&](auto zero) { mttkrp_as<decltype(zero)>(x, args, threads); });
+  dispatch(args.out.type, [&](auto zero) { mttkrp_as<decltype(zero)>(x, args, threads); });
 }
 
 } // namespace td::kernels::cpu

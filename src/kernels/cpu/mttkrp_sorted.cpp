@@ -1,7 +1,7 @@
 // Each row's nonzeros are neighbours, so a row is summed in registers and written once, by one thread, without
 // conflict.
 //
-// A sum is cut at fixed places counted from the row's beginning: chunks of 256 nonzeros, added up in the tensor's type
+// A sum is cut at fixed places counted from the row's beginning: chunks of 256 nonzeros, added up in the result's type
 // in order; blocks of 16 chunks, whose chunks are added in f64 in order; and the row, whose blocks are added in f64 in
 // order. Threads share the nonzeros evenly and meet only at row or block boundaries, so the bits of a result depend
 // neither on the number of threads nor on which rows are asked for, and a row that holds most of the tensor is still
@@ -230,7 +230,7 @@ void mttkrp(const SortedView &x, const MttkrpArgs &args, int threads) {
     throw_error(Status::internal, "a copy sorted by mode {} was given for MTTKRP in mode {}", x.mode, args.mode);
   if (x.tiles > 1)
     return mttkrp_tiled(x, args, threads);
-  dispatch(x.type, [&](auto zero) { mttkrp_whole<decltype(zero)>(x, args, threads); });
+  dispatch(args.out.type, [&](auto zero) { mttkrp_whole<decltype(zero)>(x, args, threads); });
 }
 
 } // namespace td::kernels::cpu

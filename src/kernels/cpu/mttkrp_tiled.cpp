@@ -201,9 +201,9 @@ private:
 // the rows of a tile stay in the cache that it was made for.
 void mttkrp_tiled(const SortedView &x, const MttkrpArgs &args, int threads) {
   const auto useful = static_cast<int>(std::clamp<i64>(x.nnz / grain, 1, threads));
-  const i64 lanes = simd::lanes(x.type);
+  const i64 lanes = simd::lanes(args.out.type);
   const i64 registers = (args.out.cols + lanes - 1) / lanes;
-  const i64 passes = (args.out.cols * size_of(x.type) + longest_row - 1) / longest_row;
+  const i64 passes = (args.out.cols * size_of(args.out.type) + longest_row - 1) / longest_row;
   for (i64 pass = 0; pass < passes; ++pass) {
     const Range part = part_of({0, registers}, pass, passes);
     const Range columns{part.begin * lanes, std::min(part.end * lanes, args.out.cols)};
@@ -213,7 +213,7 @@ void mttkrp_tiled(const SortedView &x, const MttkrpArgs &args, int threads) {
     MttkrpArgs some = args;
     some.factors = factors;
     some.out = args.out.columns(columns.begin, columns.end);
-    dispatch(x.type, [&](auto zero) { Job<decltype(zero)>(x, some, useful).run(useful); });
+    dispatch(args.out.type, [&](auto zero) { Job<decltype(zero)>(x, some, useful).run(useful); });
   }
 }
 

@@ -33,6 +33,8 @@ public:
   void borrow(const void *array, std::string_view name) override;
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
 
+  bool gathers_f32(const TensorView &x) const override;
+  void to_f32(ConstMatrix a, Matrix to, double *exponents) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) override;
   void gram(ConstMatrix a, double *g) override;

@@ -42,23 +42,25 @@ inline constexpr int blco_tile = blco_threads * blco_each;
 
 using BlcoSort = cub::BlockRadixSort<u32, blco_threads, blco_each, std::uint16_t>;
 
-template <class T> struct BlcoTile {
+template <class Term> struct BlcoTile {
   u64 key[blco_tile];
-  T value[blco_tile];
+  Term value[blco_tile];
   std::uint16_t block[blco_tile]; // counted from the tile's first one, where it has more than one
   typename BlcoSort::TempStorage sort;
 };
 
-/// Factors: how many other modes there are, 0 for any number.
-template <class T, int Factors, int Lanes, int Size>
-__global__ void __launch_bounds__(blco_threads, Factors == 3 ? 2 : 3) walk_blco(const __grid_constant__ BlcoJob job) {
+/// T: of values and factors. Term: of terms, sums and the result. Factors: how many other modes there are, 0 for any
+/// number.
+template <class T, class Term, int Factors, int Lanes, int Size>
+__global__ void __launch_bounds__(blco_threads, Factors == 3 || sizeof(T) != sizeof(Term) ? 2 : 3)
+    walk_blco(const __grid_constant__ BlcoJob job) {
   constexpr int groups = blco_threads / Lanes;
   constexpr int part = blco_tile / groups;
   constexpr int fixed = Factors > 0 ? Factors : 1;
   constexpr int ahead = 4;
   using V = Vector<T, Size>;
   extern __shared__ __align__(16) unsigned char shared[];
-  auto &tile = *reinterpret_cast<BlcoTile<T> *>(shared);
+  auto &tile = *reinterpret_cast<BlcoTile<Term> *>(shared);
   __shared__ u32 any, all; // bits that some target has, and that all have
   const int group = static_cast<int>(threadIdx.x) / Lanes;
   const LaneColumns<T, Lanes, Size> columns(job.cols);
@@ -85,7 +87,7 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 ? 2 : 3) walk_blco(
   }
   for (int k = static_cast<int>(threadIdx.x); k < count; k += blco_threads) {
     tile.key[k] = job.keys[begin + k];
-    tile.value[k] = static_cast<const T *>(job.values)[begin + k];
+    tile.value[k] = static_cast<Term>(static_cast<const T *>(job.values)[begin + k]);
     if (!one_block) {
       i64 lo = block0;
       i64 hi = min(job.blocks, block0 + blco_tile); // blocks are not empty
@@ -119,7 +121,7 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 ? 2 : 3) walk_blco(
   if (const u32 differ = any & ~all; differ != 0)
     BlcoSort(tile.sort).Sort(target, from, 0, 32 - __clz(static_cast<int>(differ)));
   u64 key[blco_each];
-  T value[blco_each];
+  Term value[blco_each];
   std::uint16_t block[blco_each];
 #pragma unroll
   for (int i = 0; i < blco_each; ++i) {
@@ -141,14 +143,14 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 ? 2 : 3) walk_blco(
   const int hi = min(count, lo + part);
   if (lo >= hi)
     return;
-  T *const out = static_cast<T *>(job.out) + i64{blockIdx.x} % job.copies * job.copy_size + job.first_col;
+  Term *const out = static_cast<Term *>(job.out) + i64{blockIdx.x} % job.copies * job.copy_size + job.first_col;
   const unsigned char *rows_of[fixed];
 #pragma unroll
   for (int m = 0; m < Factors; ++m)
     rows_of[m] = job.factor[m].rows + base0[job.factor[m].mode] * job.factor[m].stride + lane_bytes;
 
   u32 current = target_of(lo, tile.key[lo]);
-  T sum[Size]; // of a segment, which is short
+  Term sum[Size]; // of a segment, which is short
 #pragma unroll
   for (int c = 0; c < Size; ++c)
     sum[c] = 0;
@@ -165,13 +167,13 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 ? 2 : 3) walk_blco(
   for (int q = lo; q < hi; q += ahead) {
     int at[ahead]; // beyond the part's end its last entry, which is not added again
     u64 key_at[ahead];
-    T term[ahead][Size];
+    Term term[ahead][Size];
     V factor[ahead];
 #pragma unroll
     for (int j = 0; j < ahead; ++j) {
       at[j] = min(q + j, hi - 1);
       key_at[j] = tile.key[at[j]];
-      const T x = tile.value[at[j]];
+      const Term x = tile.value[at[j]];
 #pragma unroll
       for (int c = 0; c < Size; ++c) {
         term[j][c] = x;
@@ -192,7 +194,7 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 ? 2 : 3) walk_blco(
         for (int j = 0; j < ahead; ++j)
 #pragma unroll
           for (int c = 0; c < Size; ++c)
-            term[j][c] *= rows[m][j].v[c];
+            term[j][c] *= static_cast<Term>(rows[m][j].v[c]);
 #pragma unroll
       for (int j = 0; j < ahead; ++j)
         factor[j] = rows[fixed - 1][j];
@@ -204,7 +206,7 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 ? 2 : 3) walk_blco(
           if (m > 0)
 #pragma unroll
             for (int c = 0; c < Size; ++c)
-              term[j][c] *= factor[j].v[c];
+              term[j][c] *= static_cast<Term>(factor[j].v[c]);
           const i64 i = base_of(at[j], f.mode) + wide_field_of(key_at[j], f);
           factor[j] = *reinterpret_cast<const V *>(f.rows + i * f.stride + lane_bytes);
         }
@@ -221,7 +223,7 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 ? 2 : 3) walk_blco(
       }
 #pragma unroll
       for (int c = 0; c < Size; ++c)
-        sum[c] = fma(term[j][c], factor[j].v[c], sum[c]);
+        sum[c] = fma(term[j][c], static_cast<Term>(factor[j].v[c]), sum[c]);
     }
   }
   flush();

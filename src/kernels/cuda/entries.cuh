@@ -134,12 +134,12 @@ template <class T> struct Factors {
 };
 
 /// value times the product of the factors' entries in column r at an entry's coordinates, all modes but `mode`.
-template <class Entries, class T>
-__device__ inline T times_factors(const Entries &x, const typename Entries::Entry &entry, T value,
-                                  const Factors<T> &factors, int mode, i64 r) {
+template <class Entries, class T, class Term>
+__device__ inline Term times_factors(const Entries &x, const typename Entries::Entry &entry, Term value,
+                                     const Factors<T> &factors, int mode, i64 r) {
   for (int m = 0; m < x.order; ++m)
     if (m != mode)
-      value *= factors(m, x.index(entry, m), r);
+      value *= static_cast<Term>(factors(m, x.index(entry, m), r));
   return value;
 }
 

@@ -55,7 +55,8 @@ template <int Lanes, class Holds> __device__ inline i64 last_where(i64 begin, i6
   return begin;
 }
 
-/// Which columns of a pass over `cols` columns this lane holds: [at, at + Size), of which those below cols count.
+/// Which columns of a pass over `cols` columns this lane holds: [at, at + Size), of which those below cols count. T is
+/// the type of what is loaded.
 template <class T, int Lanes, int Size> struct LaneColumns {
   int at;
   int cols;
@@ -65,20 +66,24 @@ template <class T, int Lanes, int Size> struct LaneColumns {
   /// Where to load from: a lane without columns reads the first ones, so that all lanes load alike.
   __device__ u32 bytes() const { return any() ? static_cast<u32>(at) * static_cast<u32>(sizeof(T)) : 0; }
 
-  /// To a row that is aligned as factors are.
-  __device__ void put(T *row, const double (&v)[Size]) const {
-    if (at + Size <= cols) {
-      Vector<T, Size> all;
+  /// To a row; if `aligned`, 16 bytes at a time.
+  template <class Out> __device__ void put(Out *row, const double (&v)[Size], bool aligned) const {
+    constexpr int each = sizeof(Out) * Size <= 16 ? Size : 16 / static_cast<int>(sizeof(Out));
+    if (aligned && at + Size <= cols) {
 #pragma unroll
-      for (int c = 0; c < Size; ++c)
-        all.v[c] = static_cast<T>(v[c]);
-      *reinterpret_cast<Vector<T, Size> *>(row + at) = all;
+      for (int c = 0; c < Size; c += each) {
+        Vector<Out, each> some;
+#pragma unroll
+        for (int i = 0; i < each; ++i)
+          some.v[i] = static_cast<Out>(v[c + i]);
+        *reinterpret_cast<Vector<Out, each> *>(row + at + c) = some;
+      }
       return;
     }
 #pragma unroll
     for (int c = 0; c < Size; ++c)
       if (at + c < cols)
-        row[at + c] = static_cast<T>(v[c]);
+        row[at + c] = static_cast<Out>(v[c]);
   }
 
   /// To any row.
@@ -89,9 +94,9 @@ template <class T, int Lanes, int Size> struct LaneColumns {
         row[at + c] = v[c];
   }
 
-  __device__ void add(T *row, const double (&v)[Size]) const {
+  template <class Out> __device__ void add(Out *row, const double (&v)[Size]) const {
 #if __CUDA_ARCH__ >= 900 // four floats at once from there
-    if constexpr (sizeof(T) == 4 && Size == 4) {
+    if constexpr (sizeof(Out) == 4 && Size == 4) {
       if (at + Size <= cols) {
         atomicAdd(reinterpret_cast<float4 *>(row + at),
                   make_float4(static_cast<float>(v[0]), static_cast<float>(v[1]), static_cast<float>(v[2]),
@@ -103,7 +108,7 @@ template <class T, int Lanes, int Size> struct LaneColumns {
 #pragma unroll
     for (int c = 0; c < Size; ++c)
       if (at + c < cols)
-        atomicAdd(row + at + c, static_cast<T>(v[c]));
+        atomicAdd(row + at + c, static_cast<Out>(v[c]));
   }
 };
 

@@ -25,6 +25,15 @@ inline unsigned blocks_for(const Device &device, i64 work, i64 each) {
   return static_cast<unsigned>(std::clamp<i64>((work + each - 1) / each, 1, most));
 }
 
+/// Calls f(row, term) with values of the types of factors' rows and of terms, sums and the result: one type, or f32
+/// and f64.
+template <class F> void dispatch_mixed(ValueType rows, ValueType terms, F &&f) {
+  if (rows == terms)
+    dispatch(rows, [&](auto zero) { f(zero, zero); });
+  else
+    f(float{}, double{});
+}
+
 /// The first k in [begin, end) with !(a[k] < x), or end.
 template <class T> __device__ inline i64 lower_bound(const T *a, i64 begin, i64 end, T x) {
   while (begin < end) {

@@ -13,6 +13,7 @@ void weights_from_norms(Device &device, NormKind kind, i64 rank, double *norms);
 void multiply(Device &device, ConstMatrix m, const double *p, Matrix a);
 void column_norms(Device &device, ConstMatrix a, NormKind kind, double *out);
 void divide_columns(Device &device, Matrix a, const double *d);
+void to_f32(Device &device, ConstMatrix a, Matrix to, double *exponents);
 void column_dots(Device &device, ConstMatrix a, ConstMatrix b, double *out);
 void random_uniform(Device &device, Matrix a, u64 seed, int mode, i64 first_row);
 

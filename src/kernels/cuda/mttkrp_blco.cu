@@ -1,116 +1,20 @@
-#include <type_traits>
-
-#include "kernels/cuda/blco_kernel.cuh"
-#include "kernels/cuda/factor_rows.hpp"
+#include "kernels/cuda/blco_segments.cuh"
 #include "kernels/cuda/mttkrp.hpp"
 #include "kernels/cuda/scatter.cuh"
 
 namespace td::kernels::cuda {
 
-namespace {
-
-constexpr int most_copies = 32; // of the result of a short mode, or where it is asked for
-
-/// Rows of the result := the sums of its copies, in order; or they grow by them.
-template <class T>
-__global__ void merge_copies(const T *copies, int count, i64 copy_size, i64 ld, Rows<T> out, Range rows, bool add) {
-  const i64 size = (rows.end - rows.begin) * out.cols;
-  for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < size; k += i64{gridDim.x} * blockDim.x) {
-    const i64 row = rows.begin + k / out.cols;
-    const i64 col = k % out.cols;
-    double sum = add ? static_cast<double>(out(row, col)) : 0;
-    for (int c = 0; c < count; ++c)
-      sum += static_cast<double>(copies[c * copy_size + row * ld + col]);
-    out(row, col) = static_cast<T>(sum);
-  }
-}
-
-template <class T, int Factors, int Lanes, int Size> void start(Device &device, const BlcoJob &job) {
-  const auto kernel = walk_blco<T, Factors, Lanes, Size>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(BlcoTile<T>)),
-        "asking for shared memory");
-  const i64 tiles = (job.entries.size() + blco_tile - 1) / blco_tile;
-  kernel<<<static_cast<unsigned>(tiles), blco_threads, sizeof(BlcoTile<T>), device.stream()>>>(job);
-  check_launch("MTTKRP of a BLCO copy");
-}
-
-template <class T, int Factors> void start_lanes(Device &device, const BlcoJob &job, int lanes) {
-  constexpr int size = 16 / sizeof(T);
-  if (lanes == 8)
-    start<T, Factors, 8, size>(device, job);
-  else if (lanes == 16)
-    start<T, Factors, 16, size>(device, job);
-  else
-    start<T, Factors, 32, size>(device, job);
-}
-
-template <class T> void add_segments(Device &device, const BlcoView &x, const MttkrpArgs &args) {
-  const auto others = OtherFactors::of<T>(x.layout, x.dims, args);
-  BlcoJob job{};
-  job.keys = x.keys;
-  job.values = x.values;
-  job.entries = args.entries;
-  job.blocks = x.blocks;
-  job.block_begin = x.block_begin;
-  job.block_base = x.block_base;
-  job.order = static_cast<int>(x.dims.size());
-  job.factors = others.count;
-  std::copy_n(others.factor, others.count, job.factor);
-  job.target = OtherFactors::field(x.layout, x.dims, args.mode);
-  job.rows = args.rows;
-  // Where the mode is shorter than the GPU has multiprocessors, tiles would wait for each other (the same paper, 5.3).
-  const i64 cols = args.out.cols;
-  const i64 ld = (cols + 3) / 4 * 4; // of copies: rows of 16 bytes
-  const bool privatize = args.conflicts == Conflicts::automatic ? args.out.rows < device.multiprocessors()
-                                                                : args.conflicts == Conflicts::privatize;
-  job.copies = privatize ? most_copies : 1;
-  job.copy_size = args.out.rows * ld;
-  const Scratch<T> copies(device, job.copies > 1 ? job.copies * job.copy_size : 0, "copies of the result of MTTKRP");
-  job.out = args.out.data;
-  job.out_ld = args.out.ld;
-  Matrix to = args.out.slice(args.rows.begin, args.rows.end);
-  if (job.copies > 1) {
-    job.out = copies.data();
-    job.out_ld = ld;
-    to = {copies.data(), x.type, job.copies * args.out.rows, ld, ld};
-  }
-  if (job.copies > 1 || !args.add)
-    set_zero(device, to);
-  if (args.entries.size() > 0) {
-    const bool aligned = others.aligned && (job.copies > 1 || is_aligned<T>(args.out));
-    const int size = aligned ? 16 / static_cast<int>(sizeof(T)) : 1;
-    const Passes passes(cols, size, 32 * size);
-    for (i64 first = 0; first < cols; first += passes.columns) {
-      job.first_col = static_cast<int>(first);
-      job.cols = static_cast<int>(std::min<i64>(passes.columns, cols - first));
-      if (!aligned)
-        start<T, 0, 32, 1>(device, job);
-      else if (others.count == 2 && others.narrow)
-        start_lanes<T, 2>(device, job, passes.lanes);
-      else if (others.count == 3 && others.narrow)
-        start_lanes<T, 3>(device, job, passes.lanes);
-      else
-        start_lanes<T, 0>(device, job, passes.lanes);
-    }
-  }
-  if (job.copies > 1) {
-    const unsigned blocks = blocks_for(device, args.rows.size() * cols, block_threads);
-    merge_copies<T><<<blocks, block_threads, 0, device.stream()>>>(copies.data(), job.copies, job.copy_size, ld,
-                                                                   rows_of<T>(args.out), args.rows, args.add);
-    check_launch("merging the copies of a result");
-  }
-}
-
-} // namespace
+extern template void add_segments<float, double>(Device &, const BlcoView &, const MttkrpArgs &);
 
 void mttkrp_blco(Device &device, const BlcoView &x, const MttkrpArgs &args) {
-  dispatch(x.type, [&](auto zero) {
+  dispatch_mixed(x.type, args.out.type, [&](auto zero, auto term) {
     using T = decltype(zero);
+    using Term = decltype(term);
     // Tiles add to rows as they come, so what is to be summed in stored order is sorted first.
     if (args.conflicts == Conflicts::owner)
-      scatter<T>(device, BlcoEntries<T>(x), args);
+      scatter<T, Term>(device, BlcoEntries<T>(x), args);
     else
-      add_segments<T>(device, x, args);
+      add_segments<T, Term>(device, x, args);
   });
 }
 

@@ -7,9 +7,9 @@ namespace td::kernels::cuda {
 void mttkrp_coo(Device &device, const CooView &x, const MttkrpArgs &args) {
   if (args.conflicts == Conflicts::privatize)
     refuse_private_rows();
-  dispatch(x.type, [&](auto zero) {
+  dispatch_mixed(x.type, args.out.type, [&](auto zero, auto term) {
     using T = decltype(zero);
-    scatter<T>(device, CooEntries<T>(x), args);
+    scatter<T, decltype(term)>(device, CooEntries<T>(x), args);
   });
 }
 

@@ -10,10 +10,10 @@ constexpr i64 most_parts = 256;
 constexpr i64 least_cells = 1024; // in a part
 
 /// part[p, i, r] := the terms of row i from the p-th part of its cells.
-template <class T>
+template <class T, class Term>
 __global__ void sum_cells(const __grid_constant__ DenseEntries<T> x, const __grid_constant__ Factors<T> factors,
-                          int mode, i64 others, Range rows, i64 columns, i64 parts, T *part, int lanes) {
-  __shared__ T sums[block_threads];
+                          int mode, i64 others, Range rows, i64 columns, i64 parts, Term *part, int lanes) {
+  __shared__ Term sums[block_threads];
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int group = static_cast<int>(threadIdx.x) / lanes;
   const int groups = block_threads / lanes;
@@ -24,10 +24,10 @@ __global__ void sum_cells(const __grid_constant__ DenseEntries<T> x, const __gri
     const Range cells = part_of({0, others}, work / count, parts);
     for (i64 first = 0; first < columns; first += lanes) {
       const i64 r = first + lane;
-      T sum = 0;
+      Term sum = 0;
       for (i64 c = cells.begin + group; c < cells.end && r < columns; c += groups) {
         const i64 k = c % left + left * (i + x.dims[mode] * (c / left));
-        sum += times_factors(x, k, x.values[k], factors, mode, r);
+        sum += times_factors(x, k, static_cast<Term>(x.values[k]), factors, mode, r);
       }
       sums[threadIdx.x] = sum;
       __syncthreads();
@@ -55,15 +55,16 @@ template <class T> __global__ void sum_parts(const T *part, i64 parts, Rows<T> o
 } // namespace
 
 void mttkrp_dense(Device &device, const DenseView &view, const MttkrpArgs &args) {
-  dispatch(view.type, [&](auto zero) {
+  dispatch_mixed(view.type, args.out.type, [&](auto zero, auto term) {
     using T = decltype(zero);
+    using Term = decltype(term);
     const DenseEntries<T> x(view);
-    const Rows<T> out = rows_of<T>(args.out);
+    const Rows<Term> out = rows_of<Term>(args.out);
     const i64 others = entries_of(view) / view.dims[static_cast<std::size_t>(args.mode)];
     const i64 rows = args.rows.size();
     const i64 wanted = (i64{4} * device.multiprocessors() + rows - 1) / rows;
     const i64 parts = std::clamp<i64>(std::min(wanted, others / least_cells), 1, most_parts);
-    const Scratch<T> part(device, parts * rows * out.cols, "parts of a dense MTTKRP");
+    const Scratch<Term> part(device, parts * rows * out.cols, "parts of a dense MTTKRP");
     sum_cells<<<blocks_for(device, rows * parts, 1), block_threads, 0, device.stream()>>>(
         x, Factors<T>(args.factors), args.mode, others, args.rows, out.cols, parts, part.data(), lanes_for(out.cols));
     check_launch("a dense MTTKRP");

@@ -15,7 +15,7 @@ constexpr i64 entries_each = 1024; // that a block has at least
 
 /// Adds up what blocks carry out of pieces that they share, in the order of the blocks. A block for each slot of the
 /// list; the one with a piece's first slot does it.
-template <class T> __global__ void add_carried(const __grid_constant__ SortedJob job, int slots) {
+template <class Term> __global__ void add_carried(const __grid_constant__ SortedJob job, int slots) {
   constexpr int parts = 32;
   __shared__ double sums[parts][warp + 1];
   const int first = static_cast<int>(blockIdx.x);
@@ -45,14 +45,15 @@ template <class T> __global__ void add_carried(const __grid_constant__ SortedJob
       if (job.finish == Finish::keep)
         job.slots[piece * job.cols + col] = sum;
       else
-        static_cast<T *>(job.out)[job.row_index[piece] * job.out_ld + job.first_col + col] = static_cast<T>(sum);
+        static_cast<Term *>(job.out)[job.row_index[piece] * job.out_ld + job.first_col + col] =
+            static_cast<Term>(unscaled(job, col, sum));
     }
     __syncthreads();
   }
 }
 
 /// Adds up rows from their pieces, in the order of tiles. A warp a row, whose lanes look for it in a tile each.
-template <class T>
+template <class Term>
 __global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *tile_light, Range there, Range asked,
                            bool add) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
@@ -61,7 +62,7 @@ __global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *til
   const i64 end_tile = lower_bound(job.tile_begin, first_tile, job.tiles, there.end);
   for (i64 row = asked.begin + (i64{blockIdx.x} * blockDim.x + threadIdx.x) / warp; row < asked.end; row += warps)
     for (int col0 = 0; col0 < job.cols; col0 += warp) {
-      T *const to = static_cast<T *>(job.out) + row * job.out_ld + job.first_col + col0 + lane;
+      Term *const to = static_cast<Term *>(job.out) + row * job.out_ld + job.first_col + col0 + lane;
       double sum = add && col0 + lane < job.cols ? static_cast<double>(*to) : 0;
       for (i64 tile0 = first_tile; tile0 < end_tile; tile0 += warp) {
         i64 found = -1;
@@ -78,11 +79,11 @@ __global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *til
         for (unsigned have = __ballot_sync(0xffffffffu, found >= 0); have != 0; have &= have - 1) {
           const i64 piece = __shfl_sync(0xffffffffu, found, __ffs(static_cast<int>(have)) - 1);
           if (col0 + lane < job.cols)
-            sum += job.slots[piece * job.cols + col0 + lane];
+            sum += unscaled(job, col0 + lane, job.slots[piece * job.cols + col0 + lane]);
         }
       }
       if (col0 + lane < job.cols)
-        *to = static_cast<T>(sum);
+        *to = static_cast<Term>(sum);
     }
 }
 
@@ -93,10 +94,26 @@ template <class T> __global__ void add_rows(const T *from, i64 from_ld, Rows<T> 
     to(rows.begin + k / to.cols, k % to.cols) += from[k / to.cols * from_ld + k % to.cols];
 }
 
+struct Exponents {
+  const double *of[most_factors];
+  int count;
+};
+
+/// to[r] := the sum over factors, by which power of two their columns were divided.
+__global__ void add_exponents(const __grid_constant__ Exponents exponents, i64 columns, int *to) {
+  for (i64 r = threadIdx.x; r < columns; r += blockDim.x) {
+    int sum = 0;
+    for (int m = 0; m < exponents.count; ++m)
+      sum += static_cast<int>(exponents.of[m][r]);
+    to[r] = sum;
+  }
+}
+
 SortedJob job_of(const SortedView &x, const MttkrpArgs &args) {
   SortedJob job{};
   job.keys = x.keys;
   job.values = x.values;
+  job.f32_values = x.type == ValueType::f32;
   job.entries = args.entries;
   job.row_index = x.row_index;
   job.row_begin = x.row_begin;
@@ -138,15 +155,16 @@ i64 place_windows(SortedJob &job, i64 used, i64 available, i64 fills) {
   return used;
 }
 
-template <class T> class Sum {
+template <class Row, class Term> class Sum {
 public:
   Sum(Device &device, const SortedView &x, const MttkrpArgs &args)
       : device_(device), x_(x), args_(args), job_(job_of(x, args)) {
-    const auto others = OtherFactors::of<T>(x.layout, x.dims, args);
+    const auto others = OtherFactors::of<Row>(x.layout, x.dims, args);
     job_.factors = others.count;
     std::copy_n(others.factor, others.count, job_.factor);
-    const bool aligned = others.aligned && is_aligned<T>(args.out);
-    size_ = aligned ? 16 / static_cast<int>(sizeof(T)) : 1;
+    job_.out_aligned = is_aligned<Term>(args.out);
+    const bool aligned = others.aligned && (mixed || job_.out_aligned);
+    size_ = aligned ? 16 / static_cast<int>(sizeof(Row)) : 1;
     fixed_ = others.narrow && aligned && x.key_bytes < 16 ? job_.factors : 0;
     const i64 entries = args.entries.size();
     blocks_ = static_cast<int>(std::clamp<i64>(entries / entries_each, 1, device.multiprocessors()));
@@ -170,6 +188,12 @@ public:
     const int lanes = size_ == 1 ? 32 : passes.lanes;
     const Scratch<double> carry(device_, 2 * i64{blocks_} * passes.columns, "sums of rows that blocks share");
     const Scratch<i64> carry_piece(device_, 2 * i64{blocks_}, "sums of rows that blocks share");
+    const Scratch<int> exponents(device_, args_.exponents.empty() ? 0 : cols, "exponents of columns");
+    if (!args_.exponents.empty()) {
+      add_exponents<<<1, block_threads, 0, device_.stream()>>>(exponents_of_others(), cols, exponents.data());
+      check_launch("adding up exponents");
+      job_.exponents = exponents.data();
+    }
     const Scratch<double> slots(device_, job_.finish == Finish::keep ? there_.size() * passes.columns : 0,
                                 "sums of pieces of rows");
     job_.carry = carry.data();
@@ -179,17 +203,27 @@ public:
       job.first_col = static_cast<int>(first);
       job.cols = static_cast<int>(std::min<i64>(passes.columns, cols - first));
       job.slots = slots.data() - there_.begin * job.cols;
-      job.pitch = static_cast<u32>((job.cols + size_ - 1) / size_ * size_) * static_cast<u32>(sizeof(T));
+      job.pitch = static_cast<u32>((job.cols + size_ - 1) / size_ * size_) * static_cast<u32>(sizeof(Row));
       const int groups = walk_threads / lanes;
       const i64 fragments = (2 * i64{groups} * job.cols * 8 + 15) / 16 * 16;
       const i64 fixed_bytes = 2 * i64{groups} * 4 + 1024; // static, and what the system takes
       const i64 shared = place_windows(job, fragments, available - fixed_bytes, blocks_ + tiles_met() - 1);
-      start_walk<T>(device_, job, {x_.key_bytes, lanes, size_, blocks_, shared}, fixed_);
+      start_walk<Row, Term>(device_, job, {x_.key_bytes, lanes, size_, blocks_, shared}, fixed_);
       finish(job);
     }
   }
 
 private:
+  static constexpr bool mixed = sizeof(Row) != sizeof(Term);
+
+  Exponents exponents_of_others() const {
+    Exponents all{};
+    for (std::size_t m = 0; m < args_.exponents.size(); ++m)
+      if (static_cast<int>(m) != args_.mode)
+        all.of[all.count++] = args_.exponents[m];
+    return all;
+  }
+
   /// Tiles that the entries lie in, about.
   i64 tiles_met() const {
     return std::min(x_.tiles, static_cast<i64>(static_cast<double>(x_.tiles) *
@@ -199,30 +233,32 @@ private:
 
   /// So many columns a pass that the windows which a tile was made for fit, but not fewer than make whole lines.
   int columns_for_windows(i64 available) const {
+    const int widest = most_lanes<Row, Term> * size_;
     if (x_.tiles == 1)
-      return 32 * size_;
+      return widest;
     i64 rows = 0;
     for (int m = 0; m < job_.factors; ++m)
       if (rows_in_tile(job_.factor[m]) <= most_window_rows)
         rows += rows_in_tile(job_.factor[m]);
-    int columns = 32 * size_;
+    int columns = widest;
     const auto fits = [&] {
       const i64 groups = walk_threads / Passes(columns, size_, columns).lanes;
-      return columns * (rows * static_cast<i64>(sizeof(T)) + 2 * groups * 8) <= available - 2048;
+      return columns * (rows * static_cast<i64>(sizeof(Row)) + 2 * groups * 8) <= available - 2048;
     };
     while (columns > 8 * size_ && !fits())
       columns -= size_;
-    return fits() ? columns : 32 * size_;
+    return fits() ? columns : widest;
   }
 
   void finish(const SortedJob &job) {
     if (job.finish != Finish::add) {
-      add_carried<T><<<static_cast<unsigned>(2 * blocks_), 1024, 0, device_.stream()>>>(job, 2 * blocks_);
+      add_carried<Term><<<static_cast<unsigned>(2 * blocks_), 1024, 0, device_.stream()>>>(job, 2 * blocks_);
       check_launch("adding up rows that blocks share");
     }
     if (job.finish == Finish::keep) {
       const unsigned blocks = blocks_for(device_, args_.rows.size(), block_threads / warp);
-      add_pieces<T><<<blocks, block_threads, 0, device_.stream()>>>(job, x_.tile_light, there_, args_.rows, args_.add);
+      add_pieces<Term>
+          <<<blocks, block_threads, 0, device_.stream()>>>(job, x_.tile_light, there_, args_.rows, args_.add);
       check_launch("adding up pieces of rows");
     }
   }
@@ -240,28 +276,30 @@ private:
 };
 
 // A row of a copy in one tile is written by whoever has its end, so what is added to goes by way of rows of its own.
-template <class T> void add_whole_rows(Device &device, const SortedView &x, const MttkrpArgs &args) {
+template <class Row, class Term> void add_whole_rows(Device &device, const SortedView &x, const MttkrpArgs &args) {
   const i64 ld = (args.out.cols + 3) / 4 * 4; // rows of 16 bytes
-  const Scratch<T> sums(device, args.rows.size() * ld, "sums of rows");
+  const Scratch<Term> sums(device, args.rows.size() * ld, "sums of rows");
   MttkrpArgs own = args;
   own.add = false;
   own.out.ld = ld;
   own.out.data = sums.data() - args.rows.begin * ld;
-  Sum<T>(device, x, own).run();
+  Sum<Row, Term>(device, x, own).run();
   const unsigned blocks = blocks_for(device, args.rows.size() * args.out.cols, block_threads);
-  add_rows<T><<<blocks, block_threads, 0, device.stream()>>>(sums.data(), ld, rows_of<T>(args.out), args.rows);
+  add_rows<Term><<<blocks, block_threads, 0, device.stream()>>>(sums.data(), ld, rows_of<Term>(args.out), args.rows);
   check_launch("adding up rows");
 }
 
 } // namespace
 
 void mttkrp_sorted(Device &device, const SortedView &x, const MttkrpArgs &args) {
-  dispatch(x.type, [&](auto zero) {
-    using T = decltype(zero);
+  const ValueType rows = args.factors[args.mode == 0 ? 1 : 0].type;
+  dispatch_mixed(rows, args.out.type, [&](auto row, auto term) {
+    using Row = decltype(row);
+    using Term = decltype(term);
     if (args.add && x.tiles == 1)
-      add_whole_rows<T>(device, x, args);
+      add_whole_rows<Row, Term>(device, x, args);
     else
-      Sum<T>(device, x, args).run();
+      Sum<Row, Term>(device, x, args).run();
   });
 }
 

@@ -7,9 +7,9 @@
 
 namespace td::kernels::cuda {
 
-template <class Entries, class T>
+template <class Entries, class T, class Term>
 __global__ void add_terms(const __grid_constant__ Entries x, const __grid_constant__ Factors<T> factors, int mode,
-                          Rows<T> out, Range rows, Range entries, int lanes) {
+                          Rows<Term> out, Range rows, Range entries, int lanes) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const i64 groups = i64{gridDim.x} * blockDim.x / lanes;
   for (i64 k = entries.begin + (i64{blockIdx.x} * blockDim.x + threadIdx.x) / lanes; k < entries.end; k += groups) {
@@ -18,7 +18,7 @@ __global__ void add_terms(const __grid_constant__ Entries x, const __grid_consta
     if (row < rows.begin || row >= rows.end)
       continue;
     for (i64 r = lane; r < out.cols; r += lanes)
-      atomicAdd(&out(row, r), times_factors(x, entry, x.values[k], factors, mode, r));
+      atomicAdd(&out(row, r), times_factors(x, entry, static_cast<Term>(x.values[k]), factors, mode, r));
   }
 }
 
@@ -34,24 +34,26 @@ __global__ void rows_of_entries(const __grid_constant__ Entries x, int mode, Ran
   }
 }
 
-template <class Entries, class T>
+template <class Entries, class T, class Term>
 __global__ void sum_rows(const __grid_constant__ Entries x, const __grid_constant__ Factors<T> factors, int mode,
-                         Rows<T> out, Range rows, bool add, const u64 *row, const i64 *number, i64 count, int lanes) {
+                         Rows<Term> out, Range rows, bool add, const u64 *row, const i64 *number, i64 count,
+                         int lanes) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const i64 groups = i64{gridDim.x} * blockDim.x / lanes;
   for (i64 i = rows.begin + (i64{blockIdx.x} * blockDim.x + threadIdx.x) / lanes; i < rows.end; i += groups) {
     const i64 begin = lower_bound(row, 0, count, static_cast<u64>(i));
     for (i64 r = lane; r < out.cols; r += lanes) {
-      T sum = add ? out(i, r) : T{0};
+      Term sum = add ? out(i, r) : Term{0};
       for (i64 k = begin; k < count && row[k] == static_cast<u64>(i); ++k)
-        sum += times_factors(x, x.at(number[k]), x.values[number[k]], factors, mode, r);
+        sum += times_factors(x, x.at(number[k]), static_cast<Term>(x.values[number[k]]), factors, mode, r);
       out(i, r) = sum;
     }
   }
 }
 
-template <class T, class Entries> void scatter(Device &device, const Entries &x, const MttkrpArgs &args) {
-  const Rows<T> out = rows_of<T>(args.out);
+/// T: of values and factors. Term: of terms, sums and the result.
+template <class T, class Term, class Entries> void scatter(Device &device, const Entries &x, const MttkrpArgs &args) {
+  const Rows<Term> out = rows_of<Term>(args.out);
   const Factors<T> factors(args.factors);
   const int lanes = lanes_for(out.cols);
   const i64 count = args.entries.size();

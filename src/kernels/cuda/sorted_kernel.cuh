@@ -23,7 +23,8 @@ enum class Finish {
 struct SortedJob {
   const void *keys;
   const void *values;
-  Range entries; // to work on; pieces end where it ends
+  bool f32_values; // where rows are f32 and sums f64; else values have the type of both
+  Range entries;   // to work on; pieces end where it ends
   const i64 *row_index;
   const i64 *row_begin;
   i64 pieces;
@@ -33,9 +34,11 @@ struct SortedJob {
   int order;
   int factors;
   FactorRows factor[most_factors]; // those without a window first, as their rows come from farther
+  const int *exponents;            // by column of the result: it is multiplied by 2 to that; null for none
   void *out;
   i64 out_ld;
-  Range rows; // of the result, others are not touched
+  bool out_aligned; // rows may be written 16 bytes at a time
+  Range rows;       // of the result, others are not touched
   bool all_rows;
   int first_col;
   int cols;  // of this pass
@@ -46,21 +49,28 @@ struct SortedJob {
   double *slots;    // [pieces][cols]
 };
 
-/// Factors: how many other modes there are, 0 for any number. Ahead: entries whose rows are asked for at once.
-template <class T, class Key, int Factors, int Lanes, int Size, int Threads, int Ahead>
+/// A sum of products with rows that were scaled, as it is without.
+__device__ inline double unscaled(const SortedJob &job, int col, double sum) {
+  return job.exponents == nullptr ? sum : scalbn(sum, job.exponents[job.first_col + col]);
+}
+
+/// Row: of the factors' rows. Term: of terms, sums and the result. Factors: how many other modes there are, 0 for any
+/// number. Ahead: entries whose rows are asked for at once.
+template <class Row, class Term, class Key, int Factors, int Lanes, int Size, int Threads, int Ahead>
 __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant__ SortedJob job) {
   extern __shared__ __align__(16) unsigned char shared[];
   constexpr int groups = Threads / Lanes;
   constexpr int fixed = Factors > 0 ? Factors : 1;
   __shared__ int fragment_piece[2 * groups];
   auto *const fragments = reinterpret_cast<double *>(shared); // [2 * groups][cols]; windows stand behind
-  using V = Vector<T, Size>;
+  constexpr bool mixed = sizeof(Row) != sizeof(Term);
+  using V = Vector<Row, Size>;
 
   const int lane = static_cast<int>(threadIdx.x) % Lanes;
   const int group = static_cast<int>(threadIdx.x) / Lanes;
-  const LaneColumns<T, Lanes, Size> columns(job.cols);
+  const LaneColumns<Row, Lanes, Size> columns(job.cols);
   const u32 my_bytes = columns.bytes();
-  const i64 first_bytes = static_cast<i64>(job.first_col) * static_cast<i64>(sizeof(T));
+  const i64 first_bytes = static_cast<i64>(job.first_col) * static_cast<i64>(sizeof(Row));
   const int factors = Factors > 0 ? Factors : job.factors;
 
   if (threadIdx.x < 2)
@@ -86,11 +96,15 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
     }
     if (!job.all_rows && (row < job.rows.begin || row >= job.rows.end))
       return;
-    T *to = static_cast<T *>(job.out) + row * job.out_ld + job.first_col;
+    Term *to = static_cast<Term *>(job.out) + row * job.out_ld + job.first_col;
+    double result[Size];
+#pragma unroll
+    for (int c = 0; c < Size; ++c)
+      result[c] = mixed && columns.at + c < job.cols ? unscaled(job, columns.at + c, sum[c]) : sum[c];
     if (job.finish == Finish::add)
-      columns.add(to, sum);
+      columns.add(to, result);
     else
-      columns.put(to, sum);
+      columns.put(to, result, !mixed || job.out_aligned);
   };
   const auto keep_fragment = [&](int which, int piece, const double(&sum)[Size]) {
     if (lane == 0)
@@ -143,19 +157,34 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
     const int lo = max(first, group * part);
     const int hi = min(last, (group + 1) * part);
     const Key *const keys = static_cast<const Key *>(job.keys) + zero;
-    const T *const values = static_cast<const T *>(job.values) + zero;
     const auto begin_of = [&](int p) { // what lies far beyond this range is only known to do so
       const i64 from = job.row_begin[min(first_piece + p, job.pieces)] - zero;
       return from > 0x7fffffff ? 0x7fffffff : static_cast<int>(from);
     };
 
     Key key[Ahead];
-    T value[Ahead];
+    Term value[Ahead];
+    const auto load_values = [&](int q, const auto *values) {
+      using Value = std::decay_t<decltype(*values)>;
+      using Values = Vector<Value, (sizeof(Value) * Ahead <= 16 ? Ahead : 16 / sizeof(Value))>;
+      constexpr int each = sizeof(Values) / sizeof(Value);
+      if (q >= lo && q + Ahead <= hi) {
+#pragma unroll
+        for (int j = 0; j < Ahead; j += each) {
+          const Values some = *reinterpret_cast<const Values *>(values + q + j);
+#pragma unroll
+          for (int i = 0; i < each; ++i)
+            value[j + i] = static_cast<Term>(some.v[i]);
+        }
+      } else {
+#pragma unroll
+        for (int j = 0; j < Ahead; ++j)
+          value[j] = q + j >= lo && q + j < hi ? static_cast<Term>(values[q + j]) : Term{0};
+      }
+    };
     const auto load = [&](int q) {
       using Keys = Vector<Key, (sizeof(Key) * Ahead <= 16 ? Ahead : 16 / sizeof(Key))>;
-      using Values = Vector<T, (sizeof(T) * Ahead <= 16 ? Ahead : 16 / sizeof(T))>;
       constexpr int keys_each = sizeof(Keys) / sizeof(Key);
-      constexpr int values_each = sizeof(Values) / sizeof(T);
       if (q >= lo && q + Ahead <= hi) {
 #pragma unroll
         for (int j = 0; j < Ahead; j += keys_each) {
@@ -164,35 +193,29 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
           for (int i = 0; i < keys_each; ++i)
             key[j + i] = some.v[i];
         }
-#pragma unroll
-        for (int j = 0; j < Ahead; j += values_each) {
-          const Values some = *reinterpret_cast<const Values *>(values + q + j);
-#pragma unroll
-          for (int i = 0; i < values_each; ++i)
-            value[j + i] = some.v[i];
-        }
       } else {
 #pragma unroll
-        for (int j = 0; j < Ahead; ++j) {
-          const bool mine = q + j >= lo && q + j < hi;
-          key[j] = mine ? keys[q + j] : Key{0};
-          value[j] = mine ? values[q + j] : T{0};
-        }
+        for (int j = 0; j < Ahead; ++j)
+          key[j] = q + j >= lo && q + j < hi ? keys[q + j] : Key{0};
       }
+      if (mixed && job.f32_values)
+        load_values(q, static_cast<const float *>(job.values) + zero);
+      else
+        load_values(q, static_cast<const Term *>(job.values) + zero);
     };
 
     if (lane < 2)
       fragment_piece[2 * group + lane] = -1;
     __syncwarp();
     double sum[Size];
-    T low[Size]; // of the last 128 entries or so, where T is float
+    Term low[Size]; // of the last 128 entries or so, where that is float
 #pragma unroll
     for (int c = 0; c < Size; ++c) {
       sum[c] = 0;
       low[c] = 0;
     }
     const auto fold = [&] {
-      if constexpr (sizeof(T) == 4) {
+      if constexpr (sizeof(Term) == 4) {
 #pragma unroll
         for (int c = 0; c < Size; ++c) {
           sum[c] += static_cast<double>(low[c]);
@@ -222,7 +245,7 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
 
     for (int folded = 0; q < hi; q += Ahead) {
       Key now[Ahead];
-      T term[Ahead][Size];
+      Term term[Ahead][Size];
       V factor[Ahead]; // the last one, which the addition multiplies by
 #pragma unroll
       for (int j = 0; j < Ahead; ++j) {
@@ -255,7 +278,7 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
           for (int j = 0; j < Ahead; ++j)
 #pragma unroll
             for (int c = 0; c < Size; ++c)
-              term[j][c] *= rows[m][j].v[c];
+              term[j][c] *= static_cast<Term>(rows[m][j].v[c]);
 #pragma unroll
         for (int j = 0; j < Ahead; ++j)
           factor[j] = rows[fixed - 1][j];
@@ -269,7 +292,7 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
             if (m > 0)
 #pragma unroll
               for (int c = 0; c < Size; ++c)
-                term[j][c] *= factor[j].v[c];
+                term[j][c] *= static_cast<Term>(factor[j].v[c]);
             factor[j] = f.window > 0
                             ? *reinterpret_cast<const V *>(shared + f.window_at + my_bytes + i * job.pitch)
                             : *reinterpret_cast<const V *>(f.rows + (base + i) * f.stride + first_bytes + my_bytes);
@@ -285,10 +308,10 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
       const auto add_term = [&](int j) {
 #pragma unroll
         for (int c = 0; c < Size; ++c) {
-          if constexpr (sizeof(T) == 4)
+          if constexpr (sizeof(Term) == 4)
             low[c] = fmaf(term[j][c], factor[j].v[c], low[c]);
           else
-            sum[c] = fma(term[j][c], factor[j].v[c], sum[c]);
+            sum[c] = fma(term[j][c], static_cast<Term>(factor[j].v[c]), sum[c]);
         }
       };
       if (q >= lo && q + Ahead <= min(next, hi)) {
@@ -322,7 +345,7 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
             sum[c] = 0;
         }
       }
-      if (sizeof(T) == 4 && (++folded & (128 / Ahead - 1)) == 0)
+      if (sizeof(Term) == 4 && (++folded & (128 / Ahead - 1)) == 0)
         fold();
     }
     if (lo < hi) {

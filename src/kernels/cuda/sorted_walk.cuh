@@ -10,9 +10,9 @@ namespace td::kernels::cuda {
 // and were slower (H200).
 inline constexpr int entries_ahead = 4;
 
-template <class T, class Key, int Factors, int Lanes, int Size>
+template <class Row, class Term, class Key, int Factors, int Lanes, int Size>
 void start(Device &device, const SortedJob &job, const Walk &walk) {
-  const auto kernel = walk_sorted<T, Key, Factors, Lanes, Size, walk_threads, entries_ahead>;
+  const auto kernel = walk_sorted<Row, Term, Key, Factors, Lanes, Size, walk_threads, entries_ahead>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(walk.shared)),
         "asking for shared memory");
   kernel<<<static_cast<unsigned>(walk.blocks), walk_threads, static_cast<std::size_t>(walk.shared), device.stream()>>>(
@@ -20,31 +20,35 @@ void start(Device &device, const SortedJob &job, const Walk &walk) {
   check_launch("MTTKRP of a sorted copy");
 }
 
-template <class T, class Key, int Factors> void start_lanes(Device &device, const SortedJob &job, const Walk &walk) {
-  constexpr int size = 16 / sizeof(T);
+template <class Row, class Term, class Key, int Factors>
+void start_lanes(Device &device, const SortedJob &job, const Walk &walk) {
+  constexpr int size = 16 / sizeof(Row);
   if (walk.lanes == 8)
-    start<T, Key, Factors, 8, size>(device, job, walk);
-  else if (walk.lanes == 16)
-    start<T, Key, Factors, 16, size>(device, job, walk);
-  else
-    start<T, Key, Factors, 32, size>(device, job, walk);
+    start<Row, Term, Key, Factors, 8, size>(device, job, walk);
+  else if (most_lanes<Row, Term> == 16 || walk.lanes == 16)
+    start<Row, Term, Key, Factors, 16, size>(device, job, walk);
+  else if constexpr (most_lanes<Row, Term> == 32)
+    start<Row, Term, Key, Factors, 32, size>(device, job, walk);
 }
 
-template <class T, class Key> void start_any(Device &device, const SortedJob &job, const Walk &walk) {
+template <class Row, class Term, class Key> void start_any(Device &device, const SortedJob &job, const Walk &walk) {
   if (walk.size > 1)
-    start_lanes<T, Key, 0>(device, job, walk);
+    start_lanes<Row, Term, Key, 0>(device, job, walk);
   else
-    start<T, Key, 0, 32, 1>(device, job, walk);
+    start<Row, Term, Key, 0, 32, 1>(device, job, walk);
 }
 
-template <class T> void start_walk(Device &device, const SortedJob &job, const Walk &walk, int factors) {
+template <class Row, class Term> void start_walk(Device &device, const SortedJob &job, const Walk &walk, int factors) {
   if (walk.key_bytes == 16)
-    return start_any<T, u128>(device, job, walk);
+    return start_any<Row, Term, u128>(device, job, walk);
   if (walk.size == 1 || factors < 2 || factors > 3)
-    return walk.key_bytes == 4 ? start_any<T, u32>(device, job, walk) : start_any<T, u64>(device, job, walk);
+    return walk.key_bytes == 4 ? start_any<Row, Term, u32>(device, job, walk)
+                               : start_any<Row, Term, u64>(device, job, walk);
   if (factors == 2)
-    return walk.key_bytes == 4 ? start_lanes<T, u32, 2>(device, job, walk) : start_lanes<T, u64, 2>(device, job, walk);
-  return walk.key_bytes == 4 ? start_lanes<T, u32, 3>(device, job, walk) : start_lanes<T, u64, 3>(device, job, walk);
+    return walk.key_bytes == 4 ? start_lanes<Row, Term, u32, 2>(device, job, walk)
+                               : start_lanes<Row, Term, u64, 2>(device, job, walk);
+  return walk.key_bytes == 4 ? start_lanes<Row, Term, u32, 3>(device, job, walk)
+                             : start_lanes<Row, Term, u64, 3>(device, job, walk);
 }
 
 } // namespace td::kernels::cuda

@@ -6,7 +6,9 @@
 
 namespace td::kernels::cuda {
 
-inline constexpr int walk_threads = 512; // of a block
+/// Of a block. Rows of f32 with terms of f64 spill some registers then, and with 384 threads none; but on nell2 and
+/// vast 384 took 1.15 times as long (H200).
+inline constexpr int walk_threads = 512;
 
 /// How a walk is laid out. Groups of `lanes` lanes with `size` columns each.
 struct Walk {
@@ -17,10 +19,15 @@ struct Walk {
   i64 shared; // bytes of a block
 };
 
-/// Job of one pass. Fields of more than 32 bits take `factors` = 0.
-template <class T> void start_walk(Device &device, const SortedJob &job, const Walk &walk, int factors);
+/// Lanes of the widest group. Where rows and sums have different types there are fewer kernels: a rank above 64 takes
+/// another pass instead.
+template <class Row, class Term> inline constexpr int most_lanes = sizeof(Row) == sizeof(Term) ? 32 : 16;
 
-extern template void start_walk<float>(Device &, const SortedJob &, const Walk &, int);
-extern template void start_walk<double>(Device &, const SortedJob &, const Walk &, int);
+/// Job of one pass. Fields of more than 32 bits take `factors` = 0.
+template <class Row, class Term> void start_walk(Device &device, const SortedJob &job, const Walk &walk, int factors);
+
+extern template void start_walk<float, float>(Device &, const SortedJob &, const Walk &, int);
+extern template void start_walk<double, double>(Device &, const SortedJob &, const Walk &, int);
+extern template void start_walk<float, double>(Device &, const SortedJob &, const Walk &, int);
 
 } // namespace td::kernels::cuda

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "core/buffer.hpp"
+#include "core/parallel.hpp"
 #include "kernels/host/pseudo_inverse.hpp"
 
 namespace td::kernels::host {
@@ -53,6 +54,27 @@ void HostBackend::upload(void *to, const void *from_host, i64 bytes) {
 }
 
 void HostBackend::download(void *to_host, const void *from, i64 bytes) { upload(to_host, from, bytes); }
+
+void HostBackend::to_f32(ConstMatrix a, Matrix to, double *exponents) {
+  if (exponents != nullptr) {
+    column_norms(a, NormKind::max, exponents);
+    std::transform(exponents, exponents + a.cols, exponents, [](double largest) {
+      int exponent = 0;
+      if (std::isfinite(largest))
+        std::frexp(largest, &exponent);
+      return static_cast<double>(exponent);
+    });
+  }
+  parallel_ranges(threads(), a.rows, 1024, [&](Range part) {
+    for (i64 i = part.begin; i < part.end; ++i)
+      for (i64 r = 0; r < to.cols; ++r) {
+        double x = r < a.cols ? a.row<double>(i)[r] : 0;
+        if (exponents != nullptr && r < a.cols)
+          x = std::ldexp(x, -static_cast<int>(exponents[r]));
+        to.row<float>(i)[r] = static_cast<float>(x);
+      }
+  });
+}
 
 void HostBackend::hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) {
   for (i64 k = 0; k < rank * rank; ++k) {

@@ -11,6 +11,7 @@ public:
   void release(void *memory) noexcept override;
   void upload(void *to, const void *from_host, i64 bytes) override;
   void download(void *to_host, const void *from, i64 bytes) override;
+  void to_f32(ConstMatrix a, Matrix to, double *exponents) override;
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
   void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) override;
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override;

@@ -1,10 +1,13 @@
+#include <cmath>
+
 #include "core/buffer.hpp"
 #include "kernels/reference/backend.hpp"
 #include "kernels/reference/entries.hpp"
 
 namespace td::kernels::reference {
 
-// M[i, r] = sum over entries with index i in `mode` of x * product over the other modes m of A_m[i_m, r].
+// M[i, r] = sum over entries with index i in `mode` of x * product over the other modes m of A_m[i_m, r], in f64,
+// times the powers of two by which factors were divided.
 void ReferenceBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
   const i64 rank = args.out.cols;
   const bool takes_all = std::holds_alternative<DenseView>(x);
@@ -24,7 +27,11 @@ void ReferenceBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
   for (i64 i = args.rows.begin; i < args.rows.end; ++i)
     for (i64 r = 0; r < rank; ++r) {
       const double before = args.add ? element(args.out, i, r) : 0;
-      set_element(args.out, i, r, before + sums[(i - args.rows.begin) * rank + r]);
+      int exponent = 0;
+      for (std::size_t m = 0; m < args.exponents.size(); ++m)
+        if (static_cast<int>(m) != args.mode)
+          exponent += static_cast<int>(args.exponents[m][r]);
+      set_element(args.out, i, r, before + std::ldexp(sums[(i - args.rows.begin) * rank + r], exponent));
     }
 }
 

@@ -1,0 +1,7 @@
+#include "kernels/cuda/blco_segments.cuh"
+
+namespace td::kernels::cuda {
+
+template void add_segments<float, double>(Device &, const BlcoView &, const MttkrpArgs &);
+
+} // namespace td::kernels::cuda

@@ -1,0 +1,44 @@
+// MTTKRP in the precision that options "accumulate" and "gather" of a tensor ask for.
+#pragma once
+
+#include <vector>
+
+#include "solvers/replica.hpp"
+#include "solvers/share.hpp"
+
+namespace td::solvers {
+
+/// Of modes that share no partial product. Sums of an f32 tensor may be taken in f64 and rounded once, when they are
+/// complete; rows of an f64 tensor's factors may be read from f32 copies, which are made when a factor has changed.
+class MixedMttkrp {
+public:
+  /// `x` and `share` must live as long.
+  MixedMttkrp(const plan::Tensor &x, const Share &share, kernels::Backend &backend);
+
+  /// Computes this worker's own rows of out; its other rows may be overwritten.
+  void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
+
+  /// To be told whenever a factor is no longer what the last mttkrp saw.
+  void changed(int mode) { copies_[static_cast<std::size_t>(mode)].current = false; }
+
+  /// Of which type's precision the results are.
+  ValueType precision() const noexcept { return gathers_ ? ValueType::f32 : x_.type(); }
+
+private:
+  struct Copy {
+    DeviceMatrix rows;
+    DeviceNumbers exponents;
+    bool current = false;
+  };
+  void sum_in_f64(int mode, std::span<const ConstMatrix> factors, Matrix out);
+  void gather_f32(int mode, std::span<const ConstMatrix> factors, Matrix out);
+
+  const plan::Tensor &x_;
+  const Share &share_;
+  kernels::Backend &backend_;
+  bool gathers_;
+  DeviceMatrix sums_;
+  std::vector<Copy> copies_; // one a mode, made at its first use
+};
+
+} // namespace td::solvers
