@@ -53,6 +53,16 @@ td_status td_context_set_log(td_context *context, td_log_fn log, void *user) {
   });
 }
 
+td_status td_context_set_stream(td_context *context, int32_t slot, void *stream) {
+  return guard([&] {
+    const auto c = object_of(context, "context");
+    if (slot < 0 || static_cast<std::size_t>(slot) >= c->backends.size())
+      throw_error(Status::argument, "slot = {}: expected 0 .. {}, one of the context's devices", slot,
+                  c->backends.size() - 1);
+    c->backends[static_cast<std::size_t>(slot)]->follow(stream);
+  });
+}
+
 td_status td_context_describe(const td_context *context, char *buf, int64_t cap, int64_t *needed) {
   return guard([&] { copy_text(object_of(context, "context")->describe(), buf, cap, needed); });
 }

@@ -137,7 +137,8 @@ typedef int32_t td_space;
 enum {
   TD_HOST = 0,  /**< memory that the CPU reads and writes */
   TD_DEVICE = 1 /**< memory of the context's GPU (device or managed memory; else TD_ERR_ARGUMENT); td waits for the work
-                     that the caller has started there. TD_ERR_UNSUPPORTED in a context without a GPU */
+                     that the caller has started there, or only for that on his stream: td_context_set_stream.
+                     TD_ERR_UNSUPPORTED in a context without a GPU */
 };
 
 /** @} */
@@ -230,6 +231,19 @@ TD_API void td_context_destroy(td_context *context);
 /** Sets who hears of decisions and warnings, such as the dialect that was found in a file; NULL for nobody. The
  *  function is called from the thread that called into td, and must return (no longjmp, no exception). */
 TD_API td_status td_context_set_log(td_context *context, td_log_fn log, void *user);
+
+/** Names the CUDA stream by which the caller orders his work on arrays with space = TD_DEVICE. A call reads and writes
+ *  such arrays after all that was on the stream when it was made, and waits for no other work on the GPU. It returns
+ * when it is done with them: what is put on the stream from then on finds td's results. Without a stream a call waits
+ * for all that the caller has started on the GPU.
+ *
+ *  slot    which of the context's GPUs, counted from 0 in the order of its string of devices. Arrays are on the first
+ *  stream  a cudaStream_t of that GPU, also cudaStreamLegacy or cudaStreamPerThread. It must last until another one
+ *          is set or the context ends. NULL: none
+ *
+ *  Errors: TD_ERR_UNSUPPORTED in a context without a GPU; TD_ERR_ARGUMENT (slot; a stream of another GPU, or one that
+ *  is being captured into a graph, for which calls with TD_DEVICE are refused, too). */
+TD_API td_status td_context_set_stream(td_context *context, int32_t slot, void *stream);
 
 /** One line for people: the devices, workers, threads and instruction set. Text as in td_options_get_str. */
 TD_API td_status td_context_describe(const td_context *context, char *buf, int64_t cap, int64_t *needed);

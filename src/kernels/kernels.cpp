@@ -54,4 +54,8 @@ void Backend::borrow(const void *, std::string_view name) {
   throw_error(Status::internal, "{}: a caller's array for a backend without memory of its own", name);
 }
 
+void Backend::follow(void *) {
+  throw_error(Status::unsupported, "a stream for {}: expected a context with a GPU", describe());
+}
+
 } // namespace td::kernels

@@ -225,9 +225,13 @@ public:
   /// What was called so far is what works on the buffer, or allocated it.
   virtual void done(int /*buffer*/) {}
 
-  /// Before a caller's array in this memory() is copied: waits for all work that the caller has started on the device.
-  /// Throws Status::argument, naming the array, if it is somewhere else.
+  /// Before a caller's array in this memory() is copied: what is called from now on works after all that the caller has
+  /// started on the device, or on the stream that is followed. Throws Status::argument, naming the array, if it is
+  /// somewhere else.
   virtual void borrow(const void *array, std::string_view name);
+  /// The caller's stream, which must outlive this or be followed no longer; null: none. Throws Status::argument if it
+  /// is no stream of the device.
+  virtual void follow(void *stream);
 
   /// Copies a caller's entries, of checked dims, into this memory() to build a tensor from them there. Null where the
   /// host builds: on backends that work in its memory, and where there is too little memory.

@@ -300,6 +300,9 @@ int main(void) {
   td_context_destroy(first); /* the other handle goes on */
   DONE(td_context_describe(context, text, sizeof text, NULL));
   CHECK(strstr(text, "2") != NULL && strstr(text, "cpu") != NULL);
+  REFUSED(TD_ERR_UNSUPPORTED, "stream", "a GPU", td_context_set_stream(context, 1, NULL));
+  REFUSED(TD_ERR_ARGUMENT, "slot = 2", "0 .. 1", td_context_set_stream(context, 2, NULL));
+  REFUSED(TD_ERR_ARGUMENT, "slot = -1", "0 .. 1", td_context_set_stream(context, -1, NULL));
   made = about_sparse_tensors(context);
   DONE(td_tensor_share(made, &x));
   td_tensor_destroy(made);

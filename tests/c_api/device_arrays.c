@@ -1,36 +1,7 @@
-/* space = TD_DEVICE: arrays on the GPU give what the same arrays on the host give. Skipped without a GPU. CUDA's
- * runtime is looked for when the program runs, so that it builds without. */
-#include <dlfcn.h>
+/* space = TD_DEVICE: arrays on the GPU give what the same arrays on the host give. Skipped without a GPU. */
+#include "gpu.h"
 
-#include "check.h"
-
-enum { rows = 5, cols = 4, depth = 3, rank = 2, nnz = 12, to_device = 1, to_host = 2 };
-
-static int (*cuda_malloc)(void **, size_t);
-static int (*cuda_copy)(void *, const void *, size_t, int);
-static int (*cuda_free)(void *);
-
-static int find_cuda(void) {
-  const char *names[] = {"libcudart.so", "libcudart.so.13", "libcudart.so.12"};
-  size_t i;
-  for (i = 0; i < sizeof names / sizeof *names; ++i) {
-    void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (library != NULL) {
-      *(void **)&cuda_malloc = dlsym(library, "cudaMalloc");
-      *(void **)&cuda_copy = dlsym(library, "cudaMemcpy");
-      *(void **)&cuda_free = dlsym(library, "cudaFree");
-      return cuda_malloc != NULL && cuda_copy != NULL && cuda_free != NULL;
-    }
-  }
-  return 0;
-}
-
-static void *on_device(const void *from, size_t bytes) {
-  void *copy = NULL;
-  CHECK(cuda_malloc(&copy, bytes) == 0);
-  CHECK(cuda_copy(copy, from, bytes, to_device) == 0);
-  return copy;
-}
+enum { rows = 5, cols = 4, depth = 3, rank = 2, nnz = 12 };
 
 static td_context *context;
 static const int64_t dims[3] = {rows, cols, depth};
@@ -131,13 +102,9 @@ static void dense(void) {
 }
 
 int main(void) {
-  if (td_context_create("cuda", NULL, &context) < 0 || !find_cuda()) {
-    char why[512];
-    td_last_error(why, sizeof why);
-    printf("skipped: no GPU to have arrays on: %s\n", why);
-    td_context_destroy(context);
+  context = context_with_gpu();
+  if (context == NULL)
     return exit_skipped;
-  }
   sparse();
   dense();
   td_context_destroy(context);

@@ -29,6 +29,7 @@ static void bad_context(td_context *c, const char *how) {
   double d, out[6];
   REFUSED(TD_ERR_HANDLE, "context", how, td_context_share(c, &other));
   REFUSED(TD_ERR_HANDLE, "context", how, td_context_set_log(c, NULL, NULL));
+  REFUSED(TD_ERR_HANDLE, "context", how, td_context_set_stream(c, 0, NULL));
   REFUSED(TD_ERR_HANDLE, "context", how, td_context_describe(c, NULL, 0, NULL));
   REFUSED(TD_ERR_HANDLE, "context", how,
           td_tensor_create(c, 2, dims, 0, TD_I64, NULL, 0, TD_F64, NULL, TD_HOST, NULL, &x));

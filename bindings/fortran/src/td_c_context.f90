@@ -150,6 +150,12 @@ module td_c_context
       type(c_funptr), value :: log
     end function
 
+    integer(c_int32_t) function c_td_context_set_stream(context, slot, stream) bind(c, name='td_context_set_stream')
+      import
+      type(c_ptr), value :: context, stream
+      integer(c_int32_t), value :: slot
+    end function
+
     integer(c_int32_t) function c_td_context_describe(context, buf, cap, needed) bind(c, name='td_context_describe')
       import
       type(c_ptr), value :: context

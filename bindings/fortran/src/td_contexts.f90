@@ -2,7 +2,7 @@
 module td_contexts
   use, intrinsic :: iso_c_binding
   use td_c_context, only: c_td_context_create, c_td_context_share, c_td_context_destroy, c_td_context_set_log, &
-    c_td_context_describe, c_td_version, c_td_abi_version, c_td_has_feature, &
+    c_td_context_set_stream, c_td_context_describe, c_td_version, c_td_abi_version, c_td_has_feature, &
     c_td_status_name, TD_ABI_VERSION, TD_OK, TD_ERR_UNSUPPORTED
   use td_objects
   use td_option_sets
@@ -18,6 +18,7 @@ module td_contexts
     procedure :: create
     procedure :: describe
     procedure :: set_log
+    procedure :: set_stream
     generic :: assignment(=) => assign
     procedure, private :: assign
     final :: finalize
@@ -111,6 +112,21 @@ contains
     allocate (user)
     user%log => log
     call finish(c_td_context_set_log(self%c_handle(), c_funloc(pass_on_log), c_loc(user)), stat, errmsg)
+  end subroutine
+
+  !> Names the CUDA stream (address of a cudaStream_t) by which work on arrays on the GPU is ordered; c_null_ptr for none.
+  !> slot counts the context's GPUs from 1, which is what it is without. The stream must last as long as the context, or
+  !> until another one is set.
+  subroutine set_stream(self, stream, slot, stat, errmsg)
+    class(td_context), intent(in) :: self
+    type(c_ptr), intent(in) :: stream
+    integer, intent(in), optional :: slot
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int32_t) :: place
+    place = 0
+    if (present(slot)) place = int(slot - 1, c_int32_t)
+    call finish(c_td_context_set_stream(self%c_handle(), place, stream), stat, errmsg)
   end subroutine
 
   subroutine pass_on_log(level, text, user) bind(c, name='')

@@ -70,6 +70,7 @@ end
 @td td_context_share(context::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
 @td td_context_destroy(context::Ptr{Cvoid})::Cvoid
 @td td_context_set_log(context::Ptr{Cvoid}, log::Callback, user::Ptr{Cvoid})::Int32
+@td td_context_set_stream(context::Ptr{Cvoid}, slot::Int32, stream::Ptr{Cvoid})::Int32
 @td td_context_describe(context::Ptr{Cvoid}, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
 @td td_tensor_create(context::Ptr{Cvoid}, order::Int32, dims::Ptr{Int64}, nnz::Int64, index_type::Int32,
                      indices::Ptr{Ptr{Cvoid}}, index_base::Int32, value_type::Int32, values::Ptr{Cvoid},

@@ -40,6 +40,18 @@ mutable struct Context <: Handle
     end
 end
 
+"""
+    set_stream!(context, stream; slot=1)
+
+Names the CUDA stream, `Ptr` of a `cudaStream_t`, by which work on arrays on the GPU is ordered (td.h:
+`td_context_set_stream`); `nothing` for none. `slot` counts the context's GPUs. The stream must last as long as the
+context, or until another one is set.
+"""
+function set_stream!(c::Context, stream::Union{Ptr,Nothing}; slot::Integer=1)
+    check(LibTD.td_context_set_stream(c, Int32(slot - 1), stream === nothing ? C_NULL : Ptr{Cvoid}(stream)))
+    return c
+end
+
 function Base.show(io::IO, c::Context)
     print(io, "Context: ", get_text((buf, cap, needed) -> LibTD.td_context_describe(c, buf, cap, needed)))
 end

@@ -73,5 +73,6 @@ end
     @test_throws TDError cpals(X, 0)
     @test_throws TDError cpals(X, 2; init=KTensor([rand(2, 3), rand(3, 3), rand(4, 3)]))
     @test_throws TDError Context("abacus")
+    @test_throws TDError set_stream!(Context("cpu"), nothing)
     @test_throws TDError cpals(X, 2; resume="no_such_checkpoint")
 end

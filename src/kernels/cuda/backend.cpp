@@ -88,7 +88,12 @@ void CudaBackend::borrow(const void *array, std::string_view name) {
   if (found.type == cudaMemoryTypeDevice ? found.device != device_.ordinal() : found.type != cudaMemoryTypeManaged)
     throw_error(Status::argument, "{}: expected an array in the memory of cuda:{}, as space = TD_DEVICE says", name,
                 device_.ordinal());
-  check(cudaDeviceSynchronize(), "waiting for the caller's work on the GPU");
+  device_.wait_for_caller();
+}
+
+void CudaBackend::follow(void *stream) {
+  const CurrentDevice current(device_.ordinal());
+  device_.follow(static_cast<cudaStream_t>(stream));
 }
 
 std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries) {

@@ -31,6 +31,7 @@ public:
   void done(int buffer) override;
 
   void borrow(const void *array, std::string_view name) override;
+  void follow(void *stream) override;
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
 
   bool gathers_f32(const TensorView &x) const override;

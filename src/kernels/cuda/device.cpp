@@ -12,6 +12,15 @@ namespace td::kernels::cuda {
 
 namespace {
 
+/// Unless a caller's stream could be asked for how far it has come.
+void refuse_stream(cudaError_t result, int ordinal) {
+  if (result == cudaSuccess)
+    return;
+  cudaGetLastError();
+  throw_error(Status::argument, "stream: expected a stream of cuda:{} that is not being captured into a graph: {}: {}",
+              ordinal, cudaGetErrorName(result), cudaGetErrorString(result));
+}
+
 std::mutex &memories_mutex() {
   static auto *mutex = new std::mutex;
   return *mutex;
@@ -144,6 +153,8 @@ Device::~Device() {
     cudaEventDestroy(buffer.filled);
     cudaEventDestroy(buffer.used);
   }
+  if (caller_ != nullptr)
+    cudaEventDestroy(caller_);
   if (solver_ != nullptr)
     cusolverDnDestroy(solver_);
   for (cudaEvent_t moment : moments_)
@@ -246,6 +257,30 @@ void Device::await(int buffer) noexcept {
 }
 
 void Device::done(int buffer) { check(cudaEventRecord(passing(buffer).used, stream_), "working on a buffer"); }
+
+// Of a stream that is being captured the event would be part of the graph, and whoever waits for it, too.
+cudaError_t Device::record_caller(cudaStream_t callers) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  if (const cudaError_t result = cudaStreamIsCapturing(callers, &capture); result != cudaSuccess)
+    return result;
+  return capture == cudaStreamCaptureStatusNone ? cudaEventRecord(caller_, callers) : cudaErrorStreamCaptureUnsupported;
+}
+
+void Device::follow(cudaStream_t callers) {
+  if (callers != nullptr) {
+    if (caller_ == nullptr)
+      check(cudaEventCreateWithFlags(&caller_, cudaEventDisableTiming), "making an event");
+    refuse_stream(record_caller(callers), ordinal());
+  }
+  callers_ = callers;
+}
+
+void Device::wait_for_caller() {
+  if (callers_ == nullptr)
+    return check(cudaDeviceSynchronize(), "waiting for the caller's work on the GPU");
+  refuse_stream(record_caller(callers_), ordinal());
+  check(cudaStreamWaitEvent(stream_, caller_, 0), "waiting for the caller's stream");
+}
 
 cusolverDnHandle_t Device::solver() {
   if (solver_ == nullptr) {

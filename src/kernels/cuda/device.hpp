@@ -111,6 +111,9 @@ public:
   void fetch(int buffer, void *to, const void *from_host, i64 bytes);
   void await(int buffer) noexcept;
   void done(int buffer);
+  void follow(cudaStream_t callers);
+  /// As borrow, once the array is known to be here.
+  void wait_for_caller();
 
   /// Made at its first use.
   cusolverDnHandle_t solver();
@@ -122,11 +125,14 @@ private:
     cudaEvent_t used = nullptr;
   };
   Passing &passing(int buffer);
+  cudaError_t record_caller(cudaStream_t callers);
 
   Memory &memory_;
   cudaStream_t stream_ = nullptr;
   cudaStream_t copies_ = nullptr; // made at its first use
   std::vector<Passing> passing_;
+  cudaStream_t callers_ = nullptr; // null: whatever the caller has started counts
+  cudaEvent_t caller_ = nullptr;   // how far the caller's stream has come; made at its first use
   std::shared_ptr<Kept> kept_;
   cusolverDnHandle_t solver_ = nullptr;
   std::vector<cudaEvent_t> moments_;

@@ -1,5 +1,6 @@
 ! Every refusal has a status and a text that names what came and what was expected, counted as Fortran counts.
 program errors
+  use, intrinsic :: iso_c_binding, only: c_null_ptr
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use check
   use td
@@ -37,6 +38,13 @@ program errors
   call expect('nothing is left of a tensor whose creation failed', .not. x%is_created())
   call x%read('no_such_file.tns', stat=ierr, errmsg=msg)
   call refused('file', TD_ERR_IO, 'no_such_file.tns')
+
+  call context%create('cpu')
+  call context%set_stream(c_null_ptr, stat=ierr, errmsg=msg)
+  call refused('a stream of a CPU', TD_ERR_UNSUPPORTED, 'a GPU')
+  call context%set_stream(c_null_ptr, slot=3, stat=ierr, errmsg=msg)
+  call refused('a slot', TD_ERR_ARGUMENT, 'slot')
+  call context%destroy()
 
   call x%create(a)
   call x%full(wrong, stat=ierr, errmsg=msg)
