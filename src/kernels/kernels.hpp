@@ -258,9 +258,9 @@ public:
   /// below 2^-125 of that. A column of zeros has exponent 0.
   virtual void to_f32(ConstMatrix a, Matrix to, double *exponents) = 0;
 
-  /// y := X_(n) X_(n)^T omega, f64, dims[mode] x s, without an unfolded copy. Takes a DenseView, or a
-  /// CooView in which entries that differ only in `mode` are neighbours (formats::build_fibers).
-  virtual void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) = 0;
+  /// y := X_(n) X_(n)^T omega, f64, dims[mode] x s, without an unfolded copy; or, with `add`, y grows by it. Takes a
+  /// DenseView, or a CooView in which entries that differ only in `mode` are neighbours (formats::build_fibers).
+  virtual void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) = 0;
 
   /// g := A^T A, accumulated in f64, symmetric, the same for any number of threads.
   virtual void gram(ConstMatrix a, double *g) = 0;

@@ -186,6 +186,15 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
   each(backend, ranges, [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 
+void Placement::unfolding_normal(kernels::Backend &backend, int mode, ConstMatrix omega, Matrix y, i64 most) const {
+  if (kept_ == nullptr)
+    return backend.unfolding_normal(host_, mode, omega, y, false);
+  const auto spans = fiber_spans(host_, mode, most);
+  each(backend, spans, [&](const kernels::TensorView &x, std::size_t k) {
+    backend.unfolding_normal(Slice(x, spans[k]).view(), mode, omega, y, k > 0);
+  });
+}
+
 void Placement::each(kernels::Backend &backend, const std::vector<Range> &ranges, const Work &work) const {
   std::vector<bool> here;
   std::vector<Range> streamed;

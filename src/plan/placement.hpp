@@ -58,6 +58,10 @@ public:
   /// As the backend's.
   void mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const;
 
+  /// The backend's unfolding_normal, over ranges of about `most` entries one after the other, the same ones wherever
+  /// the entries are. A dense tensor's last mode takes all of them at once.
+  void unfolding_normal(kernels::Backend &backend, int mode, ConstMatrix omega, Matrix y, i64 most) const;
+
   /// Calls work(view, k) for each of some ranges of entries, in order; those of ranges[k] are in the view then. What is
   /// not there is copied meanwhile.
   using Work = std::function<void(const kernels::TensorView &, std::size_t)>;

@@ -51,6 +51,26 @@ std::vector<kernels::MttkrpArgs> steps_by_rows(const kernels::SortedView &x, con
   return steps;
 }
 
+/// Whether entries k - 1 and k lie in one fiber.
+bool same_fiber(const kernels::CooView &x, int mode, i64 k) {
+  for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
+    if (m != mode && x.indices[m][k] != x.indices[m][k - 1])
+      return false;
+  return true;
+}
+
+/// The address of an array's element, which may not be there: of the array only some elements are.
+template <class T> const T *at(const T *array, i64 element, i64 bytes = sizeof(T)) {
+  return reinterpret_cast<const T *>(reinterpret_cast<std::uintptr_t>(array) +
+                                     static_cast<std::uintptr_t>(element * bytes));
+}
+
+kernels::DenseView slab(kernels::DenseView x, i64 begin, std::span<const i64> dims) {
+  x.dims = dims;
+  x.values = at(static_cast<const char *>(x.values), begin, size_of(x.type));
+  return x;
+}
+
 } // namespace
 
 i64 span_entries(i64 nnz) { return std::clamp<i64>(nnz / 16, i64{1} << 20, i64{1} << 22); }
@@ -74,6 +94,41 @@ std::vector<Range> spans_of(const kernels::TensorView &host, i64 most) {
   for (i64 k = 0; k < count; ++k)
     spans.push_back(part_of({0, nnz}, k, count));
   return spans;
+}
+
+std::vector<Range> fiber_spans(const kernels::TensorView &host, int mode, i64 most) {
+  const i64 nnz = kernels::entries_of(host);
+  if (const auto *coo = std::get_if<kernels::CooView>(&host)) {
+    std::vector<Range> spans;
+    for (i64 begin = 0; begin < nnz; begin = spans.back().end) {
+      i64 end = begin + std::min(most, nnz - begin);
+      while (end > begin && end < nnz && same_fiber(*coo, mode, end))
+        --end;
+      if (end == begin) // in a fiber that is longer
+        for (end = begin + 1; end < nnz && same_fiber(*coo, mode, end);)
+          ++end;
+      spans.push_back({begin, end});
+    }
+    return spans.empty() ? std::vector<Range>{{0, 0}} : spans;
+  }
+  const auto *dense = std::get_if<kernels::DenseView>(&host);
+  if (dense != nullptr && mode + 1 < static_cast<int>(dense->dims.size()))
+    return spans_of(host, most);
+  return {{0, nnz}};
+}
+
+Slice::Slice(const kernels::TensorView &x, Range entries) : view_(x) {
+  if (auto *coo = std::get_if<kernels::CooView>(&view_)) {
+    for (std::size_t m = 0; m < coo->dims.size(); ++m)
+      columns_.push_back(at(coo->indices[m], entries.begin));
+    coo->indices = columns_.data();
+    coo->values = at(static_cast<const char *>(coo->values), entries.begin, size_of(coo->type));
+    coo->nnz = entries.size();
+  } else if (auto *dense = std::get_if<kernels::DenseView>(&view_)) {
+    dims_.assign(dense->dims.begin(), dense->dims.end());
+    dims_.back() = entries.size() / (kernels::entries_of(x) / dims_.back());
+    *dense = slab(*dense, entries.begin, dims_);
+  }
 }
 
 Range rows_with(const kernels::SortedView &host, Range entries) {
@@ -121,11 +176,6 @@ SlabStep::SlabStep(const kernels::DenseView &x, const kernels::MttkrpArgs &args,
   args_.entries = {0, entries.size()};
 }
 
-kernels::DenseView SlabStep::view(kernels::DenseView x) const {
-  x.dims = dims_;
-  x.values = reinterpret_cast<const void *>(reinterpret_cast<std::uintptr_t>(x.values) +
-                                            static_cast<std::uintptr_t>(begin_ * size_of(x.type)));
-  return x;
-}
+kernels::DenseView SlabStep::view(kernels::DenseView x) const { return slab(x, begin_, dims_); }
 
 } // namespace td::plan

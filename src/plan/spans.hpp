@@ -17,6 +17,27 @@ i64 span_entries(i64 nnz);
 /// mode, however long. Of a form in host memory.
 std::vector<Range> spans_of(const kernels::TensorView &host, i64 most);
 
+/// Ranges that make all of a form that Backend::unfolding_normal takes, and each could be a tensor by itself for it: of
+/// coordinates in fibers along `mode` at most `most` entries or the rest of a fiber; slabs of a dense tensor as above,
+/// but of its last mode one range.
+std::vector<Range> fiber_spans(const kernels::TensorView &host, int mode, i64 most);
+
+/// Some coordinates, or slabs of a dense tensor's last mode, as a tensor by themselves.
+class Slice {
+public:
+  /// Of a view whose arrays may lack other entries.
+  Slice(const kernels::TensorView &x, Range entries);
+  Slice(const Slice &) = delete;
+  Slice &operator=(const Slice &) = delete;
+  /// Valid as long as this.
+  const kernels::TensorView &view() const noexcept { return view_; }
+
+private:
+  kernels::TensorView view_;
+  std::vector<const i64 *> columns_; // of coordinates
+  std::vector<i64> dims_;            // of a dense tensor
+};
+
 /// The rows of a sorted copy that hold these entries.
 Range rows_with(const kernels::SortedView &host, Range entries);
 

@@ -11,13 +11,12 @@ namespace td::solvers {
 namespace {
 
 using kernels::Backend;
-using kernels::TensorView;
 
 // ---- short modes: the matrix itself ----
 
 constexpr i64 identity_columns = 64; // computed at a time
 
-std::vector<double> unfolding_gram(Backend &backend, const TensorView &x, int mode, i64 n) {
+std::vector<double> unfolding_gram(Backend &backend, const UnfoldingNormal &normal, i64 n) {
   std::vector<double> matrix(static_cast<std::size_t>(n * n));
   const i64 width = std::min(n, identity_columns);
   const DeviceMatrix omega(backend, n, width, ValueType::f64, "columns of an identity");
@@ -29,7 +28,7 @@ std::vector<double> unfolding_gram(Backend &backend, const TensorView &x, int mo
     for (i64 c = 0; c < columns; ++c)
       host[static_cast<std::size_t>((begin + c) * width + c)] = 1;
     backend.upload(omega.view().data, host.data(), omega.bytes());
-    backend.unfolding_normal(x, mode, omega.view(), product.view());
+    normal(omega.view(), product.view());
     backend.download(host.data(), product.view().data, product.bytes());
     for (i64 i = 0; i < n; ++i)
       std::copy_n(host.data() + i * width, columns, matrix.data() + i * n + begin);
@@ -49,9 +48,8 @@ constexpr double tolerance = 1e-6;
 /// Q beside Z = X X^T Q in one n x 2s matrix, whose Gram matrix holds all inner products that an iteration needs.
 class Subspace {
 public:
-  Subspace(Backend &backend, const TensorView &x, int mode, i64 n, i64 s, u64 seed)
-      : backend_(backend), x_(x), mode_(mode), s_(s),
-        both_(backend, n, 2 * s, ValueType::f64, "a subspace and its image"),
+  Subspace(Backend &backend, const UnfoldingNormal &normal, int mode, i64 n, i64 s, u64 seed)
+      : backend_(backend), normal_(normal), s_(s), both_(backend, n, 2 * s, ValueType::f64, "a subspace and its image"),
         small_(backend, s * s, "a change of basis"), gram_(backend, 4 * s * s, "the Gram matrix of a subspace") {
     // Centred, so that the start does not lean towards the vector of ones. Its numbers are not those of any factor's
     // random start.
@@ -68,7 +66,7 @@ public:
 
   /// One step; whether the first `count` Ritz pairs have converged.
   bool improve(i64 count) {
-    backend_.unfolding_normal(x_, mode_, part(0), part(s_));
+    normal_(part(0), part(s_));
     backend_.gram(both_.view(), gram_.data());
     const std::vector<double> g = gram_.download();
     std::vector<double> t(static_cast<std::size_t>(s_ * s_)); // Q^T Z
@@ -163,8 +161,7 @@ private:
   }
 
   Backend &backend_;
-  const TensorView &x_;
-  int mode_;
+  const UnfoldingNormal &normal_;
   i64 s_;
   DeviceMatrix both_;
   DeviceNumbers small_;
@@ -174,14 +171,14 @@ private:
 
 } // namespace
 
-Eigenvectors leading_eigenvectors(Backend &backend, const TensorView &x, int mode, i64 count, u64 seed) {
-  const i64 n = kernels::dims_of(x)[static_cast<std::size_t>(mode)];
+Eigenvectors leading_eigenvectors(Backend &backend, const UnfoldingNormal &normal, int mode, i64 n, i64 count,
+                                  u64 seed) {
   if (n <= longest_whole_mode) {
-    SymmetricEigen eigen = symmetric_eigen(unfolding_gram(backend, x, mode, n), n);
+    SymmetricEigen eigen = symmetric_eigen(unfolding_gram(backend, normal, n), n);
     eigen.vectors.resize(static_cast<std::size_t>(count * n));
     return {n, count, std::move(eigen.vectors)};
   }
-  Subspace subspace(backend, x, mode, n, std::min(n, count + oversampling), seed);
+  Subspace subspace(backend, normal, mode, n, std::min(n, count + oversampling), seed);
   for (int iteration = 0; !subspace.improve(count) && iteration < most_iterations; ++iteration)
     subspace.advance();
   return subspace.take(count);

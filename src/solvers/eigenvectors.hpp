@@ -1,6 +1,7 @@
 // Leading left singular vectors of a tensor's unfoldings.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "kernels/kernels.hpp"
@@ -13,8 +14,11 @@ struct Eigenvectors {
   std::vector<double> vectors; // vector k is at [k * size, (k + 1) * size)
 };
 
-/// The `count` <= dims[mode] leading eigenvectors of X_(n) X_(n)^T. x is as Backend::unfolding_normal wants it.
-Eigenvectors leading_eigenvectors(kernels::Backend &backend, const kernels::TensorView &x, int mode, i64 count,
+/// y := X_(n) X_(n)^T omega of a tensor's mode n; f64 matrices in a backend's memory.
+using UnfoldingNormal = std::function<void(ConstMatrix omega, Matrix y)>;
+
+/// The `count` <= n leading eigenvectors of X_(n) X_(n)^T, which is n x n. `mode` settles where an iteration starts.
+Eigenvectors leading_eigenvectors(kernels::Backend &backend, const UnfoldingNormal &normal, int mode, i64 n, i64 count,
                                   u64 seed);
 
 /// Modes up to this length get their matrix computed whole, O(dims[mode]) times the entries; longer ones a randomized

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/spans.hpp"
 #include "solvers/eigenvectors.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/replica.hpp"
@@ -23,6 +24,18 @@ void set_column(Matrix a, i64 r, std::span<const double> vector) {
   });
 }
 
+/// A copy whose slabs of the last mode hold whole fibers of what was the last one.
+formats::Dense last_mode_first(const formats::Dense &x, int threads) {
+  const kernels::DenseView view = x.view();
+  std::vector<i64> dims(view.dims.begin(), view.dims.end());
+  std::vector<i64> strides(dims.size(), 1);
+  for (std::size_t m = 1; m < dims.size(); ++m)
+    strides[m] = strides[m - 1] * dims[m - 1];
+  std::rotate(dims.begin(), dims.end() - 1, dims.end());
+  std::rotate(strides.begin(), strides.end() - 1, strides.end());
+  return formats::build_dense({dims, strides, view.type, view.values}, threads);
+}
+
 } // namespace
 
 Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed) {
@@ -40,6 +53,7 @@ Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 ra
   const ScaledTensor x(given, unusual_exponent(given), backend.threads());
   std::optional<formats::Coo> holder;
   std::optional<formats::Coo> fibers;
+  std::optional<formats::Dense> turned;
   std::optional<kernels::CooView> coordinates;
   if (x->sparse())
     coordinates = x->coordinates(holder, backend.threads());
@@ -49,9 +63,18 @@ Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 ra
     if (coordinates)
       fibers = formats::build_fibers(*coordinates, m, backend.threads());
     plan::Resident resident;
-    const plan::Placement placement = fibers ? resident.on(backend, 0, fibers->view()) : x->view(m, backend);
-    const plan::FormView form = placement.whole("init = nvecs");
-    const Eigenvectors eigen = leading_eigenvectors(backend, form.view(), m, std::min(rank, a.rows), seed);
+    plan::Placement placement = fibers ? resident.on(backend, 0, fibers->view()) : x->view(m, backend);
+    int mode = m;
+    if (!fibers && placement.streamed() && m + 1 == start.order()) {
+      turned = last_mode_first(*x->dense(), backend.threads());
+      placement = resident.on(backend, 0, turned->view());
+      mode = 0;
+    }
+    const i64 at_once = plan::span_entries(placement.entries());
+    const auto normal = [&](ConstMatrix omega, Matrix y) {
+      placement.unfolding_normal(backend, mode, omega, y, at_once);
+    };
+    const Eigenvectors eigen = leading_eigenvectors(backend, normal, m, a.rows, std::min(rank, a.rows), seed);
     for (i64 r = 0; r < eigen.count; ++r)
       set_column(
           a, r,

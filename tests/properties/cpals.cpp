@@ -96,6 +96,17 @@ TEST_P(Cpals, FindsAnExactDecomposition) {
   EXPECT_GT(best, 0.99);
 }
 
+// Eigenvectors of different eigenvalues, up to the order of sums.
+TEST_P(Cpals, NvecsStartIsTheSameEverywhere) {
+  const Planted p = planted(random_, {14, 11, 9}, 3, 0.3, 0.2);
+  const Options options{{"init", "nvecs"}, {"max_iters", "1"}};
+  const Outcome run = cpals(context(), make(p.entries), 2, options);
+  const Context reference = make_context("reference");
+  const Outcome expected = cpals(reference, make_tensor(reference, "coo", p.entries), 2, options);
+  EXPECT_NEAR(report_f64(run.report, "fit"), report_f64(expected.report, "fit"), 1e-10);
+  EXPECT_GT(score(run.model, expected.model), 1 - 1e-8);
+}
+
 TEST_P(Cpals, ReportAgreesWithTheModel) {
   const Planted p = planted(random_, {14, 11, 9}, 3, 0.3, 0.2);
   const Tensor x = make(p.entries);

@@ -50,16 +50,21 @@ TYPED_TEST(KernelsCompare, UnfoldingNormal) {
         const auto omega = TestMatrix<double>::random(n, columns, 2, 81);
         for (const auto &[name, view] : forms) {
           TestMatrix<double> expected(n, columns, 0);
-          reference->unfolding_normal(x.dense.view(), mode, omega.view(), expected.view());
+          reference->unfolding_normal(x.dense.view(), mode, omega.view(), expected.view(), false);
           for (const int threads : {0, 1, 2, 3}) { // 0: the reference, on this form
             TestMatrix<double> y(n, columns, 1);
             const auto backend = threads == 0 ? reference : kernels::cpu::make_backend(threads);
-            backend->unfolding_normal(view, mode, omega.view(), y.view());
+            backend->unfolding_normal(view, mode, omega.view(), y.view(), false);
             EXPECT_TRUE(y.padding_untouched());
             for (i64 i = 0; i < n; ++i)
               for (i64 s = 0; s < columns; ++s) // 700 products of two values below 1e3, in f64
                 ASSERT_NEAR(y.at(i, s), expected.at(i, s), 1e6 * 700 * 700 * 0x1p-53)
                     << name << ", mode " << mode << ", threads " << threads;
+            const auto once = y;
+            backend->unfolding_normal(view, mode, omega.view(), y.view(), true);
+            for (i64 i = 0; i < n; ++i)
+              for (i64 s = 0; s < columns; ++s)
+                ASSERT_EQ(y.at(i, s), 2 * once.at(i, s)) << "added to what was there";
           }
         }
       }

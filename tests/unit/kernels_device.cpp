@@ -459,13 +459,13 @@ template <class T> void check_unfolding(Backend &reference, Backend &device) {
         const auto omega = TestMatrix<double>::random(n, columns, 2, 81);
         const Placed<double> on_omega(device, omega);
         TestMatrix<double> expected(n, columns, 0);
-        reference.unfolding_normal(x.dense.view(), mode, omega.view(), expected.view());
+        reference.unfolding_normal(x.dense.view(), mode, omega.view(), expected.view(), false);
         for (const kernels::TensorView &host :
              {kernels::TensorView(fibers.view()), kernels::TensorView(x.dense.view())}) {
           const Copy copy(device, host);
           const auto run = [&] {
             Placed<double> y(device, TestMatrix<double>(n, columns, 1));
-            device.unfolding_normal(copy.view(), mode, on_omega.view(), y.view());
+            device.unfolding_normal(copy.view(), mode, on_omega.view(), y.view(), false);
             return y.download();
           };
           const auto y = run();
@@ -475,6 +475,12 @@ template <class T> void check_unfolding(Backend &reference, Backend &device) {
             for (i64 s = 0; s < columns; ++s) // 700 products of two values below 1e3, in f64
               ASSERT_NEAR(y.at(i, s), expected.at(i, s), 1e6 * 700 * 700 * 0x1p-53)
                   << "format " << host.index() << ", mode " << mode;
+          Placed<double> twice(device, y);
+          device.unfolding_normal(copy.view(), mode, on_omega.view(), twice.view(), true);
+          const auto sum = twice.download();
+          for (i64 i = 0; i < n; ++i)
+            for (i64 s = 0; s < columns; ++s)
+              ASSERT_NEAR(sum.at(i, s), 2 * y.at(i, s), 1e6 * 700 * 700 * 0x1p-53) << "added to what was there";
         }
       }
     }

@@ -91,7 +91,7 @@ TEST(KernelsReference, CompareAndUnfoldingNormal) { // X = [1 3; 2 4], model 2 *
   EXPECT_EQ(out, (std::vector<double>{2, 40, 34}));
 
   TestMatrix<double> y(2, 1, 0); // X X^T = [10 14; 14 20], times (1, 1)
-  backend->unfolding_normal(x, 0, factors[0].view(), y.view());
+  backend->unfolding_normal(x, 0, factors[0].view(), y.view(), false);
   EXPECT_EQ(y.at(0, 0), 24);
   EXPECT_EQ(y.at(1, 0), 34);
 }

@@ -16,7 +16,7 @@ public:
   Rates rates() const override;
   Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
   Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
-  void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) override;
+  void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;
   void multiply(ConstMatrix m, const double *p, Matrix a) override;
   void column_norms(ConstMatrix a, NormKind kind, double *out) override;

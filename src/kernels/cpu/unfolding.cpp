@@ -77,7 +77,7 @@ void add_columns(const T *x, const Unfolding &shape, Range columns, const double
 
 } // namespace
 
-void CpuBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) {
+void CpuBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {
   const i64 width = simd::padded(y.cols, ValueType::f64);
   auto right = Buffer<double>::zeros(y.rows * width, "omega");
   for (i64 i = 0; i < y.rows; ++i)
@@ -106,7 +106,8 @@ void CpuBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix ome
                 x.index());
   }
   for (i64 i = 0; i < y.rows; ++i)
-    std::copy_n(sum.data() + i * width, y.cols, y.row<double>(i));
+    for (i64 s = 0; s < y.cols; ++s)
+      y.row<double>(i)[s] = sum[i * width + s] + (add ? y.row<double>(i)[s] : 0);
 }
 
 } // namespace td::kernels::cpu

@@ -130,9 +130,9 @@ void CudaBackend::to_f32(ConstMatrix a, Matrix to, double *exponents) {
   cuda::to_f32(device_, a, to, exponents);
 }
 
-void CudaBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) {
+void CudaBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {
   const CurrentDevice current(device_.ordinal());
-  cuda::unfolding_normal(device_, x, mode, omega, y);
+  cuda::unfolding_normal(device_, x, mode, omega, y, add);
 }
 
 void CudaBackend::gram(ConstMatrix a, double *g) {

@@ -37,7 +37,7 @@ public:
   bool gathers_f32(const TensorView &x) const override;
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
-  void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) override;
+  void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
   void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) override;

@@ -8,6 +8,6 @@ namespace td::kernels::cuda {
 
 void compare(Device &device, const TensorView &x, const double *weights, std::span<const ConstMatrix> factors,
              Range entries, double *out);
-void unfolding_normal(Device &device, const TensorView &x, int mode, ConstMatrix omega, Matrix y);
+void unfolding_normal(Device &device, const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add);
 
 } // namespace td::kernels::cuda

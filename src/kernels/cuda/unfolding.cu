@@ -114,7 +114,7 @@ __global__ void sparse_y(const __grid_constant__ CooEntries<T> x, const i64 *num
       double sum = 0;
       for (i64 k = begin; k < nnz && row[k] == static_cast<u64>(i); ++k)
         sum += static_cast<double>(x.values[entry[k]]) * z[(number[entry[k]] - 1) * y.cols + c];
-      y(i, c) = sum;
+      y(i, c) += sum;
     }
   }
 }
@@ -161,8 +161,9 @@ template <class T> void sparse(Device &device, const CooView &view, int mode, Co
 
 } // namespace
 
-void unfolding_normal(Device &device, const TensorView &x, int mode, ConstMatrix omega, Matrix y) {
-  set_zero(device, y);
+void unfolding_normal(Device &device, const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {
+  if (!add)
+    set_zero(device, y);
   dispatch(type_of(x), [&](auto zero) {
     using T = decltype(zero);
     if (const auto *view = std::get_if<DenseView>(&x))

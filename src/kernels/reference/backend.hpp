@@ -17,7 +17,7 @@ public:
   Forecast forecast_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const override {
     return {"serial, as the formula reads", "one thread", 0, 0};
   }
-  void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) override;
+  void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;
   void multiply(ConstMatrix m, const double *p, Matrix a) override;
   void column_norms(ConstMatrix a, NormKind kind, double *out) override;

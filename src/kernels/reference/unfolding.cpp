@@ -58,19 +58,19 @@ template <class F> void for_each_fiber(const CooView &x, int mode, F &&f) {
 
 } // namespace
 
-void ReferenceBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y) {
+void ReferenceBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {
   for (i64 column = 0; column < y.cols; ++column) {
     auto sums = Buffer<double>::zeros(y.rows, "the sums of X X^T omega");
-    const auto add = [&](const Fiber &fiber) { add_fiber(fiber, omega, column, sums.data()); };
+    const auto sum = [&](const Fiber &fiber) { add_fiber(fiber, omega, column, sums.data()); };
     if (const auto *dense = std::get_if<DenseView>(&x))
-      for_each_fiber(*dense, mode, add);
+      for_each_fiber(*dense, mode, sum);
     else if (const auto *coo = std::get_if<CooView>(&x))
-      for_each_fiber(*coo, mode, add);
+      for_each_fiber(*coo, mode, sum);
     else
       throw_error(Status::internal, "unfolding_normal takes a dense tensor or coordinates in fibers, not format {}",
                   x.index());
     for (i64 i = 0; i < y.rows; ++i)
-      set_element(y, i, column, sums[i]);
+      set_element(y, i, column, sums[i] + (add ? element(y, i, column) : 0));
   }
 }
 
