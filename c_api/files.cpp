@@ -21,7 +21,8 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
       x = plan::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target(),
                                     c->backends.front().get());
     else
-      x = plan::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(), std::move(file.source));
+      x = plan::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(), std::move(file.source),
+                                   c->target());
     *out = make_handle<td_tensor>(std::move(x));
   });
 }

@@ -83,7 +83,7 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
     const Range reach = reach_of(shape, steps);
     const void *array = where.readable(values, reach.begin, reach.end, size_of(type), "values");
     *out = make_handle<td_tensor>(
-        Tensor::make_dense({shape, steps, type, array}, options_in(*c, options), c->threads(), ""));
+        Tensor::make_dense({shape, steps, type, array}, options_in(*c, options), c->threads(), "", c->target()));
   });
 }
 

@@ -165,11 +165,11 @@ void Tensor::sort(formats::Packed &packed, int threads) {
 }
 
 std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, const Options &options, int threads,
-                                                 std::string source) {
+                                                 std::string source, Target target) {
   const auto begin = Clock::now();
   formats::check_dims(array.dims);
   const i64 elements = element_count(array.dims);
-  require_meaning(options, "dense", static_cast<int>(array.dims.size()), array.value_type, false);
+  require_meaning(options, "dense", static_cast<int>(array.dims.size()), array.value_type, target == Target::gpu);
   require_storage("dense", {array.dims, elements, array.value_type}, {}, threads, host_memory(options, 0));
   std::shared_ptr<Tensor> x(new Tensor(array.dims));
   x->type_ = array.value_type;
@@ -177,6 +177,7 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   x->dense_ = formats::build_dense(array, threads);
   x->source_ = std::move(source);
   x->take_options(options);
+  x->target_ = target;
   x->format_ = "dense";
   x->reasons_ = {why_dense, "every row of a dense tensor takes part",
                  why_groups(options, x->type_, false, why_dense_groups(options.text("groups"))),

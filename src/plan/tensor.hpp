@@ -48,7 +48,7 @@ public:
                                                    kernels::Backend *builder = nullptr);
   /// Also only if it fits.
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const Options &options, int threads,
-                                                  std::string source);
+                                                  std::string source, Target target = Target::cpu);
 
   int order() const noexcept { return static_cast<int>(dims_.size()); }
   std::span<const i64> dims() const noexcept { return dims_; }

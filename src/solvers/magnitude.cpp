@@ -27,7 +27,7 @@ std::shared_ptr<const plan::Tensor> scaled_copy(const plan::Tensor &x, int expon
   Options options = x.options();
   if (const formats::Dense *dense = x.dense()) {
     const ValueBuffer values = scaled_values(dense->values.data(), x.type(), x.facts().nnz, exponent);
-    return plan::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, options, threads, x.source());
+    return plan::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, options, threads, x.source(), x.target());
   }
   std::optional<formats::Coo> holder;
   const kernels::CooView coo = x.coordinates(holder, threads);

@@ -149,5 +149,27 @@ TEST(plan_tensor, of_a_dense_array) {
   EXPECT_EQ(counts, (std::vector<i64>{2, 2, 2}));
 }
 
+// The cells of a dense tensor's groups are coordinates, which have no private rows on a GPU.
+TEST(plan_tensor, refuses_private_rows_on_a_gpu_when_it_is_made) {
+  const std::vector<i64> dims = {2, 3, 2};
+  const std::vector<double> a(12, 1.0);
+  Options options;
+  options.set_text("groups", "0,1|2");
+  options.set_text("conflicts", "private");
+  const auto make = [&](plan::Target target) {
+    return Tensor::make_dense({dims, {}, ValueType::f64, a.data()}, options, 1, "", target);
+  };
+  EXPECT_EQ(make(plan::Target::cpu)->conflicts(), kernels::Conflicts::privatize);
+  try {
+    make(plan::Target::gpu);
+    ADD_FAILURE() << "was not refused";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status(), Status::unsupported);
+    EXPECT_NE(std::string(error.what()).find("expected auto, atomic or owner for format dense on a GPU"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 } // namespace
 } // namespace td
