@@ -1,89 +1,15 @@
 // On a GPU: the k-th allocation of device memory fails, for k = 0, 1, 2, ..., until a whole scenario succeeds. Each
 // failure must come out as TD_ERR_DEVICE_MEMORY, leave the context usable and leak nothing. Where only that one fails,
-// less is kept on the GPU, and results are the same. And what is made and destroyed again and again does not grow. This
-// program has functions of CUDA's runtime, which libtd_cuda then calls instead; they call the real ones.
-#include <cstdlib>
+// less is kept on the GPU, and results are the same.
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
-#include "scenario.hpp"
-
-namespace {
-
-long live = 0;     // allocations that are alive
-long left = -1;    // those still to succeed before one fails; below 0: none fails
-bool once = false; // those after it succeed
-bool pins = true;  // host memory can be pinned
-long pinned = 0;   // stretches of it
-
-void *runtime() {
-  static void *library = [] {
-    for (const char *name : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.14"})
-      if (void *loaded = dlopen(name, RTLD_NOW | RTLD_NOLOAD))
-        return loaded;
-    std::abort(); // libtd_cuda called one of its functions
-  }();
-  return library;
-}
-
-template <class F> F *real(const char *name) { return reinterpret_cast<F *>(dlsym(runtime(), name)); }
-
-constexpr int out_of_memory = 2; // cudaErrorMemoryAllocation
-
-} // namespace
-
-extern "C" __attribute__((visibility("default"))) int cudaMallocFromPoolAsync(void **memory, std::size_t bytes,
-                                                                              void *pool, void *stream) {
-  if (left == 0) {
-    left = once ? -1 : 0;
-    return out_of_memory;
-  }
-  if (left > 0)
-    --left;
-  static auto *allocate = real<int(void **, std::size_t, void *, void *)>("cudaMallocFromPoolAsync");
-  const int result = allocate(memory, bytes, pool, stream);
-  live += result == 0 ? 1 : 0;
-  return result;
-}
-
-extern "C" __attribute__((visibility("default"))) int cudaHostRegister(void *memory, std::size_t bytes,
-                                                                       unsigned flags) {
-  if (!pins)
-    return out_of_memory;
-  static auto *pin = real<int(void *, std::size_t, unsigned)>("cudaHostRegister");
-  const int result = pin(memory, bytes, flags);
-  pinned += result == 0 ? 1 : 0;
-  return result;
-}
-
-extern "C" __attribute__((visibility("default"))) int cudaHostUnregister(void *memory) {
-  static auto *unpin = real<int(void *)>("cudaHostUnregister");
-  --pinned;
-  return unpin(memory);
-}
-
-extern "C" __attribute__((visibility("default"))) int cudaFreeAsync(void *memory, void *stream) {
-  static auto *release = real<int(void *, void *)>("cudaFreeAsync");
-  --live;
-  return release(memory, stream);
-}
+#include "replaced_runtime.hpp"
 
 namespace {
 
 using namespace tdtest;
-
-constexpr const char *devices = "cuda";
-
-td_status make_tensor(Handles &h, const std::string &format) {
-  if (format == "dense")
-    return make_dense(h, &h.x);
-  TRY(td_options_set_str(h.options, "format", format.c_str()));
-  return make_sparse(h, &h.x);
-}
 
 td_status scenario(Handles &h, const std::string &format, const char *init, int deterministic) {
   TRY(td_options_create(&h.options));
@@ -96,30 +22,6 @@ td_status scenario(Handles &h, const std::string &format, const char *init, int 
   double fit = 0;
   return td_ktensor_fit(h.context, h.k, h.x, &fit, nullptr, nullptr, nullptr);
 }
-
-std::string last_error() {
-  char text[512];
-  td_last_error(text, sizeof text);
-  return text;
-}
-
-class Device : public testing::Test {
-protected:
-  void SetUp() override {
-    left = -1;
-    td_context *context = nullptr;
-    const td_status status = td_context_create(devices, nullptr, &context);
-    td_context_destroy(context);
-    if (status == TD_ERR_BACKEND_UNAVAILABLE)
-      GTEST_SKIP() << last_error();
-    ASSERT_EQ(status, TD_OK) << last_error();
-  }
-  void TearDown() override {
-    left = -1;
-    once = false;
-    pins = true;
-  }
-};
 
 TEST_F(Device, EachAllocationMayFail) {
   for (const char *format : {"coo", "blco", "sorted", "dense"})
@@ -249,33 +151,6 @@ TEST_F(Device, ATensorWithoutRoomIsStreamed) {
 TEST_F(Device, ALimitTooSmallForListsIsRefusedWithNumbers) {
   EXPECT_EQ(decompose("sorted", 1000, 0).status, TD_ERR_DEVICE_MEMORY);
   EXPECT_NE(last_error().find("option 'device_memory_limit'"), std::string::npos) << last_error();
-}
-
-using MemoryInfo = int(std::size_t *, std::size_t *);
-
-std::size_t free_memory() {
-  std::size_t free = 0, total = 0;
-  real<MemoryInfo>("cudaMemGetInfo")(&free, &total);
-  return free;
-}
-
-// A cycle that leaked one allocation in the driver's smallest unit of 2 MB would take 20 GB.
-TEST_F(Device, TenThousandCyclesDoNotGrow) {
-  const auto cycle = [] {
-    Handles h;
-    TRY(td_context_create(devices, nullptr, &h.context));
-    TRY(td_options_create(&h.options));
-    TRY(make_tensor(h, "blco"));
-    return multiply(h.context, h.x, 1);
-  };
-  for (int k = 0; k < 10; ++k)
-    ASSERT_EQ(cycle(), TD_OK) << last_error();
-  const std::size_t before = free_memory();
-  const long live_before = live;
-  for (int k = 0; k < 10000; ++k)
-    ASSERT_EQ(cycle(), TD_OK) << "cycle " << k << ": " << last_error();
-  EXPECT_EQ(live, live_before);
-  EXPECT_GE(free_memory() + (std::size_t{64} << 20), before);
 }
 
 TEST_F(Device, CallsAreRepeatedWithoutANewCopy) {

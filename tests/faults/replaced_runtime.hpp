@@ -1,0 +1,108 @@
+// Functions of CUDA's runtime that a test program has itself, and that libtd_cuda then calls instead; they count, fail
+// when told to, and call the real ones. For one source file of a program.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include "scenario.hpp"
+
+namespace tdtest {
+
+inline long live = 0;     // allocations that are alive
+inline long left = -1;    // those still to succeed before one fails; below 0: none fails
+inline bool once = false; // those after it succeed
+inline bool pins = true;  // host memory can be pinned
+inline long pinned = 0;   // stretches of it
+
+inline void *runtime() {
+  static void *library = [] {
+    for (const char *name : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.14"})
+      if (void *loaded = dlopen(name, RTLD_NOW | RTLD_NOLOAD))
+        return loaded;
+    std::abort(); // libtd_cuda called one of its functions
+  }();
+  return library;
+}
+
+template <class F> F *real(const char *name) { return reinterpret_cast<F *>(dlsym(runtime(), name)); }
+
+inline constexpr int out_of_memory = 2; // cudaErrorMemoryAllocation
+
+} // namespace tdtest
+
+extern "C" __attribute__((visibility("default"))) int cudaMallocFromPoolAsync(void **memory, std::size_t bytes,
+                                                                              void *pool, void *stream) {
+  if (tdtest::left == 0) {
+    tdtest::left = tdtest::once ? -1 : 0;
+    return tdtest::out_of_memory;
+  }
+  if (tdtest::left > 0)
+    --tdtest::left;
+  static auto *allocate = tdtest::real<int(void **, std::size_t, void *, void *)>("cudaMallocFromPoolAsync");
+  const int result = allocate(memory, bytes, pool, stream);
+  tdtest::live += result == 0 ? 1 : 0;
+  return result;
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaHostRegister(void *memory, std::size_t bytes,
+                                                                       unsigned flags) {
+  if (!tdtest::pins)
+    return tdtest::out_of_memory;
+  static auto *pin = tdtest::real<int(void *, std::size_t, unsigned)>("cudaHostRegister");
+  const int result = pin(memory, bytes, flags);
+  tdtest::pinned += result == 0 ? 1 : 0;
+  return result;
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaHostUnregister(void *memory) {
+  static auto *unpin = tdtest::real<int(void *)>("cudaHostUnregister");
+  --tdtest::pinned;
+  return unpin(memory);
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaFreeAsync(void *memory, void *stream) {
+  static auto *release = tdtest::real<int(void *, void *)>("cudaFreeAsync");
+  --tdtest::live;
+  return release(memory, stream);
+}
+
+namespace tdtest {
+
+inline constexpr const char *devices = "cuda";
+
+inline td_status make_tensor(Handles &h, const std::string &format) {
+  if (format == "dense")
+    return make_dense(h, &h.x);
+  TRY(td_options_set_str(h.options, "format", format.c_str()));
+  return make_sparse(h, &h.x);
+}
+
+inline std::string last_error() {
+  char text[512];
+  td_last_error(text, sizeof text);
+  return text;
+}
+
+class Device : public testing::Test {
+protected:
+  void SetUp() override {
+    left = -1;
+    td_context *context = nullptr;
+    const td_status status = td_context_create(devices, nullptr, &context);
+    td_context_destroy(context);
+    if (status == TD_ERR_BACKEND_UNAVAILABLE)
+      GTEST_SKIP() << last_error();
+    ASSERT_EQ(status, TD_OK) << last_error();
+  }
+  void TearDown() override {
+    left = -1;
+    once = false;
+    pins = true;
+  }
+};
+
+} // namespace tdtest
