@@ -35,7 +35,8 @@ configure_file(cmake/td-static.pc.in ${PROJECT_BINARY_DIR}/td-static.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/td.pc ${PROJECT_BINARY_DIR}/td-static.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# cpack -G DEB: one package, with dependencies on what the library and the command were linked with.
+# cpack -G DEB: package td, with dependencies on what the library and the command were linked with, and package td-cuda
+# where the backend for GPUs was built.
 set(CPACK_PACKAGE_NAME td)
 set(CPACK_PACKAGE_VENDOR "the td authors")
 set(CPACK_PACKAGE_CONTACT "the td authors <td@localhost>")
@@ -50,8 +51,21 @@ set(CPACK_DEBIAN_PACKAGE_SECTION math)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
-# Without the component cuda: the libraries that it needs are in no Debian package that a dependency could name.
-set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};td;Unspecified;/")
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL Unspecified)
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME td)
+if(TD_CUDA)
+  # CUDA's libraries are in NVIDIA's packages, which not everybody who has them has them from: recommended, not needed.
+  # All else that the backend links, td depends on.
+  set(td_cuda_release ${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR})
+  list(APPEND CPACK_COMPONENTS_ALL cuda)
+  set(CPACK_COMPONENT_CUDA_DESCRIPTION "The backend of td for NVIDIA GPUs, which td loads when it is asked for one. It \
+needs a driver and CUDA's runtime and cuSOLVER.")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_NAME td-cuda)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "td (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS "cuda-cudart-${td_cuda_release}, libcusolver-${td_cuda_release}")
+endif()
 # The loader is told of the library.
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers)
 include(CPack)

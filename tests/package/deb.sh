@@ -1,6 +1,6 @@
 #!/bin/bash
-# The Debian package of a build: named and versioned right, its dependencies known to apt, and the command, the library
-# and a stranger's program work from it when it is installed. It is installed into a folder, not into this system.
+# The Debian packages of a build: named and versioned right, their dependencies known to apt, and the command, the library
+# and a stranger's program work from them when they are installed. They are installed into a folder, not into this system.
 # usage: deb.sh BUILD_FOLDER
 source "$(dirname "${BASH_SOURCE[0]}")/../checks/expect.sh"
 build=$1
@@ -14,7 +14,8 @@ same() {
 }
 
 must_pass cpack -G DEB --config "$build/CPackConfig.cmake" -B "$scratch/package"
-deb=$(find "$scratch/package" -maxdepth 1 -name '*.deb')
+deb=$(find "$scratch/package" -maxdepth 1 -name 'td_*.deb')
+cuda=$(find "$scratch/package" -maxdepth 1 -name 'td-cuda_*.deb')
 version=$(awk '$2 ~ /^TD_VERSION_/ { printf "%s%s", dot, $3; dot = "." }' "$root/include/td/td.h")
 abi=$(awk '$2 == "TD_ABI_VERSION" { print $3 }' "$root/include/td/td.h")
 same "package" "$(dpkg-deb -f "$deb" Package)" td
@@ -34,8 +35,11 @@ fi
 # dpkg's own installation, with a database of its own; what is depended on is in the system.
 mkdir -p "$scratch/root/var/lib/dpkg/"{info,updates}
 touch "$scratch/root/var/lib/dpkg/status"
-must_pass dpkg --root="$scratch/root" --force-not-root --force-script-chrootless --force-depends --log=/dev/null \
-  --install "$deb"
+put_in() {
+  must_pass dpkg --root="$scratch/root" --force-not-root --force-script-chrootless --force-depends --log=/dev/null \
+    --install "$1"
+}
+put_in "$deb"
 prefix=$scratch/root/usr
 for file in bin/td include/td/td.h share/man/man1/td.1 share/bash-completion/completions/td share/doc/td/LICENSE; do
   [ -e "$prefix/$file" ] || [ -e "$prefix/$file.gz" ] || { echo "$file is not in the package"; exit 1; }
@@ -48,3 +52,33 @@ must_pass cc -std=c99 "$root/tests/consumer/consumer.c" $(pkg-config --cflags --
   -o "$scratch/consumer"
 must_pass "$scratch/consumer"
 echo "$(basename "$deb"): installs, and td selftest passes from it"
+
+# The backend for GPUs: its library and nothing else, beside td's, which says what is missing without it and, with it,
+# what the machine lacks.
+libraries() {
+  dpkg-deb -c "$1" | awk '$1 ~ /^[-l]/ { print $6 }' | grep -oE '[^/]+\.so[.0-9]*$' | sort | tr '\n' ' '
+}
+says() {
+  "$prefix/bin/td" info >"$scratch/output"
+  grep '^cuda:all' "$scratch/output" | grep -qE "$1" || { echo "td info, expected $1:"; cat "$scratch/output"; exit 1; }
+}
+same "libraries of td" "$(libraries "$deb")" "libtd.so libtd.so.$abi libtd.so.$version "
+says "libtd_cuda\.so\.$abi: cannot open shared object file"
+[ -n "$cuda" ] || { echo "no td-cuda: the backend for GPUs was not built"; exit 0; }
+same "package" "$(dpkg-deb -f "$cuda" Package)" td-cuda
+same "version" "$(dpkg-deb -f "$cuda" Version)" "$version"
+same "dependencies" "$(dpkg-deb -f "$cuda" Depends)" "td (= $version)"
+for recommended in cuda-cudart libcusolver; do
+  dpkg-deb -f "$cuda" Recommends | grep -qE "$recommended-[0-9]+-[0-9]+" || { echo "does not recommend $recommended"; exit 1; }
+done
+same "libraries of td-cuda" "$(libraries "$cuda")" "libtd_cuda.so.$abi libtd_cuda.so.$version "
+same "other files of td-cuda" "$(dpkg-deb -c "$cuda" | grep '^-' | grep -v 'libtd_cuda')" ""
+put_in "$cuda"
+[ -e "$libdir/libtd_cuda.so.$abi" ] || { echo "libtd_cuda is not beside libtd"; exit 1; }
+same "symbols of libtd_cuda" "$(nm -D --defined-only "$libdir/libtd_cuda.so.$abi" | awk '{ print $NF }')" td_cuda_open
+if [ -e /dev/nvidiactl ]; then
+  says 'cuda:0'
+else
+  says 'no NVIDIA driver|lib(cudart|cusolver)\.so\.[0-9]+: cannot open shared object file'
+fi
+echo "$(basename "$cuda"): installs, and td finds it"
