@@ -137,10 +137,11 @@ template <class F> double fastest(F &&f) {
 std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView &e, bool blco) {
   std::map<std::string, double> steps;
   for (int repeat = 0; repeat < repeats; ++repeat) {
+    const formats::Given given(e);
     Timed building(gpu.begin_building(e));
-    formats::check_entries(e, building);
+    formats::check_entries(given, building);
     const formats::Numbering numbering(e, formats::EmptyRows::few, building, available_threads());
-    const auto packed = formats::build_packed(building, e, numbering, false);
+    const auto packed = formats::build_packed(building, given, numbering, false);
     plan::facts_of(building);
     if (blco)
       formats::build_blco(packed);
@@ -189,6 +190,12 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
   for (int m = 0; m < e.order(); ++m)
     there.emplace_back(gpu, nnz * 4, "indices");
   there.emplace_back(gpu, nnz * 8, "values");
+  std::vector<const void *> columns;
+  for (int m = 0; m < e.order(); ++m)
+    columns.push_back(there[static_cast<std::size_t>(m)].data());
+  EntriesView on_gpu = e;
+  on_gpu.indices = columns.data();
+  on_gpu.values = there.back().data();
   const double bare = fastest([&] {
     for (int m = 0; m < e.order(); ++m)
       gpu.upload(there[static_cast<std::size_t>(m)].data(), e.indices[m], nnz * 4);
@@ -199,14 +206,15 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
     Options options;
     options.set_text("format", format);
     std::shared_ptr<const plan::Tensor> made;
-    const auto make = [&](kernels::Backend *builder) {
+    const auto make = [&](const formats::Given &given, kernels::Backend *builder) {
       made = nullptr;
-      made = plan::Tensor::make_sparse(e, options, threads, "", plan::Target::gpu, builder);
+      made = plan::Tensor::make_sparse(given, options, threads, "", plan::Target::gpu, builder);
     };
     auto since = Clock::now();
-    make(nullptr);
+    make(formats::Given(e), nullptr);
     const double host = seconds_since(since);
-    const double from_host = fastest([&] { make(&gpu); });
+    const double from_host = fastest([&] { make(formats::Given(e), &gpu); });
+    const double from_gpu = fastest([&] { make(formats::Given(on_gpu, gpu), &gpu); });
     const double sweep = sweep_of(gpu, *made);
     const int copies = blco ? 1 : e.order();
     since = Clock::now();
@@ -222,6 +230,8 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
     }
     std::printf(" together %.2f; a sweep %.2f, steps are %.2f sweeps a copy\n", 1e3 * device, 1e3 * sweep,
                 device / copies / sweep);
+    std::printf("  ready from coordinates on the GPU %.2f, %.2f sweeps a copy\n", 1e3 * from_gpu,
+                from_gpu / copies / sweep);
     std::printf("  bare upload %.1f (%.1f GB/s); ready from host coordinates %.1f, %.2f times that; later copy of "
                 "%.2f GB to the host %.1f; on %d host threads %.1f\n",
                 1e3 * bare, static_cast<double>(nnz * (4 * e.order() + 8)) / bare / 1e9, 1e3 * from_host,

@@ -13,10 +13,15 @@ Space::Space(const Context &context, td_space space) {
     require_host(space);
 }
 
+void Space::borrow(const void *array, std::string_view name) const {
+  if (gpu_ != nullptr)
+    gpu_->borrow(array, name);
+}
+
 const void *Space::readable(const void *array, i64 begin, i64 end, i64 element_bytes, std::string_view name) {
   if (gpu_ == nullptr || end == begin)
     return array;
-  gpu_->borrow(array, name);
+  borrow(array, name);
   const auto bytes = checked_multiply(end - begin, element_bytes);
   if (!bytes)
     throw_error(Status::shape, "{}: more than 2^63 - 1 bytes", name);

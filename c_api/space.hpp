@@ -19,6 +19,11 @@ public:
   /// that of a copy. Throws Status::argument, naming the array, if it is not on the context's GPU.
   const void *readable(const void *array, i64 begin, i64 end, i64 element_bytes, std::string_view name);
 
+  /// Whose memory arrays are in; null: the host's.
+  kernels::Backend *gpu() const noexcept { return gpu_; }
+  /// Waits for the caller's work on the GPU. Throws as readable().
+  void borrow(const void *array, std::string_view name) const;
+
   /// A matrix without gaps to a caller's column-major one; its padding stays as it is.
   void give(ConstMatrix from, void *to, std::int64_t ld, std::string_view name);
 

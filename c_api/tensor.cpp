@@ -56,15 +56,19 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
     EntriesView view = coordinates_view(dims_view(order, dims), nnz, index_type, indices, index_base);
     view.value_type = c_api::value_type(value_type, "value_type");
     Space where(*c, space);
-    if (nnz > 0)
+    if (nnz > 0) {
       require(values, "values");
-    view.values = where.readable(values, 0, nnz, size_of(view.value_type), "values");
-    std::vector<const void *> columns;
-    for (int m = 0; nnz > 0 && m < view.order(); ++m)
-      columns.push_back(where.readable(indices[m], 0, nnz, size_of(view.index_type), fmt::format("indices[{}]", m)));
-    view.indices = columns.data();
-    *out = make_handle<td_tensor>(
-        Tensor::make_sparse(view, options_in(*c, options), c->threads(), "", c->target(), c->backends.front().get()));
+      where.borrow(values, "values");
+      for (int m = 0; m < view.order(); ++m)
+        where.borrow(indices[m], fmt::format("indices[{}]", m));
+    }
+    view.values = values;
+    const auto make = [&](const formats::Given &given) {
+      return Tensor::make_sparse(given, options_in(*c, options), c->threads(), "", c->target(),
+                                 c->backends.front().get());
+    };
+    *out = make_handle<td_tensor>(where.gpu() == nullptr ? make(formats::Given(view))
+                                                         : make(formats::Given(view, *where.gpu())));
   });
 }
 

@@ -58,8 +58,11 @@ void check_shape(const EntriesView &e) {
     throw_error(Status::argument, "index_base = {}, expected 0 or 1", e.index_base);
 }
 
-void check_entries(const EntriesView &e, kernels::Building &building) {
-  refuse_bad(e, building.first_outside(), building.first_not_finite());
+void check_entries(const Given &given, kernels::Building &building) {
+  const i64 outside = building.first_outside();
+  const i64 not_finite = building.first_not_finite();
+  if (outside >= 0 || not_finite >= 0)
+    refuse_bad(given.on_host(), outside, not_finite);
 }
 
 void check_entries(const EntriesView &e, int threads) {

@@ -7,6 +7,7 @@
 
 #include "core/buffer.hpp"
 #include "core/entries.hpp"
+#include "formats/given.hpp"
 #include "formats/numbering.hpp"
 #include "kernels/building.hpp"
 
@@ -76,7 +77,7 @@ void check_dims(std::span<const i64> dims);
 /// argument, naming entry, mode and coordinate in the caller's base.
 void check_entries(const EntriesView &entries, int threads);
 /// The same, where `building` has begun with them; their shape has been checked.
-void check_entries(const EntriesView &entries, kernels::Building &building);
+void check_entries(const Given &entries, kernels::Building &building);
 /// Of the checks those that need no look at the entries.
 void check_shape(const EntriesView &entries);
 
@@ -110,7 +111,7 @@ struct PackedThere {
   ValueType type = ValueType::f64;
   i64 duplicates = 0;
 };
-PackedThere build_packed(kernels::Building &building, const EntriesView &entries, const Numbering &numbering,
+PackedThere build_packed(kernels::Building &building, const Given &entries, const Numbering &numbering,
                          bool refuse_duplicates);
 /// In the order given, each entry by itself: only to look at.
 Packed pack_entries(const EntriesView &entries, const Numbering &numbering, int threads);

@@ -209,7 +209,8 @@ void add_bit(std::vector<kernels::BitMove> &moves, int from, int to) {
 
 } // namespace
 
-PackedThere build_packed(kernels::Building &building, const EntriesView &e, const Numbering &numbering, bool refuse) {
+PackedThere build_packed(kernels::Building &building, const Given &given, const Numbering &numbering, bool refuse) {
+  const EntriesView &e = given.view();
   const Packed shape = empty_packed(numbering.dims());
   PackedThere p{&building, shape.dims, shape.layout, shape.key_bytes, e.value_type, 0};
   std::vector<std::vector<kernels::BitMove>> spread(p.dims.size()); // as Interleaving does it
@@ -232,7 +233,7 @@ PackedThere build_packed(kernels::Building &building, const EntriesView &e, cons
   };
   if (refuse)
     if (const i64 repeat = building.first_repeat(); repeat >= 0)
-      refuse_duplicate(e, coordinate(repeat));
+      refuse_duplicate(given.on_host(), coordinate(repeat));
   if (const i64 bad = building.merge(); bad >= 0)
     refuse_sum(e, coordinate(bad));
   p.duplicates = e.nnz - building.size();

@@ -71,8 +71,8 @@ struct ValueSums {
   i64 zeros = 0;
 };
 
-/// Entries in a device's memory, on their way from a caller's coordinates to a stored form. The caller's arrays are not
-/// needed once it is made. All functions have ended when they return, and give bit for bit what the host's builders do.
+/// Entries in a device's memory, on their way from a caller's coordinates to a stored form. The caller's arrays must be
+/// there until sort() is done. All functions have ended when they return, and give bit for bit what the host does.
 class Building {
 public:
   virtual ~Building() = default;

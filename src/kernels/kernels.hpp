@@ -233,8 +233,8 @@ public:
   /// is no stream of the device.
   virtual void follow(void *stream);
 
-  /// Copies a caller's entries, of checked dims, into this memory() to build a tensor from them there. Null where the
-  /// host builds: on backends that work in its memory, and where there is too little memory.
+  /// Takes a caller's entries, of checked dims, from the host's memory or this memory() to build a tensor of them here.
+  /// Null where the host builds: on backends that work in its memory, and where there is too little memory.
   virtual std::unique_ptr<Building> begin_building(const EntriesView &entries);
 
   virtual void mttkrp(const TensorView &x, const MttkrpArgs &args) = 0;

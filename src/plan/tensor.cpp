@@ -33,13 +33,19 @@ std::unique_ptr<kernels::Building> begin_building(kernels::Backend *builder, con
 
 std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const Options &options, int threads,
                                                   std::string source, Target target, kernels::Backend *builder) {
+  return make_sparse(formats::Given(entries), options, threads, std::move(source), target, builder);
+}
+
+std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, const Options &options, int threads,
+                                                  std::string source, Target target, kernels::Backend *builder) {
   const auto begin = Clock::now();
+  const EntriesView &entries = given.view();
   formats::check_shape(entries);
   auto building = target == Target::gpu ? begin_building(builder, entries, options) : nullptr;
   if (building)
-    formats::check_entries(entries, *building);
+    formats::check_entries(given, *building);
   else
-    formats::check_entries(entries, threads);
+    formats::check_entries(given.on_host(), threads);
   std::shared_ptr<Tensor> x(new Tensor(entries.dims));
   x->type_ = entries.value_type;
   x->source_ = std::move(source);
@@ -52,7 +58,7 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
   if (building)
     x->numbering_ = formats::Numbering(entries, empty_rows, *building, threads);
   else if (options.text("format") != "coo")
-    x->numbering_ = formats::Numbering(entries, empty_rows, threads);
+    x->numbering_ = formats::Numbering(given.on_host(), empty_rows, threads);
   const Choice format = choose_format({x->stored_dims(), entries.nnz, x->type_}, options, tiles, threads, memory);
   x->format_ = format.what;
   x->reasons_.format = format.why;
@@ -65,9 +71,9 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
   require_storage(x->format_, {x->stored_dims(), entries.nnz, x->type_}, tiles, threads, memory);
   x->groups_ = std::make_unique<const Groups>(x->order());
   if (building && x->format_ != "coo")
-    x->store_built(*building, *builder, entries, options);
+    x->store_built(*building, *builder, given, options);
   else
-    x->store(entries, options, threads);
+    x->store(given.on_host(), options, threads);
   x->list_forms();
   x->build_seconds_ = seconds_since(begin);
   return x;
@@ -102,9 +108,9 @@ void Tensor::store(const EntriesView &entries, const Options &options, int threa
     sort(packed, threads);
 }
 
-void Tensor::store_built(kernels::Building &building, kernels::Backend &builder, const EntriesView &entries,
+void Tensor::store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
                          const Options &options) {
-  const auto packed = formats::build_packed(building, entries, numbering_, options.text("duplicates") == "error");
+  const auto packed = formats::build_packed(building, given, numbering_, options.text("duplicates") == "error");
   numbering_.forget_indices();
   facts_ = facts_of(building);
   facts_.duplicates = packed.duplicates;

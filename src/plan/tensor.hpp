@@ -46,6 +46,8 @@ public:
   static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const Options &options, int threads,
                                                    std::string source, Target target = Target::cpu,
                                                    kernels::Backend *builder = nullptr);
+  static std::shared_ptr<const Tensor> make_sparse(const formats::Given &given, const Options &options, int threads,
+                                                   std::string source, Target target, kernels::Backend *builder);
   /// Also only if it fits.
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const Options &options, int threads,
                                                   std::string source, Target target = Target::cpu);
@@ -120,7 +122,7 @@ private:
   void store(const EntriesView &entries, const Options &options, int threads);
   void take_options(const Options &options);
   /// Copies by each mode, or BLCO, in the builder's memory.
-  void store_built(kernels::Building &building, kernels::Backend &builder, const EntriesView &entries,
+  void store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
                    const Options &options);
   /// What is on the host as forms.
   void list_forms();

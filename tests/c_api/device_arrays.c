@@ -53,6 +53,7 @@ static void sparse(void) {
   double values[nnz];
   const void *indices[3], *device_indices[3];
   void *device_values;
+  const char *formats[] = {"blco", "sorted", "coo"};
   td_options *options = NULL;
   td_tensor *x = NULL, *y = NULL;
   int k;
@@ -70,9 +71,28 @@ static void sparse(void) {
   DONE(td_options_create(&options));
   DONE(td_options_set_str(options, "format", "blco"));
   DONE(td_tensor_create(context, 3, dims, nnz, TD_I32, indices, 1, TD_F64, values, TD_HOST, options, &x));
-  DONE(td_tensor_create(context, 3, dims, nnz, TD_I32, device_indices, 1, TD_F64, device_values, TD_DEVICE, NULL, &y));
-  same_products(x, y);
-  td_tensor_destroy(y);
+  for (k = 0; k < 3; ++k) {
+    DONE(td_options_set_str(options, "format", formats[k]));
+    DONE(td_tensor_create(context, 3, dims, nnz, TD_I32, device_indices, 1, TD_F64, device_values, TD_DEVICE, options,
+                          &y));
+    same_products(x, y);
+    td_tensor_destroy(y);
+  }
+  for (k = 0; k < 3; ++k) { /* the caller's arrays are as they were */
+    int32_t after[nnz];
+    CHECK(cuda_copy(after, device_indices[k], sizeof after, to_host) == 0);
+    CHECK(memcmp(after, index[k], sizeof after) == 0);
+  }
+  {
+    double after[nnz];
+    CHECK(cuda_copy(after, device_values, sizeof after, to_host) == 0);
+    CHECK(memcmp(after, values, sizeof after) == 0);
+  }
+  index[1][3] = cols + 1;
+  CHECK(cuda_copy((void *)device_indices[1], index[1], sizeof index[1], to_device) == 0);
+  REFUSED(
+      TD_ERR_INDEX, "entry 4, mode 2", "index 5",
+      td_tensor_create(context, 3, dims, nnz, TD_I32, device_indices, 1, TD_F64, device_values, TD_DEVICE, NULL, &y));
   REFUSED(TD_ERR_ARGUMENT, "indices[0]", "cuda:0",
           td_tensor_create(context, 3, dims, nnz, TD_I32, indices, 1, TD_F64, device_values, TD_DEVICE, NULL, &y));
   for (k = 0; k < 3; ++k)

@@ -147,7 +147,7 @@ void check(kernels::Backend &backend, const std::vector<i64> &dims, i64 nnz, std
   const EntriesView e = entries.view();
   const auto building = backend.begin_building(e);
   ASSERT_NE(building, nullptr);
-  formats::check_entries(e, *building);
+  formats::check_entries(formats::Given(e), *building);
   const Numbering there(e, empty, *building, 1), numbering(e, empty, 1);
   for (int m = 0; m < e.order(); ++m) {
     const auto got = there.rows(m), expected = numbering.rows(m);
@@ -156,7 +156,7 @@ void check(kernels::Backend &backend, const std::vector<i64> &dims, i64 nnz, std
   auto packed = formats::build_packed(e, numbering, false, 2);
   {
     const auto other = backend.begin_building(e);
-    const auto built = formats::build_packed(*other, e, there, false);
+    const auto built = formats::build_packed(*other, formats::Given(e), there, false);
     EXPECT_EQ(built.dims, packed.dims);
     EXPECT_TRUE(same_layout(built.layout, packed.layout));
     EXPECT_EQ(built.duplicates, packed.duplicates);
@@ -167,7 +167,7 @@ void check(kernels::Backend &backend, const std::vector<i64> &dims, i64 nnz, std
     expect_same(keys, packed.keys, "keys");
     expect_same(values, packed.values, "values");
   }
-  const auto built = formats::build_packed(*building, e, there, false);
+  const auto built = formats::build_packed(*building, formats::Given(e), there, false);
   expect_same(plan::facts_of(*building), plan::facts_of(packed.values, 2));
   for (int mode = 0; mode < e.order(); ++mode)
     for (const auto &bits : bits_in_tiles(packed.dims, mode, packed.nnz())) {
@@ -212,7 +212,7 @@ TEST_P(FormatsBuilt, RefusesInTheSameWords) {
       const EntriesView e = entries.view();
       const Status status = outside >= 0 && (bad < 0 || outside <= bad) ? Status::index : Status::argument;
       const auto building = begin(e);
-      EXPECT_EQ(refusal_of(status, [&] { formats::check_entries(e, *building); }),
+      EXPECT_EQ(refusal_of(status, [&] { formats::check_entries(formats::Given(e), *building); }),
                 refusal_of(status, [&] { formats::check_entries(e, 1); }));
     }
 
@@ -228,7 +228,8 @@ TEST_P(FormatsBuilt, RefusesInTheSameWords) {
       const Status status = refuse ? Status::index : Status::argument;
       const auto building = begin(e);
       const Numbering numbering(e, empty, 1);
-      const std::string text = refusal_of(status, [&] { formats::build_packed(*building, e, numbering, refuse); });
+      const std::string text =
+          refusal_of(status, [&] { formats::build_packed(*building, formats::Given(e), numbering, refuse); });
       EXPECT_EQ(text, refusal_of(status, [&] { formats::build_packed(e, numbering, refuse, 1); }));
       EXPECT_NE(text.find(refuse ? "are both at" : "beyond the range of f32"), std::string::npos) << text;
     }

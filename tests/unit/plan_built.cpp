@@ -250,20 +250,44 @@ TEST(PlanBuilt, StaysUsableWhenTheHostHasNoRoom) {
     device.own()->fails = false;
     expect_same_arrays(*x, *host, format);
   }
+}
 
-  struct Huge final : kernels::DeviceArrays {
-    std::vector<Array> arrays() const override { return {{nullptr, i64{1} << 60}, {nullptr, i64{1} << 60}}; }
-    void download(std::span<void *const>) const override { ADD_FAILURE() << "there is no room to copy to"; }
-  };
-  const std::vector<i64> dims{5, 6};
-  kernels::BlcoView view;
-  view.dims = dims;
-  view.nnz = i64{1} << 57;
-  const plan::StoredForm form(view, nullptr, std::make_shared<Huge>());
-  EXPECT_NE(
-      refusal(Status::host_memory, [&] { form.view(OnHost::all); }).find("out of host memory: 1152921504606846976"),
-      std::string::npos);
-  EXPECT_EQ(kernels::entries_of(form.view(OnHost::sizes)), view.nnz);
+// A caller's arrays that are in the device's memory are not copied, unless the host builds or has to name an entry.
+TEST(PlanBuilt, IsBuiltOfCoordinatesWhereTheyAre) {
+  Problem p;
+  const EntriesView e = p.entries.view();
+  const i64 bytes = e.nnz * (3 * 8 + 8);
+  const auto columns = p.entries.columns;
+  const auto values = p.entries.values;
+  for (const char *format : {"sorted", "blco", "coo"}) {
+    SCOPED_TRACE(format);
+    SmallDevice device(1 << 30);
+    const auto make = [&](const formats::Given &given, const char *duplicates) {
+      Options options = options_of(format);
+      options.set_text("duplicates", duplicates);
+      return Tensor::make_sparse(given, options, 1, "", plan::Target::gpu, &device);
+    };
+    const Made host = make(formats::Given(e), "sum");
+    EXPECT_EQ(device.take_downloads(), 0);
+    const Made x = make(formats::Given(e, device), "sum");
+    EXPECT_EQ(device.take_downloads(), std::string_view(format) == "coo" ? bytes : 0);
+    expect_same_arrays(*x, *host, format);
+
+    const auto refused = [&](Status status, const char *duplicates) {
+      const std::string there = refusal(status, [&] { make(formats::Given(e, device), duplicates); });
+      EXPECT_EQ(device.take_downloads(), bytes);
+      EXPECT_EQ(there, refusal(status, [&] { make(formats::Given(e), duplicates); }));
+    };
+    refused(Status::index, "error");
+    p.entries.columns[1][77] = 40;
+    refused(Status::index, "sum");
+    p.entries.columns[1][77] = columns[1][77];
+    p.entries.values[5] = HUGE_VAL;
+    refused(Status::argument, "sum");
+    p.entries.values[5] = values[5];
+  }
+  EXPECT_EQ(p.entries.columns, columns);
+  EXPECT_EQ(p.entries.values, values);
 }
 
 // Several contexts ask at once, while memory is asked back.

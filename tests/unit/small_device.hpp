@@ -90,6 +90,13 @@ public:
       run_short(bytes);
   }
 
+  void download(void *to_host, const void *from, i64 bytes) override {
+    downloads_ += bytes;
+    ReferenceBackend::download(to_host, from, bytes);
+  }
+  /// Bytes since the last call, but of what was built.
+  i64 take_downloads() { return std::exchange(downloads_, 0); }
+
   void fetch(int buffer, void *to, const void *from_host, i64 bytes) override {
     Buffer &b = buffers_[buffer];
     EXPECT_TRUE(b.free) << "fetched to what is being worked on";
@@ -141,6 +148,7 @@ private:
   i64 fetched_ = 0;
   int roundings_ = 0;
   i64 uploaded_ = 0;
+  i64 downloads_ = 0;
   std::shared_ptr<SmallMemory> memory_ = std::make_shared<SmallMemory>(); // copies may outlive the device
   std::map<int, Buffer> buffers_;
   std::vector<std::weak_ptr<kernels::Keeper>> keepers_;

@@ -98,7 +98,14 @@ void CudaBackend::follow(void *stream) {
 
 std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries) {
   const CurrentDevice current(device_.ordinal());
-  return cuda::begin_building(device_, staging_, entries);
+  if (entries.nnz == 0 || entries.nnz > most_built_entries)
+    return nullptr;
+  const i64 bytes = bytes_to_build(entries);
+  const i64 limit = device_.kept()->limit;
+  if (bytes > (limit > 0 ? limit : device_.memory_bytes()))
+    return nullptr;
+  make_room(bytes);
+  return bytes > device_.room() ? nullptr : cuda::begin_building(device_, staging_, entries);
 }
 
 void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {

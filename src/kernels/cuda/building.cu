@@ -51,8 +51,8 @@ public:
       : device_(device), staging_(staging), dims_(e.dims.begin(), e.dims.end()), base_(e.index_base),
         index_type_(e.index_type), type_(e.value_type), size_(e.nnz), flag_(device, sizeof(u64)) {
     for (int m = 0; m < e.order(); ++m)
-      columns_.push_back(uploaded(e.indices[m], e.nnz * size_of(e.index_type)));
-    values_ = uploaded(e.values, e.nnz * size_of(e.value_type));
+      columns_.push_back(given(e.indices[m], e.nnz * size_of(e.index_type)));
+    values_ = given(e.values, e.nnz * size_of(e.value_type));
   }
 
   i64 size() const noexcept override { return size_; }
@@ -63,7 +63,7 @@ public:
     for (std::size_t m = 0; m < columns_.size(); ++m)
       with_index([&](auto zero) {
         using Index = decltype(zero);
-        search(IsOutside<Index>{columns_[m].as<const Index>(), static_cast<u64>(dims_[m]), static_cast<u64>(base_)});
+        search(IsOutside<Index>{columns_[m].template as<Index>(), static_cast<u64>(dims_[m]), static_cast<u64>(base_)});
       });
     return found();
   }
@@ -81,7 +81,7 @@ public:
     with_index([&](auto zero) {
       using Index = decltype(zero);
       launch(device_, size_,
-             MarkRow<Index>{columns_[static_cast<std::size_t>(mode)].as<const Index>(), base_,
+             MarkRow<Index>{columns_[static_cast<std::size_t>(mode)].template as<Index>(), base_,
                             marks.as<unsigned long long>()});
     });
     device_.download(words, marks.as<void>(), count * 8);
@@ -91,28 +91,29 @@ public:
               std::span<const RowNumbers> numbers) override {
     const CurrentDevice current(device_.ordinal());
     Array keys(device_, size_ * key_bytes);
-    check(cudaMemsetAsync(keys.as<void>(), 0, static_cast<std::size_t>(size_ * key_bytes), device_.stream()), what);
-    for (std::size_t m = 0; m < columns_.size(); ++m) {
-      const Array words = uploaded(numbers[m].words, numbers[m].count * 8);
-      const Array before = uploaded(numbers[m].before, numbers[m].count * 8);
-      with_packed_key(key_bytes, [&](auto key) {
-        with_index([&](auto zero) {
-          using Key = decltype(key);
-          using Index = decltype(zero);
-          const Placed<Key> tables = placed<Key>(moves[m]);
-          launch(device_, size_,
-                 AddToKey<Index, Key>{columns_[m].as<const Index>(),
-                                      base_,
-                                      {words.as<const u64>(), before.as<const i64>()},
-                                      tables.view(),
-                                      keys.as<Key>()});
-        });
+    with_packed_key(key_bytes, [&](auto key) {
+      with_index([&](auto zero) {
+        using Key = decltype(key);
+        using Index = decltype(zero);
+        std::vector<Array> lists;
+        std::vector<Placed<Key>> tables;
+        Encode<Index, Key> encode{static_cast<int>(columns_.size()), base_, {}, keys.as<Key>()};
+        for (std::size_t m = 0; m < columns_.size(); ++m) {
+          const auto *words = lists.emplace_back(uploaded(numbers[m].words, numbers[m].count * 8)).template as<u64>();
+          const auto *before = lists.emplace_back(uploaded(numbers[m].before, numbers[m].count * 8)).template as<i64>();
+          tables.push_back(placed<Key>(moves[m]));
+          encode.modes[m] = {columns_[m].template as<Index>(), {words, before}, tables.back().view()};
+        }
+        launch(device_, size_, encode);
       });
-      columns_[m] = Array();
-    }
+    });
     columns_.clear();
     keys_ = std::move(keys);
     key_bytes_ = key_bytes;
+    key_bits_ = 1;
+    for (const auto &of_mode : moves)
+      for (const BitMove &move : of_mode)
+        key_bits_ = std::max(key_bits_, move.to + move.count);
     device_.wait();
   }
 
@@ -124,12 +125,11 @@ public:
       dispatch(type_, [&](auto zero) {
         using Key = decltype(key);
         using T = decltype(zero);
-        sort_pairs(keys_.as<const Key>(), keys.as<Key>(), values_.as<const T>(), values.as<T>(),
-                   static_cast<int>(8 * sizeof(Key)));
+        sort_pairs(keys_.as<const Key>(), keys.as<Key>(), values_.template as<T>(), values.as<T>(), key_bits_);
       });
     });
     keys_ = std::move(keys);
-    values_ = std::move(values);
+    values_ = Values(std::move(values));
     device_.wait();
   }
 
@@ -142,25 +142,24 @@ public:
     const CurrentDevice current(device_.ordinal());
     if (find_repeat() < 0)
       return -1;
-    i64 bad = -1;
     with_packed_key(key_bytes_, [&](auto key) {
       dispatch(type_, [&](auto zero) {
         using Key = decltype(key);
         using T = decltype(zero);
-        Array begins;
-        const i64 runs = find_runs(Starts<Key>{keys_.as<const Key>(), ~Key{0}}, begins);
+        const Array begins(device_, size_ * 4);
+        const i64 runs = select(Starts<Key>{keys_.as<const Key>(), ~Key{0}}, begins.as<std::uint32_t>());
         Array kept(device_, runs * static_cast<i64>(sizeof(Key)));
         Array sums(device_, runs * static_cast<i64>(sizeof(T)));
+        begin_search();
         launch(device_, runs,
-               SumRun<Key, T>{keys_.as<const Key>(), values_.as<const T>(), begins.as<const i64>(), kept.as<Key>(),
-                              sums.as<T>()});
+               SumRun<Key, T>{keys_.as<const Key>(), values_.template as<T>(), begins.as<const std::uint32_t>(), runs,
+                              size_, kept.as<Key>(), sums.as<T>(), flag_.as<unsigned long long>()});
         keys_ = std::move(kept);
-        values_ = std::move(sums);
+        values_ = Values(std::move(sums));
         size_ = runs;
-        bad = first_bad_value();
       });
     });
-    return bad;
+    return found();
   }
 
   std::vector<u128> keys(std::span<const i64> entries) override {
@@ -211,7 +210,9 @@ public:
     const Array all(device_, blocks * static_cast<i64>(sizeof(ValueSums)));
     dispatch(type_, [&](auto zero) {
       using T = decltype(zero);
-      launch(device_, blocks, SumValues<T>{values_.as<const T>(), size_, block, scale, all.as<ValueSums>()}, warp);
+      sum_stretches<<<static_cast<unsigned>((blocks + warp - 1) / warp), warp, 0, device_.stream()>>>(
+          values_.template as<T>(), size_, block, blocks, scale, all.as<ValueSums>());
+      check_launch(what);
     });
     device_.download(sums, all.as<void>(), blocks * static_cast<i64>(sizeof(ValueSums)));
   }
@@ -243,7 +244,7 @@ public:
   std::shared_ptr<const DeviceArrays> take_entries() override {
     auto arrays = std::make_shared<CudaArrays>(device_);
     keys_.give_to(*arrays, size_ * key_bytes_);
-    values_.give_to(*arrays, size_ * size_of(type_));
+    values_.own.give_to(*arrays, size_ * size_of(type_));
     return arrays;
   }
 
@@ -259,6 +260,22 @@ private:
     const std::vector<To> results = results_of<To>(moves);
     return {uploaded(results.data(), std::ssize(results) * static_cast<i64>(sizeof(To))),
             static_cast<int>(results.size() / 256)};
+  }
+
+  /// What the caller gave: a copy of it, or, if it is in this GPU's memory, itself.
+  struct Values {
+    Values() = default;
+    explicit Values(Array array) : own(std::move(array)), data(own.as<void>()) {}
+    explicit Values(const void *of_caller) : data(of_caller) {}
+    template <class T> const T *as() const noexcept { return static_cast<const T *>(data); }
+    Array own;
+    const void *data = nullptr;
+  };
+  Values given(const void *array, i64 bytes) {
+    cudaPointerAttributes found{};
+    check(cudaPointerGetAttributes(&found, array), what);
+    const bool here = found.type == cudaMemoryTypeDevice && found.device == device_.ordinal();
+    return here || found.type == cudaMemoryTypeManaged ? Values(array) : Values(uploaded(array, bytes));
   }
 
   Array uploaded(const void *host, i64 bytes) {
@@ -300,7 +317,7 @@ private:
     begin_search();
     dispatch(type_, [&](auto zero) {
       using T = decltype(zero);
-      search(IsNotFinite<T>{values_.as<const T>()});
+      search(IsNotFinite<T>{values_.template as<T>()});
     });
     return found();
   }
@@ -317,27 +334,30 @@ private:
     check(run(memory.data()), what);
   }
 
-  /// begins := all entries with starts(k), then size(); gives how many there are without that.
-  template <class F> i64 find_runs(F starts, Array &begins) {
+  /// Writes all entries with starts(k); gives how many.
+  template <class F> i64 select(F starts, std::uint32_t *entries) {
     const Scratch<i64> count(device_, 1, what);
-    const Array all(device_, size_ * 8);
     std::size_t bytes = 0;
     const auto run = [&](void *memory) {
-      return cub::DeviceSelect::If(memory, bytes, thrust::counting_iterator<i64>(0), all.as<i64>(), count.data(), size_,
-                                   starts, device_.stream());
+      return cub::DeviceSelect::If(memory, bytes, thrust::counting_iterator<std::uint32_t>(0), entries, count.data(),
+                                   size_, starts, device_.stream());
     };
     check(run(nullptr), what);
     {
       const Scratch<char> memory(device_, static_cast<i64>(bytes), what);
       check(run(memory.data()), what);
     }
-    i64 runs = 0;
-    device_.download(&runs, count.data(), sizeof runs);
+    i64 some = 0;
+    device_.download(&some, count.data(), sizeof some);
+    return some;
+  }
+
+  /// begins := all entries with starts(k), then size(); gives how many there are without that.
+  template <class F> i64 find_runs(F starts, Array &begins) {
+    const Array all(device_, size_ * 4);
+    const i64 runs = select(starts, all.as<std::uint32_t>());
     begins = Array(device_, (runs + 1) * 8);
-    check(cudaMemcpyAsync(begins.as<void>(), all.as<void>(), static_cast<std::size_t>(runs) * 8,
-                          cudaMemcpyDeviceToDevice, device_.stream()),
-          what);
-    device_.upload(begins.as<i64>() + runs, &size_, sizeof size_);
+    launch(device_, runs + 1, Widen{all.as<const std::uint32_t>(), runs, size_, begins.as<i64>()});
     return runs;
   }
 
@@ -358,6 +378,7 @@ private:
     Array keys(device_, size_ * plan.key_bytes);
     Array values(device_, size_ * size_of(type_));
     gather(plan, number.as<const std::uint32_t>(), keys, values);
+    number = Array();
     const auto *places = place.as<const Place>();
     Array row_begin;
     const i64 rows = find_runs(Starts<Place>{places, static_cast<Place>(~Place{0})}, row_begin);
@@ -410,7 +431,7 @@ private:
           using To = decltype(to);
           using T = decltype(zero);
           launch(device_, size_,
-                 Gather<From, To, T>{numbers, keys_.as<const From>(), values_.as<const T>(), Moves(plan.kept),
+                 Gather<From, To, T>{numbers, keys_.as<const From>(), values_.template as<T>(), Moves(plan.kept),
                                      keys_out.as<To>(), values_out.as<T>()});
         });
       });
@@ -425,27 +446,30 @@ private:
   ValueType type_;
   i64 size_;
   Array flag_;
-  std::vector<Array> columns_;
-  Array values_;
+  std::vector<Values> columns_;
+  Values values_;
   int key_bytes_ = 8;
+  int key_bits_ = 64; // that encode() sets
   Array keys_;
 };
 
-/// At the worst moment, with some room for CUB: sorting keys, or one copy beside packed keys.
-i64 bytes_needed(const EntriesView &e) {
-  const i64 value = size_of(e.value_type);
-  const i64 caller = e.order() * size_of(e.index_type) + value;
-  const i64 sorting = 2 * (16 + value) + 8;
-  const i64 copying = (16 + value) + (16 + value) + 2 * (8 + 4) + 16 + 8;
-  return (std::max({caller + 16, sorting, copying}) + 8) * e.nnz + (i64{64} << 20);
-}
-
 } // namespace
 
+i64 bytes_to_build(const EntriesView &e) {
+  int bits = 0;
+  for (const i64 dim : e.dims)
+    bits += std::bit_width(static_cast<u64>(dim - 1));
+  const i64 value = size_of(e.value_type);
+  const i64 entry = (bits <= 64 ? 8 : 16) + value;
+  const i64 encoding = e.order() * size_of(e.index_type) + entry;
+  const i64 sorting = 3 * entry; // which CUB does from one place to another by way of a third
+  const i64 places = 3 * (8 + 4);
+  const i64 copy = entry + 12 + 4 + 16; // as places are let go
+  const i64 copying = entry + std::max(places, copy);
+  return (std::max({encoding, sorting, copying}) + 8) * e.nnz + (i64{64} << 20);
+}
+
 std::unique_ptr<Building> begin_building(Device &device, Staging &staging, const EntriesView &entries) {
-  constexpr i64 most_entries = (i64{1} << 31) - 1; // their numbers take 4 bytes
-  if (entries.nnz == 0 || entries.nnz > most_entries || bytes_needed(entries) > device.free_bytes())
-    return nullptr;
   return std::make_unique<CudaBuilding>(device, staging, entries);
 }
 

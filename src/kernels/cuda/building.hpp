@@ -5,7 +5,13 @@
 
 namespace td::kernels::cuda {
 
-/// As Backend::begin_building.
+/// Entries whose numbers take 4 bytes.
+inline constexpr i64 most_built_entries = (i64{1} << 31) - 1;
+
+/// At the worst moment: encoding, sorting keys, or making one copy; with some room for CUB.
+i64 bytes_to_build(const EntriesView &entries);
+
+/// Of 1 to most_built_entries entries.
 std::unique_ptr<Building> begin_building(Device &device, Staging &staging, const EntriesView &entries);
 
 } // namespace td::kernels::cuda

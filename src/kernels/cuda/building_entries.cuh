@@ -144,14 +144,21 @@ template <class Index> struct MarkRow {
   }
 };
 
-template <class Index, class Key> struct AddToKey {
-  const Index *index;
+template <class Index, class Key> struct Encode {
+  struct Mode {
+    const Index *index;
+    Numbers number;
+    Tables<Key> moves;
+  };
+  int order;
   i64 base;
-  Numbers number;
-  Tables<Key> moves;
+  Mode modes[max_order];
   Key *keys;
   __device__ void operator()(i64 k) const {
-    keys[k] |= moves(static_cast<u64>(number(static_cast<i64>(index[k]) - base)));
+    Key key = 0;
+    for (int m = 0; m < order; ++m)
+      key |= modes[m].moves(static_cast<u64>(modes[m].number(static_cast<i64>(modes[m].index[k]) - base)));
+    keys[k] = key;
   }
 };
 
@@ -177,18 +184,24 @@ template <class Key> struct Starts {
   __device__ bool operator()(i64 k) const { return k == 0 || ((keys[k] ^ keys[k - 1]) & mask) != 0; }
 };
 
+/// Where the last run ends is known by itself. The first sum that is not finite is told.
 template <class Key, class T> struct SumRun {
   const Key *keys;
   const T *values;
-  const i64 *begin;
+  const std::uint32_t *begin;
+  i64 runs, end;
   Key *kept;
   T *sums;
+  unsigned long long *first_bad;
   __device__ void operator()(i64 run) const {
+    const i64 next = run + 1 < runs ? i64{begin[run + 1]} : end;
     kept[run] = keys[begin[run]];
     double sum = 0;
-    for (i64 k = begin[run]; k < begin[run + 1]; ++k)
+    for (i64 k = begin[run]; k < next; ++k)
       sum += static_cast<double>(values[k]);
     sums[run] = static_cast<T>(sum);
+    if (!isfinite(sums[run]))
+      atomicMin(first_bad, static_cast<unsigned long long>(run));
   }
 };
 
@@ -206,36 +219,46 @@ template <class From, class To> struct Recode {
   __device__ void operator()(i64 k) const { to[k] = moves(from[k]); }
 };
 
-template <class T> struct SumValues {
-  const T *values;
-  i64 n, block;
-  double scale;
-  ValueSums *sums;
-  __device__ void operator()(i64 b) const {
-    ValueSums s{0, 0, INFINITY, -INFINITY, 0};
-    const i64 end = min(n, (b + 1) * block);
-    for (i64 first = b * block; first < end; first += ahead) {
-      T some[ahead]; // fetched before the first is used
+/// Each lane of a warp adds up one stretch of values, in order; the warp fetches them together, 32 neighbours at a
+/// time.
+template <class T>
+__global__ void sum_stretches(const T *values, i64 n, i64 stretch, i64 stretches, double scale, ValueSums *sums) {
+  __shared__ T tile[warp][warp + 1];
+  const int lane = static_cast<int>(threadIdx.x);
+  const i64 first = i64{blockIdx.x} * warp;
+  const i64 own = first + lane;
+  T next[warp]; // on their way while those before are added up
+  const auto fetch = [&](i64 at) {
 #pragma unroll
-      for (int k = 0; k < ahead; ++k)
-        some[k] = first + k < end ? values[first + k] : T{0};
-#pragma unroll
-      for (int k = 0; k < ahead; ++k)
-        if (first + k < end)
-          add(s, static_cast<double>(some[k]));
+    for (int s = 0; s < warp; ++s) {
+      const i64 k = (first + s) * stretch + at + lane;
+      next[s] = at + lane < stretch && k < n ? values[k] : T{0};
     }
-    sums[b] = s;
+  };
+  ValueSums s{0, 0, INFINITY, -INFINITY, 0};
+  fetch(0);
+  for (i64 at = 0; at < stretch; at += warp) {
+#pragma unroll
+    for (int k = 0; k < warp; ++k)
+      tile[k][lane] = next[k];
+    __syncwarp();
+    if (at + warp < stretch)
+      fetch(at + warp);
+    const i64 count = min(min(i64{warp}, stretch - at), n - own * stretch - at);
+    for (int k = 0; k < count; ++k) {
+      const auto x = static_cast<double>(tile[lane][k]);
+      const double y = __dmul_rn(x, scale); // each rounded by itself, as on the host
+      s.sum = __dadd_rn(s.sum, y);
+      s.squares = __dadd_rn(s.squares, __dmul_rn(y, y));
+      s.min = x < s.min ? x : s.min;
+      s.max = x > s.max ? x : s.max;
+      s.zeros += x == 0 ? 1 : 0;
+    }
+    __syncwarp();
   }
-  static constexpr int ahead = 16;
-  __device__ void add(ValueSums &s, double x) const {
-    const double y = __dmul_rn(x, scale); // each rounded by itself, as on the host
-    s.sum = __dadd_rn(s.sum, y);
-    s.squares = __dadd_rn(s.squares, __dmul_rn(y, y));
-    s.min = x < s.min ? x : s.min;
-    s.max = x > s.max ? x : s.max;
-    s.zeros += x == 0 ? 1 : 0;
-  }
-};
+  if (own < stretches)
+    sums[own] = s;
+}
 
 template <class Key> struct Field {
   const Key *keys;
@@ -264,6 +287,13 @@ template <class Key> __global__ void histogram(i64 n, int count, Field<Key> fiel
 }
 
 // and of a copy:
+
+struct Widen {
+  const std::uint32_t *from;
+  i64 count, end;
+  i64 *to;
+  __device__ void operator()(i64 k) const { to[k] = k < count ? i64{from[k]} : end; }
+};
 
 struct InvertOrder {
   const i64 *row_at;

@@ -1,0 +1,34 @@
+// A caller's entries, in host memory or in a device's.
+#pragma once
+
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/views.hpp"
+#include "kernels/kernels.hpp"
+
+namespace td::formats {
+
+class Given {
+public:
+  /// In host memory.
+  explicit Given(const EntriesView &entries) : view_(entries) {}
+  /// In the memory() of a backend.
+  Given(const EntriesView &entries, kernels::Backend &there) : view_(entries), there_(&there) {}
+  Given(const Given &) = delete;
+  Given &operator=(const Given &) = delete;
+
+  /// Arrays wherever they are.
+  const EntriesView &view() const noexcept { return view_; }
+  /// Copied to host memory when first asked for, if they are not there.
+  const EntriesView &on_host() const;
+
+private:
+  EntriesView view_;
+  kernels::Backend *there_ = nullptr; // null: on the host
+  mutable std::vector<Buffer<std::byte>> copies_;
+  mutable std::vector<const void *> columns_;
+  mutable EntriesView copied_;
+};
+
+} // namespace td::formats
