@@ -9,7 +9,7 @@ bool gathers_f32(const plan::Tensor &x, const kernels::Backend &backend) {
     return false;
   for (int m = 0; m < x.order(); ++m)
     if (x.groups().modes(x.groups().group_of(m)).size() == 1)
-      return backend.gathers_f32(x.view(m));
+      return backend.gathers_f32(x.view(m, plan::OnHost::sizes));
   return false;
 }
 
