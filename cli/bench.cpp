@@ -57,14 +57,14 @@ td_type type_of(const td_options *options, const td_tensor *x) {
 
 /// The figures of one tensor: of a file, or of what the recipe makes if the name of the file is empty.
 Figures figures_of(const BenchFlags &flags, td_context *context, const td_options *options, const std::string &file,
-                   const Wish &wish, const Machine &machine) {
+                   const Wish &wish, const Limits &limits) {
   Tensor x = file.empty() ? plant(context, flags.recipe.wanted()).tensor
                           : make<Tensor>(td_tensor_read, context, file.c_str(), options);
   EntryArrays arrays(x.get(), type_of(options, x.get()));
   x.reset();
   if (flags.shuffle)
     arrays.shuffle();
-  Figures out = measure(context, options, std::move(arrays), wish, machine);
+  Figures out = measure(context, options, std::move(arrays), wish, limits);
   out.name = file.empty() ? flags.recipe.name() : file;
   return out;
 }
@@ -84,13 +84,16 @@ int run_bench(const BenchFlags &flags) {
   const Context context = flags.work.context();
   const InterruptGuard guard;
   const Machine machine = measure_machine(threads_of(context.get()));
+  const Limits limits = limits_of(context.get(), machine);
   const std::string devices = text(td_context_describe, context.get());
   if (!flags.work.json)
-    fmt::print("machine   {}\ndevices   {}\nmedians   of {} repeats\n", machine.describe(), devices, wish.repeats);
+    fmt::print("machine   {}\ndevices   {}{}\nmedians   of {} repeats\n", machine.describe(), devices,
+               limits.gpu ? fmt::format("; reads {:.1f} GB/s, by which floors are told", limits.read / 1e9) : "",
+               wish.repeats);
   Json tensors = Json::array();
   for (const std::string &name : names) {
     std::fflush(stdout);
-    const Figures figures = figures_of(flags, context.get(), options.get(), name, wish, machine);
+    const Figures figures = figures_of(flags, context.get(), options.get(), name, wish, limits);
     if (flags.work.json)
       tensors.push_back(figures.document(wish));
     else
@@ -99,6 +102,10 @@ int run_bench(const BenchFlags &flags) {
   if (flags.work.json)
     fmt::print("{}\n", Json({{"machine", machine.document()},
                              {"devices", devices},
+                             {"floors_by",
+                              {{"read_bytes_per_second", limits.read},
+                               {"f64_operations_per_second", limits.f64},
+                               {"f32_operations_per_second", limits.f32}}},
                              {"repeats", wish.repeats},
                              {"options", flags.work.table.given()},
                              {"tensors", tensors}})

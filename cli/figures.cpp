@@ -126,7 +126,7 @@ std::vector<ReadFigures> read_files(td_context *context, const td_options *optio
 } // namespace
 
 Figures measure(td_context *context, const td_options *options, EntryArrays arrays, const Wish &wish,
-                const Machine &machine) {
+                const Limits &limits) {
   Figures out;
   const bool sparse = arrays.sparse();
   Tensor x = built(context, options, std::move(arrays), wish, out);
@@ -138,7 +138,7 @@ Figures measure(td_context *context, const td_options *options, EntryArrays arra
     throw Failure(exit_input, "there are no entries: nothing to measure");
 
   if (wish.mttkrp || wish.iteration) {
-    const Floors floors(x.get(), machine);
+    const Floors floors(x.get(), limits);
     for (const auto rank : wish.ranks) {
       out.sweeps.push_back(sweep(context, x.get(), rank, wish.repeats));
       out.sweeps.back().floor = floors.of(rank);

@@ -55,6 +55,6 @@ struct Figures {
 
 /// Builds the tensor from the arrays, which are let go as soon as they are not needed, and measures.
 Figures measure(td_context *context, const td_options *options, EntryArrays arrays, const Wish &wish,
-                const Machine &machine);
+                const Limits &limits);
 
 } // namespace cli

@@ -7,6 +7,15 @@
 
 namespace cli {
 
+/// Rates of what a context works on, a second: the host, or a GPU.
+struct Limits {
+  double read = 0;         // bytes from memory
+  double f64 = 0, f32 = 0; // operations
+  bool gpu = false;
+};
+/// Of a GPU what a plan tells; the host's were measured.
+Limits limits_of(td_context *context, const Machine &host);
+
 /// What one mode cannot do without.
 struct Floor {
   double bytes = 0;      // that move
@@ -17,7 +26,7 @@ struct Floor {
 /// The floors of the modes of a tensor as it is stored.
 class Floors {
 public:
-  Floors(const td_tensor *x, const Machine &machine);
+  Floors(const td_tensor *x, const Limits &limits);
   std::vector<Floor> of(std::int64_t rank) const;
 
 private:

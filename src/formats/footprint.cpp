@@ -92,6 +92,7 @@ CopySize copy_size(const EntryShape &x, std::span<const int> modes, const TileRu
   const std::vector<int> in_tile = tile_bits(tiles, copy.dims, copy.mode, x.nnz);
   const SortedShape shape = sorted_shape(copy.dims, copy.mode, in_tile);
   copy.tiles = shape.tiles;
+  copy.bits = in_tile;
   copy.key_bytes = shape.key_bytes;
   for (std::size_t k = 0; k < mode_at.size(); ++k)
     if (static_cast<int>(k) != copy.mode)

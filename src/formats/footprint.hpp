@@ -46,6 +46,7 @@ struct CopySize {
   double rows = 0;       // nonempty ones, of all tiles together
   double tiles = 1;
   int key_bytes = 8;
+  std::vector<int> bits; // of an index in a tile
   double stored = 0;
   double temporary = 0; // while it is made, besides the packed entries
 };

@@ -213,6 +213,7 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
       copy.rows = static_cast<double>(view.rows);
       copy.tiles = static_cast<double>(view.tiles);
       copy.key_bytes = view.key_bytes;
+      copy.bits.assign(view.layout.bits.begin(), view.layout.bits.begin() + view.layout.order);
       formats::set_bytes(copy, shape, x.groups().modes(g), request.threads);
       layout.copies.push_back(std::move(copy));
     }

@@ -68,6 +68,9 @@ private:
       x.nnz = layout_.nnz;
       x.type = layout_.type;
       x.key_bytes = copy.key_bytes;
+      x.layout.order = static_cast<int>(copy.bits.size());
+      for (std::size_t m = 0; m < copy.bits.size(); ++m)
+        x.layout.bits[m] = static_cast<std::uint8_t>(copy.bits[m]);
       x.rows = static_cast<i64>(copy.rows);
       x.tiles = static_cast<i64>(copy.tiles);
       return x;

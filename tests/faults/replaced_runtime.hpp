@@ -2,8 +2,10 @@
 // when told to, and call the real ones. For one source file of a program.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <unordered_map>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -12,11 +14,14 @@
 
 namespace tdtest {
 
-inline long live = 0;     // allocations that are alive
-inline long left = -1;    // those still to succeed before one fails; below 0: none fails
-inline bool once = false; // those after it succeed
-inline bool pins = true;  // host memory can be pinned
-inline long pinned = 0;   // stretches of it
+inline long live = 0;                                 // allocations that are alive
+inline std::unordered_map<void *, std::size_t> sizes; // of these, in bytes
+inline std::size_t live_bytes = 0;
+inline std::size_t most_bytes = 0; // that were alive at once
+inline long left = -1;             // those still to succeed before one fails; below 0: none fails
+inline bool once = false;          // those after it succeed
+inline bool pins = true;           // host memory can be pinned
+inline long pinned = 0;            // stretches of it
 
 inline void *runtime() {
   static void *library = [] {
@@ -44,7 +49,12 @@ extern "C" __attribute__((visibility("default"))) int cudaMallocFromPoolAsync(vo
     --tdtest::left;
   static auto *allocate = tdtest::real<int(void **, std::size_t, void *, void *)>("cudaMallocFromPoolAsync");
   const int result = allocate(memory, bytes, pool, stream);
-  tdtest::live += result == 0 ? 1 : 0;
+  if (result == 0) {
+    ++tdtest::live;
+    tdtest::sizes[*memory] = bytes;
+    tdtest::live_bytes += bytes;
+    tdtest::most_bytes = std::max(tdtest::most_bytes, tdtest::live_bytes);
+  }
   return result;
 }
 
@@ -67,6 +77,10 @@ extern "C" __attribute__((visibility("default"))) int cudaHostUnregister(void *m
 extern "C" __attribute__((visibility("default"))) int cudaFreeAsync(void *memory, void *stream) {
   static auto *release = tdtest::real<int(void *, void *)>("cudaFreeAsync");
   --tdtest::live;
+  if (const auto found = tdtest::sizes.find(memory); found != tdtest::sizes.end()) {
+    tdtest::live_bytes -= found->second;
+    tdtest::sizes.erase(found);
+  }
   return release(memory, stream);
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/mttkrp.hpp"
 #include "kernels/cuda/pinned.hpp"
+#include "kernels/cuda/rates.hpp"
 #include "kernels/cuda/sums.hpp"
 
 namespace td::kernels::cuda {
@@ -106,6 +107,28 @@ std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries
     return nullptr;
   make_room(bytes);
   return bytes > device_.room() ? nullptr : cuda::begin_building(device_, staging_, entries);
+}
+
+Chip CudaBackend::chip() const {
+  const auto ask = [&](cudaDeviceAttr attribute) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, attribute, device_.ordinal()), "asking what GPU it is");
+    return static_cast<double>(value);
+  };
+  return {device_.multiprocessors(), ask(cudaDevAttrMaxSharedMemoryPerBlockOptin), ask(cudaDevAttrL2CacheSize)};
+}
+
+Rates CudaBackend::rates() const {
+  const CurrentDevice current(device_.ordinal());
+  return measured_rates(device_);
+}
+
+Forecast CudaBackend::forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
+  return cuda::forecast_mttkrp(x, args, rates, chip());
+}
+
+Forecast CudaBackend::forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const {
+  return cuda::forecast_update(rows, rank, type, rates, chip());
 }
 
 void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {

@@ -1,6 +1,7 @@
 // The backend of one GPU. Each function makes the GPU current for its own time and hands on to the kernels' files.
 #pragma once
 
+#include "kernels/cuda/forecast.hpp"
 #include "kernels/cuda/staging.hpp"
 #include "kernels/cuda_library.hpp"
 
@@ -34,6 +35,10 @@ public:
   void follow(void *stream) override;
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
 
+  Rates rates() const override;
+  Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
+  Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
+
   bool gathers_f32(const TensorView &x) const override;
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
@@ -51,6 +56,8 @@ public:
                double *out) override;
 
 private:
+  Chip chip() const;
+
   Device device_;
   int host_threads_; // for sorting a tensor, say
   Staging staging_;

@@ -1,0 +1,242 @@
+// Bytes follow the kernels' own allocations. Seconds are a simple model: an entry is read once and fetches a row of
+// each other factor, from shared memory where a window of rows holds it, else from the second-level cache or memory;
+// and what starting kernels and tiles, ending pieces of rows and adding to rows costs besides. Constants in cycles are
+// those of formats/gpu_tiles.cpp; a multiprocessor reads 128 bytes of shared memory a cycle, so cycles are told in such
+// bytes.
+#include "kernels/cuda/forecast.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace td::kernels::cuda {
+
+namespace {
+
+constexpr double bytes_a_cycle = 128;      // from shared memory
+constexpr double tile_start_cycles = 8000; // of a multiprocessor
+constexpr double piece_cycles = 50;
+constexpr double near_part = 0.8;    // of shared memory's rate, what the walk over entries reaches
+constexpr double launch = 5e-6;      // seconds, of a kernel with what waits for it
+constexpr double cache_part = 0.8;   // of the second-level cache: rows that fit it
+constexpr double memory_caches = 8;  // times the second-level cache: rows of which few are met there again
+constexpr double added_row = 3.4;    // rows fetched that adding to one, atomically, costs
+constexpr double coo_part = 0.55;    // of the rows' rates, what the kernel for coordinates reaches
+constexpr double blco_tile = 2048;   // entries of which BLCO's kernel adds up those of one row first
+constexpr double update_part = 0.78; // of the reading rate, what the passes over a factor reach
+
+double number_of(i64 n) { return static_cast<double>(n); }
+
+/// Bytes a second of rows in no order that lie about in so many bytes: between cache and memory by the logarithm.
+double row_rate(double bytes, const Rates &rates, const Chip &chip) {
+  const double from = cache_part * chip.cache_bytes;
+  const double part = std::clamp(std::log(bytes / from) / std::log(memory_caches / cache_part), 0.0, 1.0);
+  return 1 / ((1 - part) / rates.middle_rows + part / rates.far_rows);
+}
+
+/// Rows of a mode that `entries` neighbours in linearized order refer to: the longest modes are cut in half, one after
+/// the other, until there are as many cells as such parts of all entries.
+double rows_of_part(std::span<const i64> dims, int mode, double nnz, double entries) {
+  std::vector<double> rows(dims.begin(), dims.end());
+  for (double parts = nnz / entries; parts > 1; parts /= 2)
+    *std::max_element(rows.begin(), rows.end()) /= 2;
+  return std::max(rows[static_cast<std::size_t>(mode)], 1.0);
+}
+
+/// Different ones of `rows` that `entries` refer to.
+double different(double rows, double entries) { return rows * -std::expm1(-entries / rows); }
+
+class Teller {
+public:
+  Teller(const MttkrpArgs &args, const Rates &rates, const Chip &chip)
+      : args_(args), rates_(rates), chip_(chip), rank_(number_of(args.out.cols)),
+        element_(number_of(size_of(args.out.type))), row_(rank_ * element_) {}
+
+  Forecast operator()(const SortedView &x) const {
+    const bool tiled = x.tiles > 1;
+    const bool in_order = args_.conflicts == Conflicts::owner;
+    Forecast f;
+    f.kernel = tiled ? fmt::format("sorted by the mode, {} tiles with windows of factor rows in shared memory", x.tiles)
+                     : "sorted by the mode, row after row";
+    f.conflicts = !tiled     ? "rows that blocks share are summed in order"
+                  : in_order ? "pieces of rows are kept and summed in the order of tiles"
+                             : "pieces of rows are added, atomically";
+    const double part = number_of(args_.rows.size()) / number_of(std::max<i64>(args_.out.rows, 1));
+    const double n = part * number_of(x.nnz);
+    const double pieces = part * number_of(x.rows);
+    const double blocks = std::clamp(n / 1024, 1.0, number_of(chip_.multiprocessors));
+    f.bytes = 2 * blocks * 8 * (rank_ + 1) + (tiled && in_order ? 8 * rank_ * pieces : 0);
+    if (!known())
+      return f;
+    const double most = 512 / element_; // columns of a pass
+    const double passes = std::ceil(rank_ / most);
+    const double starts = blocks + (tiled ? number_of(x.tiles) : 0);
+    const Windows windows = place_windows(x, n, starts, std::ceil(rank_ / passes));
+    const double ends = tiled ? cycles(piece_cycles) : row_ / rates_.read; // of a piece, or of a row that is written
+    f.seconds = passes * n * (number_of(x.key_bytes) + element_) / rates_.read +
+                n * std::max(windows.near, windows.far) + pieces * ends + passes * starts * cycles(tile_start_cycles) +
+                starts * windows.rows * row_ / rates_.middle_rows + passes * 3 * launch;
+    if (tiled && in_order)
+      f.seconds += launch + 2 * 8 * rank_ * pieces / rates_.read;
+    return f;
+  }
+
+  Forecast operator()(const BlcoView &x) const {
+    Forecast f;
+    f.kernel = "one copy in linearized order, rows of a tile of entries added up first";
+    const double n = number_of(args_.entries.size());
+    if (args_.conflicts == Conflicts::owner)
+      return by_rows(std::move(f), n, 8 + element_);
+    const double rows = number_of(args_.out.rows);
+    const bool copies = args_.conflicts == Conflicts::privatize ||
+                        (args_.conflicts == Conflicts::automatic && args_.out.rows < chip_.multiprocessors);
+    f.conflicts = copies ? "32 copies of the result, merged in order" : "added to rows atomically";
+    const double padded = std::ceil(rank_ / 4) * 4 * element_;
+    f.bytes = copies ? 32 * rows * padded : 0;
+    if (known()) {
+      const double segments = different(rows_of_part(x.dims, args_.mode, n, blco_tile), blco_tile) / blco_tile;
+      f.seconds = n * (8 + element_) / rates_.read + n * (far_rows() + segments * added_row * far(rows)) + 3 * launch +
+                  (copies ? 64 : 1) * rows * padded / rates_.read;
+    }
+    return f;
+  }
+
+  Forecast operator()(const CooView &x) const {
+    Forecast f;
+    f.kernel = "coordinates";
+    const double n = number_of(args_.entries.size());
+    const double bytes = 8 * number_of(std::ssize(x.dims)) + element_;
+    if (args_.conflicts == Conflicts::owner)
+      return by_rows(std::move(f), n, bytes);
+    f.conflicts = "added to rows atomically";
+    if (known()) {
+      // Entries that meet in few rows wait for each other: 55 million additions of 256 bytes a second and row where
+      // rows are met alike (measured with one to 132 of them), a third of it where a few are met most, as on uber.
+      const double rows = number_of(args_.out.rows);
+      const double meeting = row_ / 256 / (1.8e7 * rows);
+      f.seconds =
+          n * bytes / rates_.read + n * ((far_rows() + added_row * far(rows)) / coo_part + meeting) + 2 * launch;
+    }
+    return f;
+  }
+
+  Forecast operator()(const DenseView &x) const {
+    Forecast f;
+    f.kernel = "each row's cells by groups of lanes, factors' values from caches";
+    f.conflicts = "fixed parts, summed in order";
+    const double n =
+        number_of(entries_of(x)) * number_of(args_.rows.size()) / number_of(std::max<i64>(args_.out.rows, 1));
+    const i64 others = entries_of(x) / std::max<i64>(args_.out.rows, 1);
+    const i64 rows = std::max<i64>(args_.rows.size(), 1);
+    const i64 wanted = (i64{4} * chip_.multiprocessors + rows - 1) / rows;
+    const double parts = number_of(std::clamp<i64>(std::min(wanted, others / 1024), 1, 256));
+    f.bytes = parts * number_of(rows) * row_;
+    if (known())
+      f.seconds =
+          n * cycles(dense_start * std::ceil(rank_ / 32) + dense_column * rank_) * number_of(std::ssize(x.dims)) +
+          2 * launch;
+    return f;
+  }
+
+private:
+  // Cycles of a multiprocessor for a value and a mode, and for each column besides (200 x 150 x 12 x 25, ranks 10, 32).
+  static constexpr double dense_start = 8;
+  static constexpr double dense_column = 0.66;
+
+  bool known() const {
+    return rates_.read > 0 && rates_.near_rows > 0 && rates_.middle_rows > 0 && rates_.far_rows > 0;
+  }
+  /// Seconds that all multiprocessors together take for so many cycles of one.
+  double cycles(double of_one) const { return of_one * bytes_a_cycle / rates_.near_rows; }
+  /// Seconds for one of `rows` rows in no order.
+  double far(double rows) const { return row_ / row_rate(rows * row_, rates_, chip_); }
+  /// For one of each other factor.
+  double far_rows() const {
+    double seconds = 0;
+    for (int m = 0; m < static_cast<int>(args_.factors.size()); ++m)
+      if (m != args_.mode)
+        seconds += far(number_of(args_.factors[static_cast<std::size_t>(m)].rows));
+    return seconds;
+  }
+
+  struct Windows {
+    double near = 0; // seconds for an entry's rows from windows
+    double far = 0;  // for those from elsewhere, which come meanwhile
+    double rows = 0; // in windows
+  };
+  /// As the kernel does: those with fewest rows first, as long as they fit and are read more often than filled.
+  Windows place_windows(const SortedView &x, double n, double fills, double columns) const {
+    std::vector<double> rows;
+    for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
+      if (m != x.mode) {
+        const auto at = static_cast<std::size_t>(m);
+        const double dim = number_of(x.dims[at]);
+        rows.push_back(x.tiles > 1 ? std::min(dim, std::ldexp(1, x.layout.bits[at])) : dim);
+      }
+    std::sort(rows.begin(), rows.end());
+    double room = chip_.shared_bytes - 8 * 1024 - 64 * columns * 8;
+    Windows windows;
+    bool fit = true;
+    for (const double r : rows) {
+      fit = fit && r * columns * element_ <= room && r * fills <= n / 2;
+      if (fit) {
+        room -= r * columns * element_;
+        windows.rows += r;
+        windows.near += row_ / (near_part * rates_.near_rows);
+      } else {
+        windows.far += far(r);
+      }
+    }
+    return windows;
+  }
+
+  /// Entries in no order, sorted by row first: pairs of a row and a number, four bytes at a time.
+  Forecast by_rows(Forecast f, double n, double bytes) const {
+    f.conflicts = "entries are sorted by row in every call";
+    f.bytes = n * 48; // those before, after, and while they are sorted
+    const double passes = std::ceil(std::log2(number_of(args_.out.rows) + 1) / 8);
+    if (known())
+      f.seconds = (16 + passes * 48) * n / rates_.read + n * (std::max(bytes, 32.0) / rates_.far_rows + far_rows()) +
+                  (4 + 2 * passes) * launch;
+    return f;
+  }
+
+  const MttkrpArgs &args_;
+  const Rates &rates_;
+  const Chip &chip_;
+  double rank_;
+  double element_;
+  double row_; // bytes
+};
+
+} // namespace
+
+Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip) {
+  return std::visit(Teller(args, rates, chip), x);
+}
+
+// Six passes over the factor: its Gram matrix reads it, the product with an inverse and the division read and write it,
+// and norms read it. Besides about ten kernels, and the inverse, which one block makes up to rank 64.
+Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates, const Chip &) {
+  constexpr double most_blocks = 512;
+  const double n = number_of(rows);
+  const double r = number_of(rank);
+  const double tiles = std::ceil(r / 32);
+  const double pairs = tiles * (tiles + 1) / 2;
+  const double gram = 8 * 1024 * pairs * std::clamp(n / 256, 1.0, std::max(std::floor(most_blocks / pairs), 1.0));
+  const double lanes = std::exp2(std::ceil(std::log2(std::min(r, 32.0))));
+  const double sums = 8 * r * std::clamp(n * lanes / 2048, 1.0, most_blocks);
+  const double staged = r > 32 ? std::min(n * r * number_of(size_of(type)), 64.0 * 1048576) : 0;
+  Forecast f;
+  f.bytes = std::max({gram, sums, staged, rank > 64 ? 3 * 8 * r * r : 0});
+  if (rates.read > 0) {
+    const double inverse = rank <= 64 ? 2.1e-5 * std::pow(std::max(r / 32, 0.25), 2) : 1.7e-4 * r / 64;
+    f.seconds = 6 * n * r * number_of(size_of(type)) / (update_part * rates.read) + 10 * launch + inverse;
+  }
+  return f;
+}
+
+} // namespace td::kernels::cuda

@@ -1,0 +1,56 @@
+// Seconds of a plan for a tensor that does not fit its device.
+#include "plan/plan.hpp"
+
+#include "unit/small_device.hpp"
+#include "unit/solver_make.hpp"
+
+namespace td::test {
+namespace {
+
+/// Whose kernels take no time to speak of.
+class FastDevice final : public kernels::reference::ReferenceBackend {
+public:
+  explicit FastDevice(i64 bytes) : memory_(bytes) {}
+  const void *memory() const noexcept override { return this; }
+  i64 room() const override { return memory_.room(); }
+  void fetch(int buffer, void *to, const void *from, i64 bytes) override { memory_.fetch(buffer, to, from, bytes); }
+  void await(int buffer) noexcept override { memory_.await(buffer); }
+  void done(int buffer) override { memory_.done(buffer); }
+  kernels::Forecast forecast_mttkrp(const kernels::TensorView &, const kernels::MttkrpArgs &,
+                                    const kernels::Rates &) const override {
+    return {"", "", 0, kernel_seconds};
+  }
+  static constexpr double kernel_seconds = 1e-12;
+
+private:
+  SmallDevice memory_;
+};
+
+TEST(PlanSeconds, WhatIsStreamedTakesItsTime) {
+  const std::vector<double> values(40 * 30 * 20, 1.0);
+  for (const char *format : {"sorted", "blco", "coo"}) {
+    SCOPED_TRACE(format);
+    const auto x = sparse_tensor<double>({40, 30, 20}, values, format, "none");
+    plan::PlanRequest request;
+    request.rank = 4;
+    request.backends = {std::make_shared<FastDevice>(i64{1} << 30)};
+    const plan::Plan whole = plan::plan_of(*x, request);
+    EXPECT_EQ(whole.device.streamed, 0);
+    EXPECT_NEAR(whole.seconds_mttkrp, 3 * FastDevice::kernel_seconds, 1e-15);
+
+    request.backends = {std::make_shared<FastDevice>(100000)};
+    const plan::Plan some = plan::plan_of(*x, request);
+    ASSERT_GT(some.device.streamed, 0);
+    double sum = 0;
+    for (const plan::ModePlan &mode : some.modes) {
+      // Of each mode's copy, or of the one copy in each mode. No host's memory gives a terabyte a second.
+      const double bytes = static_cast<double>(some.device.streamed) / (std::string_view(format) == "sorted" ? 3 : 1);
+      EXPECT_GT(mode.seconds, bytes / 1e12);
+      sum += mode.seconds;
+    }
+    EXPECT_DOUBLE_EQ(some.seconds_mttkrp, sum);
+  }
+}
+
+} // namespace
+} // namespace td::test
