@@ -229,9 +229,8 @@ Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates,
   const double gram = 8 * 1024 * pairs * std::clamp(n / 256, 1.0, std::max(std::floor(most_blocks / pairs), 1.0));
   const double lanes = std::exp2(std::ceil(std::log2(std::min(r, 32.0))));
   const double sums = 8 * r * std::clamp(n * lanes / 2048, 1.0, most_blocks);
-  const double staged = r > 32 ? std::min(n * r * number_of(size_of(type)), 64.0 * 1048576) : 0;
   Forecast f;
-  f.bytes = std::max({gram, sums, staged, rank > 64 ? 3 * 8 * r * r : 0});
+  f.bytes = std::max({gram, sums, rank > 64 ? 3 * 8 * r * r : 0});
   if (rates.read > 0) {
     const double inverse = rank <= 64 ? 2.1e-5 * std::pow(std::max(r / 32, 0.25), 2) : 1.7e-4 * r / 64;
     f.seconds = 6 * n * r * number_of(size_of(type)) / (update_part * rates.read) + 10 * launch + inverse;
