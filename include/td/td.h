@@ -233,9 +233,9 @@ TD_API void td_context_destroy(td_context *context);
 TD_API td_status td_context_set_log(td_context *context, td_log_fn log, void *user);
 
 /** Names the CUDA stream by which the caller orders his work on arrays with space = TD_DEVICE. A call reads and writes
- *  such arrays after all that was on the stream when it was made, and waits for no other work on the GPU. It returns
- * when it is done with them: what is put on the stream from then on finds td's results. Without a stream a call waits
- * for all that the caller has started on the GPU.
+ *  such arrays after all that was on the stream when it was made, and need not wait for other work on the GPU, unless
+ *  memory has to be given back there. It returns when it is done with them: what is put on the stream from then on
+ *  finds td's results. Without a stream a call waits for all that the caller has started on the GPU.
  *
  *  slot    which of the context's GPUs, counted from 0 in the order of its string of devices. Arrays are on the first
  *  stream  a cudaStream_t of that GPU, also cudaStreamLegacy or cudaStreamPerThread. It must last until another one
@@ -281,8 +281,8 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
  *  may be negative or zero, and NULL means that the first index runs fastest without gaps (Fortran, Julia). options may
  *  be NULL; scope "tensor": "groups", "accumulate", "gather".
  *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
- *  infinite value: names its position), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space), TD_ERR_OPTION_RANGE ("groups" is no
- *  partition of the modes). */
+ *  infinite value: names its position), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" that
+ *  share a product with "accumulate"), TD_ERR_OPTION_RANGE ("groups" is no partition of the modes). */
 TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
                                         td_type value_type, const void *values, td_space space,
                                         const td_options *options, td_tensor **out);

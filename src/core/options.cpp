@@ -25,7 +25,7 @@ constexpr OptionRow table[] = {
      "control group have left"},
 
     {"context", "device_memory_limit", OptionType::i64, "0", 0, huge, "",
-     "bytes of a GPU's memory that copies of tensors may take, also while they are built; what has no room is streamed "
+     "bytes of a GPU's memory that copies of tensors may take; what has no room is streamed "
      "from host memory; 0: what is free"},
 
     {"tensor", "format", OptionType::str, "auto", 0, 0, "auto|coo|blco|sorted",

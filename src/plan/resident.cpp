@@ -138,10 +138,9 @@ private:
   }
 
   Device &device_of(kernels::Backend &backend) {
-    const auto [found, is_new] = devices_.try_emplace(backend.memory());
-    if (is_new)
+    if (devices_.count(backend.memory()) == 0)
       backend.ask_when_short(weak_from_this());
-    return found->second;
+    return devices_[backend.memory()];
   }
 
   Form place(kernels::Backend &backend, const Device &device, const kernels::TensorView &host, const FormBytes &all,

@@ -17,8 +17,8 @@ public:
 
   /// A form for this backend's kernels: the host's own where they work in host memory; else what is kept of it, for
   /// which room is looked for now. `number` tells the tensor's forms apart, and `all` is what they take together: where
-  /// that is too much, each gets the same share of the room. Throws Status::device_memory if not even the lists of
-  /// rows or blocks fit.
+  /// that is too much, each gets the same share of the room, but for what was built there and is kept whole. Throws
+  /// Status::device_memory if not even the lists of rows or blocks fit.
   Placement on(kernels::Backend &backend, int number, const StoredForm &stored, const FormBytes &all);
   Placement on(kernels::Backend &backend, int number, const StoredForm &stored) {
     return on(backend, number, stored, bytes_of(stored.view(OnHost::sizes)));

@@ -129,7 +129,7 @@ void Tensor::store_built(kernels::Building &building, kernels::Backend &builder,
         keep(formats::build_sorted(packed, mode, formats::tile_bits(tiles, packed.dims, mode, building.size()))));
   auto [alone, why] = sparse_groups({packed.dims, building.size(), type_}, "none");
   reasons_.groups = why_groups(options_, type_, true, std::move(why));
-  groups_ = std::make_unique<const Groups>(stored_dims(), type_, options_.text("groups"), alone,
+  groups_ = std::make_unique<const Groups>(stored_dims(), type_, groups_of(options_, type_), alone,
                                            std::vector<formats::Coo>(static_cast<std::size_t>(order())));
 }
 

@@ -74,6 +74,8 @@ TEST_P(Cpals, MixedPrecisionFitsAsF64Does) {
   const auto f64 = fits(TD_F64, {});
   const auto gathered = fits(TD_F64, {{"gather", "f32"}});
   const auto accumulated = fits(TD_F32, {{"accumulate", "f64"}});
+  ASSERT_EQ(gathered.size(), f64.size());
+  ASSERT_EQ(accumulated.size(), f64.size());
   for (std::size_t i = 0; i < f64.size(); ++i) {
     EXPECT_NEAR(gathered[i], f64[i], 1e-6) << "iteration " << i + 1;
     EXPECT_NEAR(accumulated[i], f64[i], 1e-5) << "iteration " << i + 1;

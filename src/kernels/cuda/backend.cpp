@@ -105,8 +105,11 @@ std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries
   const i64 limit = device_.kept()->limit;
   if (bytes > (limit > 0 ? limit : device_.memory_bytes()))
     return nullptr;
-  make_room(bytes);
-  return bytes > device_.room() ? nullptr : cuda::begin_building(device_, staging_, entries);
+  // Building ends soon, so without a limit it may take what is left free for work in between.
+  const auto lacking = [&] { return bytes > (limit > 0 ? device_.room() : device_.free_bytes()); };
+  if (lacking())
+    make_room(bytes);
+  return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries);
 }
 
 Chip CudaBackend::chip() const {

@@ -6,8 +6,9 @@
 
 namespace td::kernels::cuda {
 
-/// Of a block. Rows of f32 with terms of f64 spill some registers then, and with 384 threads none; but on nell2 and
-/// vast 384 took 1.15 times as long (H200).
+/// Of a block. Rows of f32 with terms of f64 spill some registers then, and with 384 threads none: on an H200 nell2 and
+/// vast took 1.16 to 1.2 times as long with 384, but delicious, whose rows do not fit the cache, 1.22 to 1.27 times as
+/// long with 512.
 inline constexpr int walk_threads = 512;
 
 /// How a walk is laid out. Groups of `lanes` lanes with `size` columns each.
