@@ -59,13 +59,12 @@ void Products::contract(int group, int mode, std::span<const ConstMatrix> factor
   const auto place = static_cast<int>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
 
   if (!share_.deterministic()) {
-    x_.cells_view(group, backend_)
-        .mttkrp(backend_, {place, inside, out, {0, out.rows}, cells_, share_.conflicts(), false, {}});
+    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, {0, out.rows}, cells_, share_.conflicts()});
     share_.reduce(mode, out);
     return;
   }
   for (const Range &rows : share_.own(mode))
-    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, rows, cells_, share_.conflicts(), false, {}});
+    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, rows, cells_, share_.conflicts()});
 }
 
 } // namespace td::solvers

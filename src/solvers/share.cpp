@@ -28,8 +28,7 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
 Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
   const plan::Portion &portion = sharding_.cell_portion(group, others_.rank());
   compute(x_.merged_view(group, backend_),
-          {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts(), false, {}},
-          portion);
+          {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()}, portion);
   if (deterministic()) {
     others_.allgather_rows(out, sharding_.cells(group).owned);
     return {0, out.rows};

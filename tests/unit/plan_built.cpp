@@ -59,6 +59,10 @@ struct Problem {
     x.view(mode, backend).mttkrp(backend, {mode, f, out.view(), {0, rows}, {0, x.facts().nnz}, conflicts});
     return out;
   }
+  void expect_same_products(const Tensor &x, kernels::Backend &on, const Tensor &y, kernels::Backend &other) {
+    for (int mode = 0; mode < 3; ++mode)
+      EXPECT_TRUE(product(x, mode, on).same_bits(product(y, mode, other))) << "mode " << mode;
+  }
 };
 
 constexpr const char *formats_built[] = {"sorted", "blco"};
@@ -144,8 +148,7 @@ TEST(PlanBuilt, ComesToTheHostOnlyWhenItIsNeededThere) {
     EXPECT_LE(all, bytes.entries + bytes.lists);
 
     // Once is enough, and the device has kept its copy.
-    for (int mode = 0; mode < 3; ++mode)
-      EXPECT_TRUE(p.product(*x, mode, *reference).same_bits(p.product(*host, mode, *reference)));
+    p.expect_same_products(*x, *reference, *host, *reference);
     EXPECT_TRUE(p.product(*x, 0, device).same_bits(p.product(*host, 0, *reference)));
     EXPECT_EQ(memory.downloaded, all);
     EXPECT_EQ(device.take_uploaded(), 0);
@@ -171,8 +174,7 @@ TEST(PlanBuilt, GoesToTheHostBeforeItIsGivenBack) {
       if (!some) {
         EXPECT_EQ(x->kept_on(device), 0);
       }
-      for (int mode = 0; mode < 3; ++mode)
-        EXPECT_TRUE(p.product(*x, mode, device).same_bits(p.product(*host, mode, device)));
+      p.expect_same_products(*x, device, *host, device);
       expect_same_arrays(*x, *host, format);
     }
 }
@@ -200,8 +202,7 @@ TEST(PlanBuilt, GoesToAnotherDevice) {
     const Made host = p.make(format, nullptr);
     SmallDevice first(1 << 30), second(1 << 30);
     const Made x = p.make(format, &first);
-    for (int mode = 0; mode < 3; ++mode)
-      EXPECT_TRUE(p.product(*x, mode, second).same_bits(p.product(*host, mode, second)));
+    p.expect_same_products(*x, second, *host, second);
     EXPECT_GE(first.own()->downloaded, sizes_of(*x, format).entries);
     EXPECT_LE(first.own()->downloaded, second.take_uploaded() / 2); // which had the host's tensor too
     EXPECT_GT(x->kept_on(first), 0);
