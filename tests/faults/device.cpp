@@ -179,4 +179,23 @@ TEST_F(Device, CallsAreRepeatedWithoutANewCopy) {
   EXPECT_EQ(live, before);
 }
 
+// Asking a caller's stream may tell errors of work that was started before; they are not the argument's.
+TEST_F(Device, AnArgumentIsRefusedOnlyForWhatIsWrongWithAStream) {
+  void *const stream = reinterpret_cast<void *>(1); // cudaStreamLegacy
+  Handles h;
+  ASSERT_EQ(td_context_create(devices, nullptr, &h.context), TD_OK);
+  const struct {
+    int error; // CUDA's number
+    td_status status;
+  } cases[] = {{0, TD_OK},
+               {400, TD_ERR_ARGUMENT}, // cudaErrorInvalidResourceHandle
+               {900, TD_ERR_ARGUMENT}, // cudaErrorStreamCaptureUnsupported
+               {700, TD_ERR_DEVICE},   // cudaErrorIllegalAddress
+               {719, TD_ERR_DEVICE}};  // cudaErrorLaunchFailure
+  for (const auto &[error, status] : cases) {
+    stream_error = error;
+    EXPECT_EQ(td_context_set_stream(h.context, 0, stream), status) << error << ": " << last_error();
+  }
+}
+
 } // namespace

@@ -22,6 +22,7 @@ inline long left = -1;             // those still to succeed before one fails; b
 inline bool once = false;          // those after it succeed
 inline bool pins = true;           // host memory can be pinned
 inline long pinned = 0;            // stretches of it
+inline int stream_error = 0;       // what asking for a stream's state gives, unless 0
 
 inline void *runtime() {
   static void *library = [] {
@@ -84,6 +85,13 @@ extern "C" __attribute__((visibility("default"))) int cudaFreeAsync(void *memory
   return release(memory, stream);
 }
 
+extern "C" __attribute__((visibility("default"))) int cudaStreamIsCapturing(void *stream, int *state) {
+  if (tdtest::stream_error != 0)
+    return tdtest::stream_error;
+  static auto *ask = tdtest::real<int(void *, int *)>("cudaStreamIsCapturing");
+  return ask(stream, state);
+}
+
 namespace tdtest {
 
 inline constexpr const char *devices = "cuda";
@@ -116,6 +124,7 @@ protected:
     left = -1;
     once = false;
     pins = true;
+    stream_error = 0;
   }
 };
 

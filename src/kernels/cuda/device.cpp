@@ -12,10 +12,23 @@ namespace td::kernels::cuda {
 
 namespace {
 
+/// Whether CUDA found fault with the stream it was given; other errors may be of work that was started before.
+bool is_about_stream(cudaError_t result) {
+  switch (result) {
+  case cudaErrorInvalidValue:
+  case cudaErrorInvalidResourceHandle:
+  case cudaErrorDeviceUninitialized: // its context is none, or one that has ended
+  case cudaErrorContextIsDestroyed:
+    return true;
+  default:
+    return result >= cudaErrorStreamCaptureUnsupported && result <= cudaErrorStreamCaptureWrongThread;
+  }
+}
+
 /// Unless a caller's stream could be asked for how far it has come.
-void refuse_stream(cudaError_t result, int ordinal) {
-  if (result == cudaSuccess)
-    return;
+void check_stream(cudaError_t result, int ordinal) {
+  if (!is_about_stream(result))
+    return check(result, "asking the caller's stream how far it has come");
   cudaGetLastError();
   throw_error(Status::argument, "stream: expected a stream of cuda:{} that is not being captured into a graph: {}: {}",
               ordinal, cudaGetErrorName(result), cudaGetErrorString(result));
@@ -270,7 +283,7 @@ void Device::follow(cudaStream_t callers) {
   if (callers != nullptr) {
     if (caller_ == nullptr)
       check(cudaEventCreateWithFlags(&caller_, cudaEventDisableTiming), "making an event");
-    refuse_stream(record_caller(callers), ordinal());
+    check_stream(record_caller(callers), ordinal());
   }
   callers_ = callers;
 }
@@ -278,7 +291,7 @@ void Device::follow(cudaStream_t callers) {
 void Device::wait_for_caller() {
   if (callers_ == nullptr)
     return check(cudaDeviceSynchronize(), "waiting for the caller's work on the GPU");
-  refuse_stream(record_caller(callers_), ordinal());
+  check_stream(record_caller(callers_), ordinal());
   check(cudaStreamWaitEvent(stream_, caller_, 0), "waiting for the caller's stream");
 }
 
