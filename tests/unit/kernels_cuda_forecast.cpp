@@ -123,6 +123,12 @@ TEST(KernelsCudaForecast, TellsWhatKernelsTake) {
   EXPECT_EQ(forecast(blco, 0).bytes, 32 * 50 * 32 * 8); // fewer rows than multiprocessors: copies of the result
   EXPECT_EQ(forecast(blco, 1).bytes, 0);
   EXPECT_EQ(forecast(blco, 1, 32, Conflicts::privatize).bytes, 32.0 * 40000 * 32 * 8);
+  EXPECT_EQ(forecast(blco, 1, 33, Conflicts::privatize).bytes, 32.0 * 40000 * 36 * 8); // rows of 16 bytes
+  const std::vector<i64> few{30, 40, 50}, more{30, 400, 50};
+  EXPECT_EQ(forecast(kernels::DenseView{few}, 0).bytes, 30 * 32 * 8); // 2000 cells a row: one part of 1024 or more
+  EXPECT_EQ(forecast(kernels::DenseView{more}, 0).bytes, 18 * 30 * 32 * 8); // 18 parts: 4 blocks a multiprocessor
+  // A Gram matrix's tile by each of three blocks, for 256 rows and more each.
+  EXPECT_EQ(kernels::cuda::forecast_update(1000, 32, ValueType::f64, rates, chip).bytes, 3 * 32 * 32 * 8);
 }
 
 } // namespace

@@ -12,7 +12,7 @@
 #include <cub/block/block_radix_sort.cuh>
 
 #include "kernels/cuda/lanes.cuh"
-#include "kernels/kernels.hpp"
+#include "kernels/cuda/sizes.hpp"
 
 namespace td::kernels::cuda {
 
@@ -35,10 +35,6 @@ struct BlcoJob {
   int copies;
   i64 copy_size; // values from one copy of the result to the next
 };
-
-inline constexpr int blco_threads = 256;
-inline constexpr int blco_each = 8; // entries a thread; 4096 a tile were up to a fifth slower (H200)
-inline constexpr int blco_tile = blco_threads * blco_each;
 
 using BlcoSort = cub::BlockRadixSort<u32, blco_threads, blco_each, std::uint16_t>;
 

@@ -9,8 +9,6 @@
 
 namespace td::kernels::cuda {
 
-inline constexpr int most_copies = 32; // of the result of a short mode, or where it is asked for
-
 /// Rows of the result := the sums of its copies, in order; or they grow by them.
 template <class T>
 __global__ void merge_copies(const T *copies, int count, i64 copy_size, i64 ld, Rows<T> out, Range rows, bool add) {
@@ -59,12 +57,9 @@ template <class T, class Term> void add_segments(Device &device, const BlcoView 
   std::copy_n(others.factor, others.count, job.factor);
   job.target = OtherFactors::field(x.layout, x.dims, args.mode);
   job.rows = args.rows;
-  // Where the mode is shorter than the GPU has multiprocessors, tiles would wait for each other (the same paper, 5.3).
   const i64 cols = args.out.cols;
-  const i64 ld = (cols + 3) / 4 * 4; // of copies: rows of 16 bytes
-  const bool privatize = args.conflicts == Conflicts::automatic ? args.out.rows < device.multiprocessors()
-                                                                : args.conflicts == Conflicts::privatize;
-  job.copies = privatize ? most_copies : 1;
+  const i64 ld = blco_copy_ld(cols);
+  job.copies = blco_copies(args, device.multiprocessors());
   job.copy_size = args.out.rows * ld;
   const Scratch<Term> copies(device, job.copies > 1 ? job.copies * job.copy_size : 0, "copies of the result of MTTKRP");
   job.out = args.out.data;

@@ -6,7 +6,6 @@ namespace td::kernels::cuda {
 
 namespace {
 
-constexpr i64 most_blocks = 512;
 constexpr int ahead = 8; // rows that a thread fetches before it uses the first
 
 struct Square {
@@ -71,7 +70,7 @@ template <class Op> __global__ void reduce_parts(const double *part, i64 blocks,
 
 template <class Op> void reduce(Device &device, ConstMatrix a, ConstMatrix b, double *out) {
   const int lanes = lanes_for(a.cols);
-  const i64 blocks = std::clamp<i64>(a.rows / (8 * (block_threads / lanes)), 1, most_blocks);
+  const i64 blocks = column_blocks(a.rows, a.cols);
   const Scratch<double> part(device, blocks * a.cols, "parts of sums over columns");
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>((a.cols + lanes - 1) / lanes));
   dispatch(a.type, [&](auto zero) {

@@ -1,8 +1,8 @@
-// Bytes follow the kernels' own allocations. Seconds are a simple model: an entry is read once and fetches a row of
-// each other factor, from shared memory where a window of rows holds it, else from the second-level cache or memory;
-// and what starting kernels and tiles, ending pieces of rows and adding to rows costs besides. Constants in cycles are
-// those of formats/gpu_tiles.cpp; a multiprocessor reads 128 bytes of shared memory a cycle, so cycles are told in such
-// bytes.
+// Bytes follow the kernels' own allocations (sizes.hpp). Seconds are a simple model: an entry is read once and fetches
+// a row of each other factor, from shared memory where a window of rows holds it, else from the second-level cache or
+// memory; and what starting kernels and tiles, ending pieces of rows and adding to rows costs besides. Constants in
+// cycles are those of formats/gpu_tiles.cpp; a multiprocessor reads 128 bytes of shared memory a cycle, so cycles are
+// told in such bytes.
 #include "kernels/cuda/forecast.hpp"
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "kernels/cuda/sizes.hpp"
 
 namespace td::kernels::cuda {
 
@@ -25,7 +27,6 @@ constexpr double cache_part = 0.8;   // of the second-level cache: rows that fit
 constexpr double memory_caches = 8;  // times the second-level cache: rows of which few are met there again
 constexpr double added_row = 3.4;    // rows fetched that adding to one, atomically, costs
 constexpr double coo_part = 0.55;    // of the rows' rates, what the kernel for coordinates reaches
-constexpr double blco_tile = 2048;   // entries of which BLCO's kernel adds up those of one row first
 constexpr double update_part = 0.78; // of the reading rate, what the passes over a factor reach
 
 double number_of(i64 n) { return static_cast<double>(n); }
@@ -91,15 +92,16 @@ public:
     if (args_.conflicts == Conflicts::owner)
       return by_rows(std::move(f), n, 8 + element_);
     const double rows = number_of(args_.out.rows);
-    const bool copies = args_.conflicts == Conflicts::privatize ||
-                        (args_.conflicts == Conflicts::automatic && args_.out.rows < chip_.multiprocessors);
-    f.conflicts = copies ? "32 copies of the result, merged in order" : "added to rows atomically";
-    const double padded = std::ceil(rank_ / 4) * 4 * element_;
-    f.bytes = copies ? 32 * rows * padded : 0;
+    const int copies = blco_copies(args_, chip_.multiprocessors);
+    const bool several = copies > 1;
+    f.conflicts =
+        several ? fmt::format("{} copies of the result, merged in order", copies) : "added to rows atomically";
+    const double padded = number_of(blco_copy_ld(args_.out.cols)) * element_;
+    f.bytes = several ? copies * rows * padded : 0;
     if (known()) {
       const double segments = different(rows_of_part(x.dims, args_.mode, n, blco_tile), blco_tile) / blco_tile;
       f.seconds = n * (8 + element_) / rates_.read + n * (far_rows() + segments * added_row * far(rows)) + 3 * launch +
-                  (copies ? 64 : 1) * rows * padded / rates_.read;
+                  (several ? 2 * copies : 1) * rows * padded / rates_.read;
     }
     return f;
   }
@@ -131,12 +133,11 @@ public:
         number_of(entries_of(x)) * number_of(args_.rows.size()) / number_of(std::max<i64>(args_.out.rows, 1));
     const i64 others = entries_of(x) / std::max<i64>(args_.out.rows, 1);
     const i64 rows = std::max<i64>(args_.rows.size(), 1);
-    const i64 wanted = (i64{4} * chip_.multiprocessors + rows - 1) / rows;
-    const double parts = number_of(std::clamp<i64>(std::min(wanted, others / 1024), 1, 256));
+    const double parts = number_of(dense_parts(rows, others, chip_.multiprocessors));
     f.bytes = parts * number_of(rows) * row_;
     if (known())
       f.seconds =
-          n * cycles(dense_start * std::ceil(rank_ / 32) + dense_column * rank_) * number_of(std::ssize(x.dims)) +
+          n * cycles(dense_start * std::ceil(rank_ / warp) + dense_column * rank_) * number_of(std::ssize(x.dims)) +
           2 * launch;
     return f;
   }
@@ -221,18 +222,14 @@ Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rate
 // Six passes over the factor: its Gram matrix reads it, the product with an inverse and the division read and write it,
 // and norms read it. Besides about ten kernels, and the inverse, which one block makes up to rank 64.
 Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates, const Chip &) {
-  constexpr double most_blocks = 512;
   const double n = number_of(rows);
   const double r = number_of(rank);
-  const double tiles = std::ceil(r / 32);
-  const double pairs = tiles * (tiles + 1) / 2;
-  const double gram = 8 * 1024 * pairs * std::clamp(n / 256, 1.0, std::max(std::floor(most_blocks / pairs), 1.0));
-  const double lanes = std::exp2(std::ceil(std::log2(std::min(r, 32.0))));
-  const double sums = 8 * r * std::clamp(n * lanes / 2048, 1.0, most_blocks);
+  const double gram = 8.0 * mma_tile * mma_tile * number_of(gram_pairs(rank) * gram_blocks(rows, rank));
+  const double sums = 8 * r * number_of(column_blocks(rows, rank));
   Forecast f;
-  f.bytes = std::max({gram, sums, rank > 64 ? 3 * 8 * r * r : 0});
+  f.bytes = std::max({gram, sums, rank > small_rank ? 3 * 8 * r * r : 0});
   if (rates.read > 0) {
-    const double inverse = rank <= 64 ? 2.1e-5 * std::pow(std::max(r / 32, 0.25), 2) : 1.7e-4 * r / 64;
+    const double inverse = rank <= small_rank ? 2.1e-5 * std::pow(std::max(r / 32, 0.25), 2) : 1.7e-4 * r / 64;
     f.seconds = 6 * n * r * number_of(size_of(type)) / (update_part * rates.read) + 10 * launch + inverse;
   }
   return f;

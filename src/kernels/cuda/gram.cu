@@ -10,9 +10,7 @@ namespace td::kernels::cuda {
 namespace {
 
 constexpr int warps = 4;
-constexpr int ahead = 4;        // times four rows that a warp fetches before it uses the first
-constexpr i64 least_rows = 256; // of a block, so that adding up the blocks stays small beside the work
-constexpr i64 most_blocks = 512;
+constexpr int ahead = 4; // times four rows that a warp fetches before it uses the first
 
 /// Entries of four rows, eight columns: lane t holds row t % 4, column t / 4; zero outside the matrix.
 template <class T> __device__ double entry(const Rows<const T> &a, i64 row, i64 column) {
@@ -22,7 +20,7 @@ template <class T> __device__ double entry(const Rows<const T> &a, i64 row, i64 
 /// part[block][pair][32 x 32] := the block's rows' share of one tile of the Gram matrix; blockIdx.y is the pair of
 /// column tiles, counted over the upper triangle row by row.
 template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Rows<const T> a, i64 tiles, double *part) {
-  __shared__ double sums[tile * tile];
+  __shared__ double sums[mma_tile * mma_tile];
   i64 left = 0;
   i64 right = blockIdx.y;
   for (; right >= tiles - left; ++left)
@@ -39,13 +37,13 @@ template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Row
     for (int g = 0; g < ahead; ++g)
 #pragma unroll
       for (int c = 0; c < 4; ++c)
-        u[g][c] = v[g][c] = entry(a, first + g * 4 + lane % 4, left * tile + c * 8 + lane / 4);
+        u[g][c] = v[g][c] = entry(a, first + g * 4 + lane % 4, left * mma_tile + c * 8 + lane / 4);
     if (left != right)
 #pragma unroll
       for (int g = 0; g < ahead; ++g)
 #pragma unroll
         for (int c = 0; c < 4; ++c)
-          v[g][c] = entry(a, first + g * 4 + lane % 4, right * tile + c * 8 + lane / 4);
+          v[g][c] = entry(a, first + g * 4 + lane % 4, right * mma_tile + c * 8 + lane / 4);
 #pragma unroll
     for (int g = 0; g < ahead; ++g)
 #pragma unroll
@@ -62,36 +60,36 @@ template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Row
         for (int j = 0; j < 4; ++j)
 #pragma unroll
           for (int k = 0; k < 2; ++k) {
-            double &sum = sums[(i * 8 + lane / 4) * tile + j * 8 + 2 * (lane % 4) + k];
+            double &sum = sums[(i * 8 + lane / 4) * mma_tile + j * 8 + 2 * (lane % 4) + k];
             sum = w == 0 ? d[i][j][k] : sum + d[i][j][k];
           }
     __syncthreads();
   }
-  double *to = part + (i64{blockIdx.x} * gridDim.y + blockIdx.y) * tile * tile;
-  for (int k = static_cast<int>(threadIdx.x); k < tile * tile; k += warps * warp)
+  double *to = part + (i64{blockIdx.x} * gridDim.y + blockIdx.y) * mma_tile * mma_tile;
+  for (int k = static_cast<int>(threadIdx.x); k < mma_tile * mma_tile; k += warps * warp)
     to[k] = sums[k];
 }
 
 /// g := the sum over blocks; each entry also to its mirror image. 32 x 32 threads, one row of a tile a block.
 __global__ void gram_sum(const double *part, i64 blocks, i64 pairs, i64 tiles, i64 columns, double *g) {
-  __shared__ double sums[tile][tile + 1];
+  __shared__ double sums[mma_tile][mma_tile + 1];
   i64 left = 0;
   i64 right = blockIdx.y;
   for (; right >= tiles - left; ++left)
     right -= tiles - left;
   right += left;
-  const double *from = part + i64{blockIdx.y} * tile * tile + blockIdx.x * tile + threadIdx.x;
+  const double *from = part + i64{blockIdx.y} * mma_tile * mma_tile + blockIdx.x * mma_tile + threadIdx.x;
   double sum = 0;
-  for (i64 b = threadIdx.y; b < blocks; b += tile)
-    sum += from[b * pairs * tile * tile];
+  for (i64 b = threadIdx.y; b < blocks; b += mma_tile)
+    sum += from[b * pairs * mma_tile * mma_tile];
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0)
     return;
-  for (int k = 1; k < tile; ++k)
+  for (int k = 1; k < mma_tile; ++k)
     sum += sums[k][threadIdx.x];
-  const i64 i = left * tile + blockIdx.x;
-  const i64 j = right * tile + threadIdx.x;
+  const i64 i = left * mma_tile + blockIdx.x;
+  const i64 j = right * mma_tile + threadIdx.x;
   if (i < columns && j < columns && (left != right || i <= j)) {
     g[i * columns + j] = sum;
     g[j * columns + i] = sum;
@@ -101,18 +99,18 @@ __global__ void gram_sum(const double *part, i64 blocks, i64 pairs, i64 tiles, i
 } // namespace
 
 void gram(Device &device, ConstMatrix a, double *g) {
-  const i64 tiles = (a.cols + tile - 1) / tile;
-  const i64 pairs = tiles * (tiles + 1) / 2;
-  const i64 blocks = std::clamp<i64>(a.rows / least_rows, 1, std::max<i64>(most_blocks / pairs, 1));
-  const Scratch<double> part(device, blocks * pairs * tile * tile, "parts of a Gram matrix");
+  const i64 tiles = (a.cols + mma_tile - 1) / mma_tile;
+  const i64 pairs = gram_pairs(a.cols);
+  const i64 blocks = gram_blocks(a.rows, a.cols);
+  const Scratch<double> part(device, blocks * pairs * mma_tile * mma_tile, "parts of a Gram matrix");
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(pairs));
   dispatch(a.type, [&](auto zero) {
     using T = decltype(zero);
     gram_parts<<<grid, warps * warp, 0, device.stream()>>>(rows_of<T>(a), tiles, part.data());
   });
   check_launch("a Gram matrix");
-  gram_sum<<<dim3(tile, static_cast<unsigned>(pairs)), dim3(tile, tile), 0, device.stream()>>>(part.data(), blocks,
-                                                                                               pairs, tiles, a.cols, g);
+  gram_sum<<<dim3(mma_tile, static_cast<unsigned>(pairs)), dim3(mma_tile, mma_tile), 0, device.stream()>>>(
+      part.data(), blocks, pairs, tiles, a.cols, g);
   check_launch("a Gram matrix");
 }
 

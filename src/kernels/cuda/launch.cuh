@@ -5,19 +5,9 @@
 
 #include "core/views.hpp"
 #include "kernels/cuda/device.hpp"
+#include "kernels/cuda/sizes.hpp"
 
 namespace td::kernels::cuda {
-
-inline constexpr int block_threads = 256;
-inline constexpr int warp = 32;
-
-/// Lanes that take the columns of one row: a power of two, at most a warp.
-inline int lanes_for(i64 columns) {
-  int lanes = 1;
-  while (lanes < warp && lanes < columns)
-    lanes *= 2;
-  return lanes;
-}
 
 /// Blocks for `work` items of which a block takes `each` at a time and goes on with the next until none are left.
 inline unsigned blocks_for(const Device &device, i64 work, i64 each) {

@@ -11,6 +11,4 @@ __device__ inline void mma(double a, double b, double (&d)[2]) {
                : "d"(a), "d"(b));
 }
 
-inline constexpr int tile = 32; // columns, or rows, that a warp holds at a time: 4 x 4 small matrices
-
 } // namespace td::kernels::cuda

@@ -5,10 +5,6 @@ namespace td::kernels::cuda {
 
 namespace {
 
-// A row's cells are divided among this many blocks, so that short modes use the whole GPU.
-constexpr i64 most_parts = 256;
-constexpr i64 least_cells = 1024; // in a part
-
 /// part[p, i, r] := the terms of row i from the p-th part of its cells.
 template <class T, class Term>
 __global__ void sum_cells(const __grid_constant__ DenseEntries<T> x, const __grid_constant__ Factors<T> factors,
@@ -62,8 +58,7 @@ void mttkrp_dense(Device &device, const DenseView &view, const MttkrpArgs &args)
     const Rows<Term> out = rows_of<Term>(args.out);
     const i64 others = entries_of(view) / view.dims[static_cast<std::size_t>(args.mode)];
     const i64 rows = args.rows.size();
-    const i64 wanted = (i64{4} * device.multiprocessors() + rows - 1) / rows;
-    const i64 parts = std::clamp<i64>(std::min(wanted, others / least_cells), 1, most_parts);
+    const i64 parts = dense_parts(rows, others, device.multiprocessors());
     const Scratch<Term> part(device, parts * rows * out.cols, "parts of a dense MTTKRP");
     sum_cells<<<blocks_for(device, rows * parts, 1), block_threads, 0, device.stream()>>>(
         x, Factors<T>(args.factors), args.mode, others, args.rows, out.cols, parts, part.data(), lanes_for(out.cols));

@@ -16,9 +16,9 @@ template <class T>
 __global__ void __launch_bounds__(warps *warp)
     multiply_tile(Rows<const T> m, const double *__restrict__ p, Rows<T> to) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
-  const i64 first_column = i64{blockIdx.y} * tile;
-  const i64 step = i64{gridDim.x} * warps * tile;
-  for (i64 first = (i64{blockIdx.x} * warps + threadIdx.x / warp) * tile; first < m.rows; first += step) {
+  const i64 first_column = i64{blockIdx.y} * mma_tile;
+  const i64 step = i64{gridDim.x} * warps * mma_tile;
+  for (i64 first = (i64{blockIdx.x} * warps + threadIdx.x / warp) * mma_tile; first < m.rows; first += step) {
     double d[4][4][2] = {};
     for (i64 k = 0; k < m.cols; k += 4 * ahead) {
       double u[ahead][4];
@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(warps *warp)
 }
 
 template <class T> void multiply_rows(Device &device, ConstMatrix m, const double *p, Matrix a) {
-  const dim3 grid(blocks_for(device, m.rows, i64{warps} * tile), static_cast<unsigned>((a.cols + tile - 1) / tile));
+  const dim3 grid(blocks_for(device, m.rows, i64{warps} * mma_tile),
+                  static_cast<unsigned>((a.cols + mma_tile - 1) / mma_tile));
   multiply_tile<<<grid, warps * warp, 0, device.stream()>>>(rows_of<T>(m), p, rows_of<T>(a));
   check_launch("a product with an R x R matrix");
 }
@@ -70,7 +71,7 @@ void multiply(Device &device, ConstMatrix m, const double *p, Matrix a) {
     return;
   dispatch(m.type, [&](auto zero) {
     using T = decltype(zero);
-    if (m.data != a.data || a.cols <= tile)
+    if (m.data != a.data || a.cols <= mma_tile)
       return multiply_rows<T>(device, m, p, a);
     // Several warps read a row, each for its own columns, so the result is kept apart until all have read.
     const i64 row_bytes = a.cols * size_of(a.type);

@@ -1,0 +1,72 @@
+// How kernels divide their work, as far as it decides what they take: also for forecasts, so plain C++.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/kernels.hpp"
+
+namespace td::kernels::cuda {
+
+inline constexpr int block_threads = 256;
+inline constexpr int warp = 32;
+
+/// Lanes that take the columns of one row: a power of two, at most a warp.
+inline int lanes_for(i64 columns) {
+  int lanes = 1;
+  while (lanes < warp && lanes < columns)
+    lanes *= 2;
+  return lanes;
+}
+
+// ---- BLCO ----
+
+inline constexpr int blco_threads = 256;
+inline constexpr int blco_each = 8; // entries a thread; 4096 a tile were up to a fifth slower (H200)
+inline constexpr int blco_tile = blco_threads * blco_each;
+
+/// Copies of the result that tiles add to, 1 for the result itself. Where the mode is shorter than the GPU has
+/// multiprocessors, tiles would wait for each other (Nguyen et al., 5.3).
+inline int blco_copies(const MttkrpArgs &args, int multiprocessors) {
+  const bool privatize =
+      args.conflicts == Conflicts::automatic ? args.out.rows < multiprocessors : args.conflicts == Conflicts::privatize;
+  return privatize ? 32 : 1;
+}
+/// Of a copy: rows of 16 bytes.
+inline i64 blco_copy_ld(i64 columns) { return (columns + 3) / 4 * 4; }
+
+// ---- dense ----
+
+/// Parts of each row's `cells`, a block each, so that short modes use the whole GPU.
+inline i64 dense_parts(i64 rows, i64 cells, int multiprocessors) {
+  constexpr i64 most = 256;
+  constexpr i64 least_cells = 1024; // in a part
+  const i64 wanted = (i64{4} * multiprocessors + rows - 1) / rows;
+  return std::clamp<i64>(std::min(wanted, cells / least_cells), 1, most);
+}
+
+// ---- factors ----
+
+inline constexpr i64 most_blocks = 512; // that sum over rows: their sums are added up
+
+inline constexpr int mma_tile = 32; // columns, or rows, that a warp holds at a time: 4 x 4 small matrices
+
+/// Pairs of column tiles in the upper triangle of a Gram matrix.
+inline i64 gram_pairs(i64 columns) {
+  const i64 tiles = (columns + mma_tile - 1) / mma_tile;
+  return tiles * (tiles + 1) / 2;
+}
+/// Blocks for each pair.
+inline i64 gram_blocks(i64 rows, i64 columns) {
+  constexpr i64 least_rows = 256; // of a block, so that adding up the blocks stays small beside the work
+  return std::clamp<i64>(rows / least_rows, 1, std::max<i64>(most_blocks / gram_pairs(columns), 1));
+}
+
+/// Blocks that sum over the rows of columns.
+inline i64 column_blocks(i64 rows, i64 columns) {
+  return std::clamp<i64>(rows / (8 * (block_threads / lanes_for(columns))), 1, most_blocks);
+}
+
+/// Up to this rank the whole solve is one block's: beyond it the host asks cuSOLVER, and how that went.
+inline constexpr i64 small_rank = 64;
+
+} // namespace td::kernels::cuda
