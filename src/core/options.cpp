@@ -25,8 +25,8 @@ constexpr OptionRow table[] = {
      "control group have left"},
 
     {"context", "device_memory_limit", OptionType::i64, "0", 0, huge, "",
-     "bytes of a GPU's memory that copies of tensors may take; what has no room is streamed "
-     "from host memory; 0: what is free"},
+     "bytes of a GPU's memory that copies of tensors, and building them there, may take; what has no room is built by "
+     "the host, or streamed from its memory; 0: what is free"},
 
     {"tensor", "format", OptionType::str, "auto", 0, 0, "auto|coo|blco|sorted",
      "how a sparse tensor is stored: coo (coordinates), blco (one linearized copy for all modes), sorted (a copy "

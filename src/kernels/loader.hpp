@@ -17,7 +17,7 @@ struct DeviceSpec {
   int workers = 1;          // cpu: workers; cuda: GPUs, 0 for all
   std::vector<int> devices; // cuda: ordinals; empty: all
   int host_threads = 1;     // cuda: for what is done on the host, in all workers together
-  i64 memory_limit = 0;     // cuda: bytes of a GPU's memory that Backend::keep may take; 0: what is free
+  i64 memory_limit = 0;     // cuda: bytes of a GPU's memory that Backend::keep and building may take; 0: what is free
 };
 
 /// Throws Status::argument for a string that is none of those td_context_create lists. "auto" gives the GPU if there is

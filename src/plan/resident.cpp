@@ -75,11 +75,11 @@ public:
     }
   }
 
-  void adopt(kernels::Backend &backend, int number, const StoredForm &stored) {
+  void adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare) {
     const std::lock_guard lock(mutex_);
     const auto built = stored.built(backend.memory());
     Device &device = device_of(backend);
-    if (backend.room() >= 0 && device.most == unlimited) {
+    if (backend.room() >= spare && device.most == unlimited) {
       const kernels::TensorView sizes = stored.view(OnHost::sizes);
       if (Form form = keep_whole(backend, sizes, bytes_of(sizes), built)) {
         device.kept.insert_or_assign(number, Kept{stored, std::move(form)});
@@ -229,9 +229,9 @@ Placement Resident::on(kernels::Backend &backend, int number, const StoredForm &
   return backend.memory() == nullptr ? Placement(stored) : state_->on(backend, number, stored, all);
 }
 
-void Resident::adopt(kernels::Backend &backend, int number, const StoredForm &stored) {
+void Resident::adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare) {
   if (backend.memory() != nullptr)
-    state_->adopt(backend, number, stored);
+    state_->adopt(backend, number, stored, spare);
 }
 
 i64 Resident::kept(const void *memory) const { return state_->kept(memory); }

@@ -24,9 +24,9 @@ public:
     return on(backend, number, stored, bytes_of(stored.view(OnHost::sizes)));
   }
 
-  /// Keeps what was just built in the backend's memory, if there is room for all of the form; else it comes to the
-  /// host at once. What is asked back later comes to the host first.
-  void adopt(kernels::Backend &backend, int number, const StoredForm &stored);
+  /// Keeps what was just built in the backend's memory, if there is room for all of the form and `spare` bytes besides;
+  /// else it comes to the host at once. What is asked back later comes to the host first.
+  void adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare);
 
   /// Bytes of entries that are kept in a memory().
   i64 kept(const void *memory) const;

@@ -114,19 +114,22 @@ void Tensor::store_built(kernels::Building &building, kernels::Backend &builder,
   numbering_.forget_indices();
   facts_ = facts_of(building);
   facts_.duplicates = packed.duplicates;
-  const auto keep = [&](auto &&built) {
+  // A copy that leaves too little room to make the next one does not stay.
+  const auto keep = [&](auto &&built, i64 to_come) {
     const auto number = static_cast<int>(forms_.size());
-    resident_.adopt(builder, number, forms_.emplace_back(built.view, builder.memory(), std::move(built.arrays)));
+    resident_.adopt(builder, number, forms_.emplace_back(built.view, builder.memory(), std::move(built.arrays)),
+                    to_come > 0 ? builder.room_to_build(given.view()) : 0);
     return std::move(built.rest);
   };
   if (format_ == "blco") {
-    blco_ = keep(formats::build_blco(packed));
+    blco_ = keep(formats::build_blco(packed), 0);
     return;
   }
   const formats::TileRule tiles = tile_rule_of(options_, true);
   for (int mode = 0; mode < order(); ++mode)
     sorted_.push_back(
-        keep(formats::build_sorted(packed, mode, formats::tile_bits(tiles, packed.dims, mode, building.size()))));
+        keep(formats::build_sorted(packed, mode, formats::tile_bits(tiles, packed.dims, mode, building.size())),
+             order() - 1 - mode));
   auto [alone, why] = sparse_groups({packed.dims, building.size(), type_}, "none");
   reasons_.groups = why_groups(options_, type_, true, std::move(why));
   groups_ = std::make_unique<const Groups>(stored_dims(), type_, groups_of(options_, type_), alone,

@@ -1,4 +1,5 @@
-// On a GPU: the bytes that a plan tells of a device against those that a run allocates there.
+// On a GPU: the bytes that a plan tells of a device against those that a run allocates there, and a limit against those
+// that building a tensor does.
 #include <vector>
 
 #include "replaced_runtime.hpp"
@@ -66,6 +67,33 @@ TEST_F(Device, APlanTellsWhatIsAllocated) {
                     static_cast<long long>(bytes.allocated), ratio);
         EXPECT_NEAR(ratio, 1, 0.1);
       }
+}
+
+// The limit has room for building, at less than 80 bytes an entry and 64 MiB besides, but not for all copies, too.
+TEST_F(Device, BuildingStaysWithinTheLimit) {
+  constexpr std::int64_t shape[3] = {3000, 400, 500}, entries = 4000000, limit = 400000000;
+  std::vector<std::int32_t> columns[3];
+  std::uint64_t state = 1;
+  for (std::int64_t k = 0; k < entries; ++k)
+    for (std::size_t m = 0; m < 3; ++m) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      columns[m].push_back(static_cast<std::int32_t>((state >> 33) % static_cast<std::uint64_t>(shape[m])));
+    }
+  const std::vector<double> values(static_cast<std::size_t>(entries), 1.0);
+  const void *indices[3] = {columns[0].data(), columns[1].data(), columns[2].data()};
+  Handles h;
+  ASSERT_EQ(td_options_create(&h.options), TD_OK);
+  ASSERT_EQ(td_options_set_i64(h.options, "device_memory_limit", limit), TD_OK);
+  ASSERT_EQ(td_options_set_str(h.options, "format", "sorted"), TD_OK);
+  ASSERT_EQ(td_context_create(devices, h.options, &h.context), TD_OK);
+  const std::size_t before = live_bytes;
+  most_bytes = live_bytes;
+  ASSERT_EQ(td_tensor_create(h.context, 3, shape, entries, TD_I32, indices, 0, TD_F64, values.data(), TD_HOST,
+                             h.options, &h.x),
+            TD_OK)
+      << last_error();
+  EXPECT_LE(static_cast<std::int64_t>(most_bytes - before), limit);
+  EXPECT_GT(live_bytes, before) << "the host has built it";
 }
 
 } // namespace

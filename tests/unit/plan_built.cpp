@@ -232,6 +232,33 @@ TEST(PlanBuilt, StaysWithinTheRoom) {
   }
 }
 
+// What building takes counts, too: without room for it the host builds, and a copy stays only if the next can be made.
+TEST(PlanBuilt, StaysWithinTheRoomWhileItIsBuilt) {
+  Problem p;
+  for (const char *format : formats_built) {
+    const Made host = p.make(format, nullptr);
+    const plan::FormBytes all = sizes_of(*host, format);
+    const plan::FormBytes first = plan::bytes_of(host->view(0)), last = plan::bytes_of(host->view(2));
+    const i64 building = 3 * (all.lists + all.entries);
+    const bool three = copies_of(format) == 3;
+    const struct {
+      i64 room, kept;
+    } cases[] = {{building - 1, 0},
+                 {building, last.entries},
+                 {building + first.lists + first.entries, three ? first.entries + last.entries : last.entries},
+                 {building + all.lists + all.entries, all.entries}};
+    for (const auto &[room, kept] : cases) {
+      SCOPED_TRACE(testing::Message() << format << ", room " << room << ", building takes " << building);
+      SmallDevice device(room);
+      device.set_building(building);
+      const Made x = p.make(format, &device); // the device looks that there is room for each copy
+      EXPECT_EQ(x->kept_on(device), kept);
+      p.expect_same_products(*x, device, *host, device);
+      expect_same_arrays(*x, *host, format);
+    }
+  }
+}
+
 TEST(PlanBuilt, StaysUsableWhenTheHostHasNoRoom) {
   Problem p;
   for (const char *format : formats_built) {

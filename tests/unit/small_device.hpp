@@ -60,7 +60,12 @@ public:
 
   const void *memory() const noexcept override { return this; }
   i64 room() const override { return limit_ - kept(); }
+  std::unique_ptr<kernels::Building> begin_building(const EntriesView &entries) override {
+    return building_ > room() ? nullptr : ReferenceBackend::begin_building(entries);
+  }
+  i64 room_to_build(const EntriesView &) const override { return building_; }
   std::shared_ptr<const kernels::DeviceArrays> built(std::shared_ptr<const kernels::DeviceArrays> arrays) override {
+    EXPECT_GE(room(), building_) << "building takes what it may not";
     return std::make_shared<BuiltArrays>(memory_, std::move(arrays));
   }
   bool gathers_f32(const kernels::TensorView &x) const override {
@@ -124,6 +129,8 @@ public:
         there->give_back(this, bytes);
   }
   void set_limit(i64 bytes) { limit_ = bytes; }
+  /// Bytes that building is to take, of those that copies may.
+  void set_building(i64 bytes) { building_ = bytes; }
   i64 kept() const { return memory_->kept; }
   const std::shared_ptr<SmallMemory> &own() const { return memory_; }
   /// Bytes kept since the last call, but for what was built.
@@ -145,6 +152,7 @@ private:
     bool free = false;
   };
   i64 limit_;
+  i64 building_ = 0;
   i64 fetched_ = 0;
   int roundings_ = 0;
   i64 uploaded_ = 0;

@@ -112,6 +112,10 @@ std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries
   return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries);
 }
 
+i64 CudaBackend::room_to_build(const EntriesView &entries) const {
+  return device_.kept()->limit > 0 ? bytes_to_build(entries) : 0;
+}
+
 Chip CudaBackend::chip() const {
   const auto ask = [&](cudaDeviceAttr attribute) {
     int value = 0;

@@ -34,6 +34,7 @@ public:
   void borrow(const void *array, std::string_view name) override;
   void follow(void *stream) override;
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
+  i64 room_to_build(const EntriesView &entries) const override;
 
   Rates rates() const override;
   Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;

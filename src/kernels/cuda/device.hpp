@@ -77,7 +77,7 @@ struct Kept {
 
 class Device {
 public:
-  /// Copies may take `limit` bytes, or, if it is 0, what is free.
+  /// Copies, and building them, may take `limit` bytes, or, if it is 0, what is free.
   explicit Device(int ordinal, i64 limit = 0);
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;
