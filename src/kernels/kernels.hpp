@@ -169,8 +169,8 @@ class Keeper {
 public:
   virtual ~Keeper() = default;
   /// Gives back at least so many bytes of a memory(), if it has them; called from any thread. They are free when the
-  /// calls that work on them have ended.
-  virtual void give_back(const void *memory, i64 bytes) = 0;
+  /// calls that work on them have ended. What was asked for only a while may be taken again where there is room.
+  virtual void give_back(const void *memory, i64 bytes, bool for_a_while) = 0;
 };
 
 // ---- the kernels ----

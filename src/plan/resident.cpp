@@ -89,7 +89,7 @@ public:
     stored.view(OnHost::all);
   }
 
-  void give_back(const void *memory, i64 bytes) override {
+  void give_back(const void *memory, i64 bytes, bool for_a_while) override {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(memory);
     if (found == devices_.end())
@@ -99,7 +99,7 @@ public:
     for (i64 freed = 0; auto &[number, kept] : device.kept)
       while (freed < bytes && kept.form != nullptr && kept.form->entry_bytes() > 0)
         freed += shrink(kept);
-    if (before > 0)
+    if (before > 0 && !for_a_while)
       device.most = std::max<i64>(0, before - bytes - before / 16);
   }
 
@@ -117,7 +117,7 @@ private:
   };
   struct Device {
     std::map<int, Kept> kept;
-    i64 most = unlimited; // of entries' bytes; less once memory was asked back
+    i64 most = unlimited; // of entries' bytes; less once memory was asked back for good
     i64 bytes() const {
       i64 sum = 0;
       for (const auto &[number, some] : kept)

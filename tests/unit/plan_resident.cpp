@@ -248,6 +248,26 @@ TEST(PlanResident, GivesBackWhatIsAskedForAndWorksOn) {
   }
 }
 
+// What made room for a while, for a tensor that was built, is there again at its next use.
+TEST(PlanResident, TakesAgainWhatWasAskedForAWhile) {
+  const auto p = problem<double>();
+  const TensorView host = p.x.sorted[0].view();
+  const plan::FormBytes bytes = plan::bytes_of(host);
+  for (const double share : {0.6, 2.0}) { // in parts, and whole
+    SmallDevice device(bytes.lists + static_cast<i64>(share * static_cast<double>(bytes.entries)));
+    plan::Resident resident(50);
+    resident.on(device, 0, host);
+    const i64 before = resident.kept(device.memory());
+    for (const i64 some : {bytes.entries / 8, i64{1} << 30}) {
+      device.run_short(some, true);
+      EXPECT_LE(resident.kept(device.memory()), std::max<i64>(before - some, 0));
+      resident.on(device, 0, host);
+      // All but one part: parts are copied from up to 255 bytes before their begin, which takes room, too.
+      EXPECT_GE(resident.kept(device.memory()), before - (share < 1 ? 50 * bytes.each : 0));
+    }
+  }
+}
+
 TEST(PlanResident, TakesMoreWhenThereIsMore) {
   const auto p = problem<double>();
   const TensorView host = p.x.sorted[0].view();

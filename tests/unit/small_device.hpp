@@ -122,11 +122,11 @@ public:
     b.free = true;
   }
 
-  /// Asks for memory as an allocation does that fails.
-  void run_short(i64 bytes) {
+  /// Asks for memory as an allocation does that fails, or as building does, for a while.
+  void run_short(i64 bytes, bool for_a_while = false) {
     for (const auto &keeper : keepers_)
       if (const auto there = keeper.lock())
-        there->give_back(this, bytes);
+        there->give_back(this, bytes, for_a_while);
   }
   void set_limit(i64 bytes) { limit_ = bytes; }
   /// Bytes that building is to take, of those that copies may.

@@ -58,6 +58,7 @@ public:
 
 private:
   Chip chip() const;
+  void ask_keepers(i64 bytes, bool for_a_while);
 
   Device device_;
   int host_threads_; // for sorting a tensor, say

@@ -92,7 +92,7 @@ void *Memory::allocate(i64 bytes, const char *what, cudaStream_t stream) {
   void *memory = try_allocate(bytes, what, stream);
   if (memory == nullptr && bytes > 0)
     for (const auto &keeper : keepers()) {
-      keeper->give_back(this, bytes);
+      keeper->give_back(this, bytes, false);
       memory = try_allocate(bytes, what, stream);
       if (memory != nullptr)
         break;
