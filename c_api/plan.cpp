@@ -35,7 +35,7 @@ constexpr NamedValue<Plan, i64> integers[] = {
 };
 
 constexpr NamedValue<Plan, double> reals[] = {
-    {"seconds.iteration", [](const Plan &p) { return p.seconds_mttkrp + p.seconds_update; }},
+    {"seconds.iteration", [](const Plan &p) { return p.seconds_mttkrp > 0 ? p.seconds_mttkrp + p.seconds_update : 0; }},
     {"seconds.mttkrp", [](const Plan &p) { return p.seconds_mttkrp; }},
     {"seconds.solve", [](const Plan &p) { return p.seconds_update; }},
     {"rate.read", [](const Plan &p) { return p.rates.read; }},

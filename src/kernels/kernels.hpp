@@ -186,6 +186,8 @@ public:
   virtual int threads() const noexcept = 0;
 
   virtual void *allocate(i64 bytes, const char *what) = 0;
+  /// Null where a device has too little free memory, for which allocate would ask keepers.
+  virtual void *try_allocate(i64 bytes, const char *what) { return allocate(bytes, what); }
   virtual void release(void *memory) noexcept = 0;
   virtual void upload(void *to, const void *from_host, i64 bytes) = 0;
   virtual void download(void *to_host, const void *from, i64 bytes) = 0;
@@ -309,6 +311,16 @@ public:
   BackendBuffer() = default;
   BackendBuffer(Backend &backend, i64 bytes, const char *what)
       : backend_(&backend), data_(backend.allocate(bytes, what)), bytes_(bytes) {}
+  /// Empty where try_allocate gives none.
+  static BackendBuffer of_free(Backend &backend, i64 bytes, const char *what) {
+    BackendBuffer buffer;
+    buffer.data_ = backend.try_allocate(bytes, what);
+    if (buffer.data_ != nullptr) {
+      buffer.backend_ = &backend;
+      buffer.bytes_ = bytes;
+    }
+    return buffer;
+  }
   BackendBuffer(const BackendBuffer &) = delete;
   BackendBuffer &operator=(const BackendBuffer &) = delete;
   BackendBuffer(BackendBuffer &&other) noexcept { swap(other); }

@@ -157,11 +157,16 @@ void place_on_device(Plan &plan, const Tensor *x, const kernels::Backend &backen
   plan.device.streamed = whole(entries - kept);
 }
 
-/// Bytes a second that come to a device as the parts of a streamed tensor do, measured.
+/// Bytes a second that come to a device as the parts of a streamed tensor do, measured; 0 where too little memory is
+/// free for it: no copy of a tensor goes for a plan's sake.
 double rate_of_fetching(kernels::Backend &backend) {
-  constexpr i64 bytes = i64{32} << 20;
+  kernels::BackendBuffer to;
+  for (i64 bytes = i64{32} << 20; bytes >= i64{1} << 20 && to.bytes() == 0; bytes /= 2)
+    to = kernels::BackendBuffer::of_free(backend, bytes, "bytes from the host");
+  const i64 bytes = to.bytes();
+  if (bytes == 0)
+    return 0;
   auto from = Buffer<char>::zeros(bytes, "bytes on their way to the GPU");
-  const kernels::BackendBuffer to(backend, bytes, "bytes from the host");
   const auto pinned = backend.pin(from.data(), bytes);
   double least = 0;
   for (int round = 0; round < 3; ++round) { // the first one also makes what copies need
@@ -187,7 +192,7 @@ void tell_streaming(Plan &plan, kernels::Backend &backend) {
   const double copies = plan.layout.format.what == "sorted" ? static_cast<double>(plan.layout.copies.size()) : 1;
   plan.seconds_mttkrp = 0;
   for (ModePlan &mode : plan.modes) {
-    mode.seconds = std::max(mode.seconds, streamed / copies / link);
+    mode.seconds = link > 0 ? std::max(mode.seconds, streamed / copies / link) : 0;
     plan.seconds_mttkrp += mode.seconds;
   }
 }

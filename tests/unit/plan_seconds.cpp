@@ -10,7 +10,15 @@ namespace {
 /// Whose kernels take no time to speak of.
 class FastDevice final : public kernels::reference::ReferenceBackend {
 public:
-  explicit FastDevice(i64 bytes) : memory_(bytes) {}
+  /// `bytes` for copies, and `free` for what is allocated.
+  explicit FastDevice(i64 bytes, i64 free = i64{1} << 30) : memory_(bytes), free_(free) {}
+  void *allocate(i64 bytes, const char *what) override {
+    ADD_FAILURE() << "a plan asks copies for " << bytes << " bytes";
+    return ReferenceBackend::allocate(bytes, what);
+  }
+  void *try_allocate(i64 bytes, const char *what) override {
+    return bytes > free_ ? nullptr : ReferenceBackend::allocate(bytes, what);
+  }
   const void *memory() const noexcept override { return this; }
   i64 room() const override { return memory_.room(); }
   void fetch(int buffer, void *to, const void *from, i64 bytes) override { memory_.fetch(buffer, to, from, bytes); }
@@ -24,6 +32,7 @@ public:
 
 private:
   SmallDevice memory_;
+  i64 free_;
 };
 
 TEST(PlanSeconds, WhatIsStreamedTakesItsTime) {
@@ -49,6 +58,22 @@ TEST(PlanSeconds, WhatIsStreamedTakesItsTime) {
       sum += mode.seconds;
     }
     EXPECT_DOUBLE_EQ(some.seconds_mttkrp, sum);
+  }
+}
+
+// How fast a tensor comes is measured with what is free; no copy goes for it.
+TEST(PlanSeconds, AreNotToldWhereMeasuringWouldTakeMemoryAway) {
+  const std::vector<double> values(40 * 30 * 20, 1.0);
+  const auto x = sparse_tensor<double>({40, 30, 20}, values, "sorted", "none");
+  plan::PlanRequest request;
+  request.rank = 4;
+  for (const auto &[free, told] : {std::pair(i64{5} << 20, true), std::pair(i64{0}, false)}) {
+    request.backends = {std::make_shared<FastDevice>(100000, free)};
+    const plan::Plan some = plan::plan_of(*x, request);
+    ASSERT_GT(some.device.streamed, 0);
+    EXPECT_EQ(some.seconds_mttkrp > 0, told);
+    for (const plan::ModePlan &mode : some.modes)
+      EXPECT_EQ(mode.seconds > 0, told);
   }
 }
 

@@ -25,6 +25,11 @@ void *CudaBackend::allocate(i64 bytes, const char *what) {
   return device_.allocate(bytes, what);
 }
 
+void *CudaBackend::try_allocate(i64 bytes, const char *what) {
+  const CurrentDevice current(device_.ordinal());
+  return device_.memory().try_allocate(bytes, what, device_.stream());
+}
+
 void CudaBackend::release(void *memory) noexcept { device_.release(memory); }
 
 void CudaBackend::upload(void *to, const void *from_host, i64 bytes) {

@@ -16,6 +16,7 @@ public:
   int threads() const noexcept override { return host_threads_; }
 
   void *allocate(i64 bytes, const char *what) override;
+  void *try_allocate(i64 bytes, const char *what) override;
   void release(void *memory) noexcept override;
   void upload(void *to, const void *from_host, i64 bytes) override;
   void download(void *to_host, const void *from, i64 bytes) override;
