@@ -164,44 +164,30 @@ __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant_
 
     Key key[Ahead];
     Term value[Ahead];
-    const auto load_values = [&](int q, const auto *values) {
-      using Value = std::decay_t<decltype(*values)>;
-      using Values = Vector<Value, (sizeof(Value) * Ahead <= 16 ? Ahead : 16 / sizeof(Value))>;
-      constexpr int each = sizeof(Values) / sizeof(Value);
+    const auto load_some = [&](int q, const auto *from, auto(&to)[Ahead]) {
+      using From = std::decay_t<decltype(*from)>;
+      using To = std::decay_t<decltype(*to)>;
+      constexpr int each = std::min<int>(Ahead, 16 / sizeof(From));
       if (q >= lo && q + Ahead <= hi) {
 #pragma unroll
         for (int j = 0; j < Ahead; j += each) {
-          const Values some = *reinterpret_cast<const Values *>(values + q + j);
+          const auto some = *reinterpret_cast<const Vector<From, each> *>(from + q + j);
 #pragma unroll
           for (int i = 0; i < each; ++i)
-            value[j + i] = static_cast<Term>(some.v[i]);
+            to[j + i] = static_cast<To>(some.v[i]);
         }
       } else {
 #pragma unroll
         for (int j = 0; j < Ahead; ++j)
-          value[j] = q + j >= lo && q + j < hi ? static_cast<Term>(values[q + j]) : Term{0};
+          to[j] = q + j >= lo && q + j < hi ? static_cast<To>(from[q + j]) : To{0};
       }
     };
     const auto load = [&](int q) {
-      using Keys = Vector<Key, (sizeof(Key) * Ahead <= 16 ? Ahead : 16 / sizeof(Key))>;
-      constexpr int keys_each = sizeof(Keys) / sizeof(Key);
-      if (q >= lo && q + Ahead <= hi) {
-#pragma unroll
-        for (int j = 0; j < Ahead; j += keys_each) {
-          const Keys some = *reinterpret_cast<const Keys *>(keys + q + j);
-#pragma unroll
-          for (int i = 0; i < keys_each; ++i)
-            key[j + i] = some.v[i];
-        }
-      } else {
-#pragma unroll
-        for (int j = 0; j < Ahead; ++j)
-          key[j] = q + j >= lo && q + j < hi ? keys[q + j] : Key{0};
-      }
+      load_some(q, keys, key);
       if (mixed && job.f32_values)
-        load_values(q, static_cast<const float *>(job.values) + zero);
+        load_some(q, static_cast<const float *>(job.values) + zero, value);
       else
-        load_values(q, static_cast<const Term *>(job.values) + zero);
+        load_some(q, static_cast<const Term *>(job.values) + zero, value);
     };
 
     if (lane < 2)
