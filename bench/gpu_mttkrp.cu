@@ -1,6 +1,6 @@
 // MTTKRP on a GPU: td's kernels, and a plain one to compare with, on tensors of known shapes. Each result is compared
 // with one that is summed entry by entry in f64 and, in some rows, with the same on the host.
-// usage: gpu_mttkrp [RANK [NAME,NAME,...]]     32, and all tensors
+// usage: gpu_mttkrp [RANK [NAME,NAME,... [PATH,PATH,...]]]     32, all tensors ("" too), and all paths
 #include <array>
 #include <cmath>
 #include <functional>
@@ -25,6 +25,11 @@ const std::vector<Shape> shapes = {
     {"nell2-small", {12092, 9184, 28818}, 15'000'000}, {"nell2", {12092, 9184, 28818}, 76'900'000},
     {"vast", {165427, 11374, 2}, 26'000'000},          {"delicious", {532924, 17262471, 2480308, 1443}, 140'000'000},
 };
+
+/// Whether a list with commas has the name; an empty one has all.
+bool listed(const std::string &list, const std::string &name) {
+  return list.empty() || ("," + list + ",").find("," + name + ",") != std::string::npos;
+}
 
 __host__ __device__ double factor_element(int mode, i64 at) { return uniform(static_cast<u64>(mode) << 40 ^ at); }
 
@@ -132,8 +137,10 @@ double median_ms(cudaStream_t stream, const std::function<void()> &call, int tim
 
 class Run {
 public:
-  Run(Device &device, const Shape &shape, i64 rank)
-      : device_(device), x_(make_entries(shape)), blco_(make_blco(x_)), rank_(rank) {
+  Run(Device &device, const Shape &shape, i64 rank, const std::string &paths)
+      : device_(device), paths_(paths), x_(make_entries(shape)), rank_(rank) {
+    if (asked("blco") || asked("blco-64"))
+      blco_ = make_blco(x_);
     for (std::size_t m = 0; m < shape.dims.size(); ++m) {
       const i64 size = shape.dims[m] * rank;
       f64_.emplace_back(size);
@@ -158,6 +165,7 @@ public:
   }
 
 private:
+  bool asked(const char *path) const { return listed(paths_, path); }
   i64 cells(int mode) const { return x_.shape.dims[static_cast<std::size_t>(mode)] * rank_; }
 
   /// The result in f64, entry by entry, and three of its rows on the host besides.
@@ -201,8 +209,8 @@ private:
       matrices.push_back({factors[m].data(), type, x_.shape.dims[m], rank_, rank_});
     const i64 rows = x_.shape.dims[static_cast<std::size_t>(mode)];
     MttkrpArgs args{mode, matrices, {out.data(), type, rows, rank_, rank_}, {0, rows}, {0, x_.nnz}};
-    double plain = 0;
-    double blco = 0;
+    double plain = std::numeric_limits<double>::quiet_NaN();
+    double blco = plain;
     double most = tolerance; // that an error may be
     const auto report = [&](const char *path, i64 tiles, i64 tensor_bytes, double ms) {
       double moved = static_cast<double>(tensor_bytes);
@@ -224,7 +232,7 @@ private:
     std::vector<int> whole;
     for (const i64 d : x_.shape.dims)
       whole.push_back(index_bits(d));
-    {
+    if (asked("plain")) {
       const SortedCopy copy = sort_entries(x_, mode, whole);
       plain = std::numeric_limits<double>::infinity();
       const auto run = plain_run<T>(copy, mode, factors, out);
@@ -235,8 +243,10 @@ private:
     kernels::BlcoView view = blco_.view;
     view.type = type;
     view.values = sizeof(T) == 8 ? static_cast<const void *>(x_.values.data()) : blco_.values32.data();
-    blco = time([&] { mttkrp_blco(device_, view, args); });
-    report("blco", 1, x_.nnz * static_cast<i64>(8 + sizeof(T)), blco);
+    if (asked("blco")) {
+      blco = time([&] { mttkrp_blco(device_, view, args); });
+      report("blco", 1, x_.nnz * static_cast<i64>(8 + sizeof(T)), blco);
+    }
 
     const auto bits = formats::gpu_tile_bits(std::span(x_.shape.dims.data(), x_.shape.dims.size()), mode, x_.nnz);
     const SortedCopy copy = sort_entries(x_, mode, bits);
@@ -244,13 +254,16 @@ private:
     sorted.type = type;
     sorted.values = sizeof(T) == 8 ? static_cast<const void *>(copy.values.data()) : copy.values32.data();
     const i64 bytes = x_.nnz * static_cast<i64>(sorted.key_bytes + static_cast<int>(sizeof(T))) + 16 * sorted.rows;
-    const double ms = time([&] { mttkrp_sorted(device_, sorted, args); });
-    report("sorted", sorted.tiles, bytes, ms);
-    args.conflicts = Conflicts::owner;
-    const double fixed = time([&] { mttkrp_sorted(device_, sorted, args); });
-    report("fixed", sorted.tiles, bytes, fixed);
-    args.conflicts = Conflicts::automatic;
+    if (asked("sorted"))
+      report("sorted", sorted.tiles, bytes, time([&] { mttkrp_sorted(device_, sorted, args); }));
+    if (asked("fixed")) {
+      args.conflicts = Conflicts::owner;
+      report("fixed", sorted.tiles, bytes, time([&] { mttkrp_sorted(device_, sorted, args); }));
+      args.conflicts = Conflicts::automatic;
+    }
     if constexpr (sizeof(T) == 8) {
+      if (!asked("gather"))
+        return;
       // Rows in f32: the copies of the other factors, which CP-ALS makes once an update, and the product.
       const i64 columns = kernels::gathered_columns(rank_);
       std::vector<Array<float>> copies;
@@ -285,9 +298,11 @@ private:
           to_f32(device_, wide.out, args.out, nullptr);
         });
       };
-      report("f64 sum", sorted.tiles, bytes, rounded([&] { mttkrp_sorted(device_, sorted, wide); }));
-      report("blco 64", 1, x_.nnz * static_cast<i64>(8 + sizeof(T)),
-             rounded([&] { mttkrp_blco(device_, view, wide); }));
+      if (asked("f64-sum"))
+        report("f64-sum", sorted.tiles, bytes, rounded([&] { mttkrp_sorted(device_, sorted, wide); }));
+      if (asked("blco-64"))
+        report("blco-64", 1, x_.nnz * static_cast<i64>(8 + sizeof(T)),
+               rounded([&] { mttkrp_blco(device_, view, wide); }));
     }
   }
 
@@ -328,6 +343,7 @@ private:
   }
 
   Device &device_;
+  std::string paths_;
   Entries x_;
   BlcoCopy blco_;
   i64 rank_;
@@ -344,9 +360,8 @@ private:
 int main(int argc, char **argv) {
   using namespace bench;
   const i64 rank = argc > 1 ? std::atoll(argv[1]) : 32;
-  std::string asked;
-  if (argc > 2)
-    asked.append(",").append(argv[2]).append(",");
+  const std::string names = argc > 2 ? argv[2] : "";
+  const std::string paths = argc > 3 ? argv[3] : "";
   cudaMemPool_t pool;
   check(cudaDeviceGetDefaultMemPool(&pool, 0), "finding the memory pool");
   u64 keep_all = ~u64{0};
@@ -357,7 +372,7 @@ int main(int argc, char **argv) {
   std::printf("%s, CUDA of the driver %d.%d; medians of 9; floor: each byte of tensor and factors once at %.2f TB/s\n",
               device.name().c_str(), driver / 1000, driver % 1000 / 10, copy_rate / 1e12);
   for (const Shape &shape : shapes)
-    if (asked.empty() || asked.find("," + shape.name + ",") != asked.npos)
-      Run(device, shape, rank).all_modes();
+    if (listed(names, shape.name))
+      Run(device, shape, rank, paths).all_modes();
   return 0;
 }
