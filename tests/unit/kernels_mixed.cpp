@@ -121,10 +121,11 @@ protected:
   }
   Backend &backend() const { return *backend_; }
 
-  void check_sums(const Stored<float> &x, i64 rank, i64 pad) {
+  /// In the first `modes`.
+  void check_sums(const Stored<float> &x, i64 rank, i64 pad, int modes = max_order) {
     const auto factors = random_factors<float>(x.dims, rank, pad, 3);
     const auto positive = magnitudes(factors);
-    for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode)
+    for (int mode = 0; mode < std::min(modes, static_cast<int>(x.dims.size())); ++mode)
       for (const auto &[name, form] : x.views(mode)) {
         SCOPED_TRACE(testing::Message() << name << ", mode " << mode << ", rank " << rank << ", padding " << pad);
         const i64 n = x.dims[static_cast<std::size_t>(mode)];
@@ -146,13 +147,13 @@ protected:
       }
   }
 
-  void check_rows(const Stored<double> &x, i64 rank, i64 pad) {
+  void check_rows(const Stored<double> &x, i64 rank, i64 pad, int modes = max_order) {
     const auto factors = uneven_factors(x.dims, rank, pad, 4);
     const Rounded here(*reference_, factors);
     const Rounded there(backend(), factors);
     EXPECT_EQ(there.bytes(backend()), here.bytes(*reference_));
     const Rounded positive(*reference_, magnitudes(factors));
-    for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode)
+    for (int mode = 0; mode < std::min(modes, static_cast<int>(x.dims.size())); ++mode)
       for (const auto &[name, form] : x.views(mode)) {
         if (!backend().gathers_f32(form))
           continue;
@@ -213,6 +214,20 @@ TEST_P(KernelsMixed, ManyBlocksAndTiles) {
   for (const auto &dims : std::vector<std::vector<i64>>{{300, 700, 500}, {2, 900, 40, 9}}) {
     check_sums({random_entries<i64, float>(dims, 60000, 0, 6), false}, 32, 0);
     check_rows({random_entries<i64, double>(dims, 60000, 0, 6), false}, 32, 0);
+  }
+}
+
+TEST_P(KernelsMixed, KeysOf64Bits) {
+  // In mode 0, in tiles 32; groups of 8 lanes, and of 16 above 32 columns. f32 copies of long factors take many
+  // entries.
+  const std::vector<i64> three{5, 65'537, 65'536};
+  const std::vector<i64> four{5, 1100, 1100, 1100};
+  for (const i64 rank : {32, 40}) {
+    check_sums({random_entries<i64, float>(three, 3000, 0, 22), false}, rank, 0, 1);
+    check_sums({random_entries<i64, float>(four, 6000, 0, 22), false}, rank, 0, 1);
+    check_rows({random_entries<i64, double>(four, 6000, 0, 22), false}, rank, 0, 1);
+    if (!light() && backend().memory() != nullptr)
+      check_rows({random_entries<i64, double>(three, 340'000, 0, 22), false}, rank, 0, 1);
   }
 }
 

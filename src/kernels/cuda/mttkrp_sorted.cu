@@ -165,7 +165,9 @@ public:
     job_.out_aligned = is_aligned<Term>(args.out);
     const bool aligned = others.aligned && (mixed || job_.out_aligned);
     size_ = aligned ? 16 / static_cast<int>(sizeof(Row)) : 1;
-    fixed_ = others.narrow && aligned && x.key_bytes < 16 ? job_.factors : 0;
+    const bool own = job_.factors == 2 || job_.factors == 3;
+    fixed_ = own && others.narrow && aligned && x.key_bytes < 16 ? job_.factors : 0;
+    threads_ = walk_threads<Row, Term>(x.key_bytes, fixed_);
     const i64 entries = args.entries.size();
     blocks_ = static_cast<int>(std::clamp<i64>(entries / entries_each, 1, device.multiprocessors()));
     there_ = x.rows_there.size() > 0 ? x.rows_there : Range{0, x.rows};
@@ -204,7 +206,7 @@ public:
       job.cols = static_cast<int>(std::min<i64>(passes.columns, cols - first));
       job.slots = slots.data() - there_.begin * job.cols;
       job.pitch = static_cast<u32>((job.cols + size_ - 1) / size_ * size_) * static_cast<u32>(sizeof(Row));
-      const int groups = walk_threads / lanes;
+      const int groups = threads_ / lanes;
       const i64 fragments = (2 * i64{groups} * job.cols * 8 + 15) / 16 * 16;
       const i64 fixed_bytes = 2 * i64{groups} * 4 + 1024; // static, and what the system takes
       const i64 shared = place_windows(job, fragments, available - fixed_bytes, blocks_ + tiles_met() - 1);
@@ -242,7 +244,7 @@ private:
         rows += rows_in_tile(job_.factor[m]);
     int columns = widest;
     const auto fits = [&] {
-      const i64 groups = walk_threads / Passes(columns, size_, columns).lanes;
+      const i64 groups = threads_ / Passes(columns, size_, columns).lanes;
       return columns * (rows * static_cast<i64>(sizeof(Row)) + 2 * groups * 8) <= available - 2048;
     };
     while (columns > 8 * size_ && !fits())
@@ -271,6 +273,7 @@ private:
   SortedJob job_;
   int size_ = 1;  // columns a lane
   int fixed_ = 0; // other modes, if the kernel is to know
+  int threads_ = 0;
   int blocks_ = 1;
   Range there_; // rows whose entries may be there
 };

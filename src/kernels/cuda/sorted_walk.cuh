@@ -12,11 +12,11 @@ inline constexpr int entries_ahead = 4;
 
 template <class Row, class Term, class Key, int Factors, int Lanes, int Size>
 void start(Device &device, const SortedJob &job, const Walk &walk) {
-  const auto kernel = walk_sorted<Row, Term, Key, Factors, Lanes, Size, walk_threads, entries_ahead>;
+  constexpr int threads = walk_threads<Row, Term>(sizeof(Key), Factors);
+  const auto kernel = walk_sorted<Row, Term, Key, Factors, Lanes, Size, threads, entries_ahead>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(walk.shared)),
         "asking for shared memory");
-  kernel<<<static_cast<unsigned>(walk.blocks), walk_threads, static_cast<std::size_t>(walk.shared), device.stream()>>>(
-      job);
+  kernel<<<static_cast<unsigned>(walk.blocks), threads, static_cast<std::size_t>(walk.shared), device.stream()>>>(job);
   check_launch("MTTKRP of a sorted copy");
 }
 
@@ -41,7 +41,7 @@ template <class Row, class Term, class Key> void start_any(Device &device, const
 template <class Row, class Term> void start_walk(Device &device, const SortedJob &job, const Walk &walk, int factors) {
   if (walk.key_bytes == 16)
     return start_any<Row, Term, u128>(device, job, walk);
-  if (walk.size == 1 || factors < 2 || factors > 3)
+  if (factors == 0)
     return walk.key_bytes == 4 ? start_any<Row, Term, u32>(device, job, walk)
                                : start_any<Row, Term, u64>(device, job, walk);
   if (factors == 2)

@@ -6,10 +6,12 @@
 
 namespace td::kernels::cuda {
 
-/// Of a block. Rows of f32 with terms of f64 spill some registers then, and with 384 threads none: on an H200 nell2 and
-/// vast took 1.16 to 1.2 times as long with 384, but delicious, whose rows do not fit the cache, 1.22 to 1.27 times as
-/// long with 512.
-inline constexpr int walk_threads = 512;
+/// Threads of a block of the kernel for `factors` other modes, 0 for any number. With 512, rows of f32 and terms of f64
+/// spill registers, most where keys take 8 bytes: on an H200 those kernels took 1.04 to 1.36 times as long as with 384,
+/// which spill none; with keys of 4 bytes, 384 took up to 1.3 times as long as 512.
+template <class Row, class Term> constexpr int walk_threads(int key_bytes, int factors) {
+  return sizeof(Row) != sizeof(Term) && key_bytes == 8 && factors > 0 ? 384 : 512;
+}
 
 /// How a walk is laid out. Groups of `lanes` lanes with `size` columns each.
 struct Walk {
@@ -24,7 +26,8 @@ struct Walk {
 /// another pass instead.
 template <class Row, class Term> inline constexpr int most_lanes = sizeof(Row) == sizeof(Term) ? 32 : 16;
 
-/// Job of one pass. Fields of more than 32 bits take `factors` = 0.
+/// Job of one pass. `factors`: other modes, if they are 2 or 3 with aligned rows and fields of at most 32 bits in keys
+/// of 4 or 8 bytes, which have kernels of their own; else 0.
 template <class Row, class Term> void start_walk(Device &device, const SortedJob &job, const Walk &walk, int factors);
 
 extern template void start_walk<float, float>(Device &, const SortedJob &, const Walk &, int);
