@@ -22,19 +22,24 @@ namespace {
 using namespace td;
 using kernels::BitMove;
 
-/// Adds up what each step takes. All have ended when they return.
+/// Adds up what each step takes, until the GPU has done it.
 class Timed final : public kernels::Building {
   template <class F> decltype(auto) timed(const char *step, F &&f) {
     struct Add {
+      kernels::Backend &gpu;
       double &to;
       Clock::time_point since = Clock::now();
-      ~Add() { to += seconds_since(since); }
-    } add{seconds[step]};
+      ~Add() {
+        gpu.mark(0);
+        gpu.seconds_between(0, 0); // waits
+        to += seconds_since(since);
+      }
+    } add{gpu_, seconds[step]};
     return f();
   }
 
 public:
-  explicit Timed(std::unique_ptr<kernels::Building> steps) : steps_(std::move(steps)) {}
+  Timed(kernels::Backend &gpu, std::unique_ptr<kernels::Building> steps) : gpu_(gpu), steps_(std::move(steps)) {}
   std::map<std::string, double> seconds;
 
   i64 size() const noexcept override { return steps_->size(); }
@@ -79,6 +84,7 @@ public:
   std::shared_ptr<const kernels::DeviceArrays> take_entries() override { return steps_->take_entries(); }
 
 private:
+  kernels::Backend &gpu_;
   std::unique_ptr<kernels::Building> steps_;
 };
 
@@ -124,10 +130,11 @@ Drawn draw(const Shape &shape, i64 nnz) {
 constexpr int repeats = 4; // the first loads kernels and fills the pool
 constexpr i64 rank = 32;
 
-/// Seconds of f, the least.
-template <class F> double fastest(F &&f) {
+/// Seconds of f, the least. before() is not counted.
+template <class F, class Before> double fastest(F &&f, Before &&before) {
   double least = HUGE_VAL;
   for (int k = 0; k < repeats; ++k) {
+    before();
     const auto since = Clock::now();
     f();
     least = std::min(least, seconds_since(since));
@@ -146,7 +153,7 @@ std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView 
   std::map<std::string, double> steps;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     const formats::Given given(e);
-    Timed building(begin_building(gpu, e));
+    Timed building(gpu, begin_building(gpu, e));
     formats::check_entries(given, building);
     const formats::Numbering numbering(e, formats::EmptyRows::few, building, available_threads());
     const auto packed = formats::build_packed(building, given, numbering, false);
@@ -204,25 +211,27 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
   EntriesView on_gpu = e;
   on_gpu.indices = columns.data();
   on_gpu.values = there.back().data();
-  const double bare = fastest([&] {
-    for (int m = 0; m < e.order(); ++m)
-      gpu.upload(there[static_cast<std::size_t>(m)].data(), e.indices[m], nnz * 4);
-    gpu.upload(there.back().data(), e.values, nnz * 8);
-  });
+  const double bare = fastest(
+      [&] {
+        for (int m = 0; m < e.order(); ++m)
+          gpu.upload(there[static_cast<std::size_t>(m)].data(), e.indices[m], nnz * 4);
+        gpu.upload(there.back().data(), e.values, nnz * 8);
+      },
+      [] {});
   for (const char *format : {"sorted", "blco"}) {
     const bool blco = std::string(format) == "blco";
     Options options;
     options.set_text("format", format);
     std::shared_ptr<const plan::Tensor> made;
     const auto make = [&](const formats::Given &given, kernels::Backend *builder) {
-      made = nullptr;
       made = plan::Tensor::make_sparse(given, options, threads, "", plan::Target::gpu, builder);
     };
     auto since = Clock::now();
     make(formats::Given(e), nullptr);
     const double host = seconds_since(since);
-    const double from_host = fastest([&] { make(formats::Given(e), &gpu); });
-    const double from_gpu = fastest([&] { make(formats::Given(on_gpu, gpu), &gpu); });
+    const auto drop = [&] { made = nullptr; };
+    const double from_host = fastest([&] { make(formats::Given(e), &gpu); }, drop);
+    const double from_gpu = fastest([&] { make(formats::Given(on_gpu, gpu), &gpu); }, drop);
     const double sweep = sweep_of(gpu, *made);
     const int copies = blco ? 1 : e.order();
     since = Clock::now();

@@ -4,6 +4,7 @@
 #include "formats/gpu_tiles.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "formats/key.hpp"
@@ -32,16 +33,17 @@ public:
 
   double cost(std::span<const int> bits) const {
     double tiles = 1;
-    std::vector<double> rows; // of each other mode that a tile refers to
+    std::array<double, max_order> rows; // of each other mode that a tile refers to; many are tried: no memory for each
+    std::size_t others = 0;
     for (std::size_t m = 0; m < dims_.size(); ++m)
       if (m != mode_) {
         tiles *= static_cast<double>(((dims_[m] - 1) >> bits[m]) + 1);
-        rows.push_back(std::min(static_cast<double>(dims_[m]), std::ldexp(1, bits[m])));
+        rows[others++] = static_cast<double>(std::min(static_cast<u64>(dims_[m]), u64{1} << bits[m]));
       }
-    std::sort(rows.begin(), rows.end());
+    std::sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(others));
     double near = 0;
     double gather = 0;
-    for (const double r : rows) {
+    for (const double r : std::span(rows).first(others)) {
       if (near + r <= window_rows) {
         near += r;
         gather += row_near;
@@ -71,20 +73,21 @@ std::vector<int> gpu_tile_bits(std::span<const i64> dims, int mode, i64 nnz) {
   const CostModel model(dims, mode, nnz);
   auto best = whole;
   double least = clear_gain * model.cost(whole);
-  const auto attempt = [&](const std::vector<int> &bits) {
-    if (const double cost = model.cost(bits); cost < least) {
+  const auto attempt = [&](const std::vector<int> &tried) {
+    if (const double cost = model.cost(tried); cost < least) {
       least = cost;
-      best = bits;
+      best = tried;
     }
   };
   // One mode is cut, or two.
+  auto bits = whole;
   for (std::size_t a = 0; a < dims.size(); ++a)
     for (std::size_t b = a; b < dims.size(); ++b)
       for (int bits_a = least_bits; bits_a <= most_bits; ++bits_a)
         for (int bits_b = a == b ? most_bits : least_bits; bits_b <= most_bits; ++bits_b) {
           if (static_cast<int>(a) == mode || static_cast<int>(b) == mode)
             continue;
-          auto bits = whole;
+          bits = whole;
           bits[a] = std::min(whole[a], bits_a);
           if (a != b)
             bits[b] = std::min(whole[b], bits_b);

@@ -72,7 +72,8 @@ struct ValueSums {
 };
 
 /// Entries in a device's memory, on their way from a caller's coordinates to a stored form. The caller's arrays must be
-/// there until sort() is done. All functions have ended when they return, and give bit for bit what the host does.
+/// there until the first function that gives something after sort(), or until this object's end. Functions that give
+/// nothing may be under way when they return. Results are bit for bit the host's.
 class Building {
 public:
   virtual ~Building() = default;

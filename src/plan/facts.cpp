@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -9,8 +10,11 @@ namespace td::plan {
 
 namespace {
 
-/// Sums of fixed blocks of values are added in the order of the blocks, so the number of threads changes nothing.
-constexpr i64 block = 8192;
+/// Sums of blocks of so many values are added in the order of the blocks: neither threads nor devices change anything.
+/// Each value waits for the one before it, so a GPU wants many blocks.
+i64 block_for(i64 nnz) {
+  return std::clamp(static_cast<i64>(std::bit_ceil(static_cast<u64>(nnz) / 8192)), i64{256}, i64{4096});
+}
 
 using Sums = kernels::ValueSums;
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -31,8 +35,8 @@ template <class T> Sums sums_of_block(const T *values, Range r, double scale) {
 }
 
 /// Sums of scale * value; min, max and zeros of the values as they are.
-template <class T> void sums_of(const T *values, i64 n, double scale, Buffer<Sums> &of_blocks, int threads) {
-  parallel_ranges(threads, of_blocks.size(), 4, [&](Range r) {
+template <class T> void sums_of(const T *values, i64 n, i64 block, double scale, Buffer<Sums> &of_blocks, int threads) {
+  parallel_ranges(threads, of_blocks.size(), 32768 / block, [&](Range r) {
     for (i64 b = r.begin; b < r.end; ++b)
       of_blocks[b] = sums_of_block(values, {b * block, std::min(n, (b + 1) * block)}, scale);
   });
@@ -54,14 +58,15 @@ Sums total_of(const Buffer<Sums> &partial) {
 /// by at most its rounding, whatever terms have vanished, for any n < 2^60.
 bool squares_are_good(double squares) { return std::isfinite(squares) && squares > 0x1p-900; }
 
-/// fill(scale, of_blocks) sums over blocks.
+/// fill(scale, block, of_blocks) sums over blocks.
 template <class Fill> Facts facts_from(i64 nnz, Fill &&fill) {
   Facts facts;
   facts.nnz = nnz;
   if (nnz == 0)
     return facts;
+  const i64 block = block_for(nnz);
   Buffer<Sums> of_blocks((nnz + block - 1) / block, "sums of a tensor's values");
-  fill(1.0, of_blocks);
+  fill(1.0, block, of_blocks);
   Sums s = total_of(of_blocks);
   facts.min = s.min;
   facts.max = s.max;
@@ -72,7 +77,7 @@ template <class Fill> Facts facts_from(i64 nnz, Fill &&fill) {
     // A power of two, so that scaling rounds nothing; clamped so that it and its inverse are normal numbers.
     const int exponent = std::clamp(std::ilogb(largest), -1022, 1022);
     back = std::ldexp(1.0, exponent);
-    fill(1.0 / back, of_blocks);
+    fill(1.0 / back, block, of_blocks);
     s = total_of(of_blocks);
   }
   facts.sum = s.sum * back;
@@ -83,14 +88,14 @@ template <class Fill> Facts facts_from(i64 nnz, Fill &&fill) {
 } // namespace
 
 Facts facts_of(const ValueBuffer &values, int threads) {
-  return facts_from(values.size(), [&](double scale, Buffer<Sums> &of_blocks) {
+  return facts_from(values.size(), [&](double scale, i64 block, Buffer<Sums> &of_blocks) {
     dispatch(values.type(),
-             [&](auto zero) { sums_of(values.as<decltype(zero)>(), values.size(), scale, of_blocks, threads); });
+             [&](auto zero) { sums_of(values.as<decltype(zero)>(), values.size(), block, scale, of_blocks, threads); });
   });
 }
 
 Facts facts_of(kernels::Building &building) {
-  return facts_from(building.size(), [&](double scale, Buffer<Sums> &of_blocks) {
+  return facts_from(building.size(), [&](double scale, i64 block, Buffer<Sums> &of_blocks) {
     building.sum_values(scale, block, of_blocks.data());
   });
 }

@@ -1,58 +1,41 @@
-// Building a sparse tensor on the GPU. What is sorted are keys with their values (CUB's stable radix sort), or, for the
-// copies, places of rows with the entries' numbers: few bits, and the entries themselves are moved once.
+// Building a sparse tensor on the GPU, up to the packed entries in linearized order: keys with their values are sorted
+// by CUB's stable radix sort.
 #include "kernels/cuda/building.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 
 #include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_select.cuh>
-#include <thrust/iterator/counting_iterator.h>
 
-#include "kernels/cuda/building_entries.cuh"
-#include "kernels/cuda/device_arrays.hpp"
+#include "kernels/cuda/building_copy.hpp"
+#include "kernels/cuda/building_tools.cuh"
 
 namespace td::kernels::cuda {
 
 namespace {
 
 constexpr const char *what = while_building;
-
-/// Device memory that may be given up or replaced.
-class Array {
-public:
-  Array() = default;
-  Array(Device &device, i64 bytes) : device_(&device), data_(device.allocate(bytes, what)) {}
-  Array(Array &&other) noexcept { *this = std::move(other); }
-  Array &operator=(Array &&other) noexcept {
-    std::swap(device_, other.device_);
-    std::swap(data_, other.data_);
-    return *this;
-  }
-  ~Array() {
-    if (device_ != nullptr)
-      device_->release(data_);
-  }
-  template <class T> T *as() const noexcept { return static_cast<T *>(data_); }
-  void give_to(CudaArrays &arrays, i64 bytes) {
-    arrays.take(data_, bytes);
-    data_ = nullptr;
-  }
-
-private:
-  Device *device_ = nullptr;
-  void *data_ = nullptr;
-};
+constexpr int bits_of_pass = 8; // of CUB's sort
+constexpr i64 copy_word = 8;    // unless tiles have more than 2^32 rows together
 
 class CudaBuilding final : public Building {
 public:
   CudaBuilding(Device &device, Staging &staging, const EntriesView &e)
       : device_(device), staging_(staging), dims_(e.dims.begin(), e.dims.end()), base_(e.index_base),
-        index_type_(e.index_type), type_(e.value_type), size_(e.nnz), flag_(device, sizeof(u64)) {
+        index_type_(e.index_type), type_(e.value_type), size_(e.nnz), spares_(device), flag_(spares_, sizeof(u64)) {
     for (int m = 0; m < e.order(); ++m)
       columns_.push_back(given(e.indices[m], e.nnz * size_of(e.index_type)));
     values_ = given(e.values, e.nnz * size_of(e.value_type));
+  }
+
+  /// The caller's arrays may be read until then.
+  ~CudaBuilding() override {
+    int before = 0;
+    if (cudaGetDevice(&before) != cudaSuccess)
+      return;
+    cudaSetDevice(device_.ordinal());
+    cudaStreamSynchronize(device_.stream());
+    cudaSetDevice(before);
   }
 
   i64 size() const noexcept override { return size_; }
@@ -70,13 +53,18 @@ public:
 
   i64 first_not_finite() override {
     const CurrentDevice current(device_.ordinal());
-    return first_bad_value();
+    begin_search();
+    dispatch(type_, [&](auto zero) {
+      using T = decltype(zero);
+      search(IsNotFinite<T>{values_.template as<T>()});
+    });
+    return found();
   }
 
   void mark_rows(int mode, u64 *words) override {
     const CurrentDevice current(device_.ordinal());
     const i64 count = dims_[static_cast<std::size_t>(mode)] / 64 + 1;
-    const Array marks(device_, count * 8);
+    const Array marks(spares_, count * 8);
     check(cudaMemsetAsync(marks.as<void>(), 0, static_cast<std::size_t>(count) * 8, device_.stream()), what);
     with_index([&](auto zero) {
       using Index = decltype(zero);
@@ -90,47 +78,45 @@ public:
   void encode(int key_bytes, std::span<const std::vector<BitMove>> moves,
               std::span<const RowNumbers> numbers) override {
     const CurrentDevice current(device_.ordinal());
-    Array keys(device_, size_ * key_bytes);
+    Array keys(spares_, size_ * key_bytes);
     with_packed_key(key_bytes, [&](auto key) {
       with_index([&](auto zero) {
         using Key = decltype(key);
         using Index = decltype(zero);
+        std::vector<Key> results;
+        std::vector<std::ptrdiff_t> begin{0};
+        for (const auto &of_mode : moves) {
+          const auto more = results_of<Key>(of_mode);
+          results.insert(results.end(), more.begin(), more.end());
+          begin.push_back(std::ssize(results));
+        }
+        const Array tables = on_gpu(results.data(), std::ssize(results) * static_cast<i64>(sizeof(Key)));
         std::vector<Array> lists;
-        std::vector<Placed<Key>> tables;
         Encode<Index, Key> encode{static_cast<int>(columns_.size()), base_, {}, keys.as<Key>()};
         for (std::size_t m = 0; m < columns_.size(); ++m) {
-          const auto *words = lists.emplace_back(uploaded(numbers[m].words, numbers[m].count * 8)).template as<u64>();
-          const auto *before = lists.emplace_back(uploaded(numbers[m].before, numbers[m].count * 8)).template as<i64>();
-          tables.push_back(placed<Key>(moves[m]));
-          encode.modes[m] = {columns_[m].template as<Index>(), {words, before}, tables.back().view()};
+          const auto *words = lists.emplace_back(on_gpu(numbers[m].words, numbers[m].count * 8)).template as<u64>();
+          const auto *before = lists.emplace_back(on_gpu(numbers[m].before, numbers[m].count * 8)).template as<i64>();
+          encode.modes[m] = {columns_[m].template as<Index>(),
+                             {words, before},
+                             {tables.as<const Key>() + begin[m], static_cast<int>((begin[m + 1] - begin[m]) / 256)}};
         }
         launch(device_, size_, encode);
       });
     });
     columns_.clear();
+    spares_.trim();
     keys_ = std::move(keys);
     key_bytes_ = key_bytes;
     key_bits_ = 1;
     for (const auto &of_mode : moves)
       for (const BitMove &move : of_mode)
         key_bits_ = std::max(key_bits_, move.to + move.count);
-    device_.wait();
   }
 
   void sort() override {
     const CurrentDevice current(device_.ordinal());
-    Array keys(device_, size_ * key_bytes_);
-    Array values(device_, size_ * size_of(type_));
-    with_packed_key(key_bytes_, [&](auto key) {
-      dispatch(type_, [&](auto zero) {
-        using Key = decltype(key);
-        using T = decltype(zero);
-        sort_pairs(keys_.as<const Key>(), keys.as<Key>(), values_.template as<T>(), values.as<T>(), key_bits_);
-      });
-    });
-    keys_ = std::move(keys);
-    values_ = Values(std::move(values));
-    device_.wait();
+    with_packed_key(key_bytes_,
+                    [&](auto key) { dispatch(type_, [&](auto zero) { sort_as<decltype(key), decltype(zero)>(); }); });
   }
 
   i64 first_repeat() override {
@@ -146,10 +132,11 @@ public:
       dispatch(type_, [&](auto zero) {
         using Key = decltype(key);
         using T = decltype(zero);
-        const Array begins(device_, size_ * 4);
-        const i64 runs = select(Starts<Key>{keys_.as<const Key>(), ~Key{0}}, begins.as<std::uint32_t>());
-        Array kept(device_, runs * static_cast<i64>(sizeof(Key)));
-        Array sums(device_, runs * static_cast<i64>(sizeof(T)));
+        const Array begins(spares_, size_ * 4);
+        const i64 runs =
+            select(device_, size_, Starts<Key>{keys_.as<const Key>(), ~Key{0}}, begins.as<std::uint32_t>());
+        Array kept(spares_, runs * static_cast<i64>(sizeof(Key)));
+        Array sums(spares_, runs * static_cast<i64>(sizeof(T)));
         begin_search();
         launch(device_, runs,
                SumRun<Key, T>{keys_.as<const Key>(), values_.template as<T>(), begins.as<const std::uint32_t>(), runs,
@@ -165,8 +152,8 @@ public:
   std::vector<u128> keys(std::span<const i64> entries) override {
     const CurrentDevice current(device_.ordinal());
     std::vector<u128> some(entries.size());
-    const Array where = uploaded(entries.data(), static_cast<i64>(entries.size_bytes()));
-    const Array wide(device_, std::ssize(some) * 16);
+    const Array where = on_gpu(entries.data(), static_cast<i64>(entries.size_bytes()));
+    const Array wide(spares_, std::ssize(some) * 16);
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
       launch(device_, std::ssize(some), TakeKey<Key>{keys_.as<const Key>(), where.as<const i64>(), wide.as<u128>()});
@@ -177,18 +164,23 @@ public:
 
   void recode(int key_bytes, std::span<const BitMove> moves) override {
     const CurrentDevice current(device_.ordinal());
-    Array keys(device_, size_ * key_bytes);
+    Array wider_or_narrower(spares_, key_bytes == key_bytes_ ? 0 : size_ * key_bytes);
+    Array &keys = key_bytes == key_bytes_ ? keys_ : wider_or_narrower;
     with_packed_key(key_bytes_, [&](auto from) {
       with_packed_key(key_bytes, [&](auto to) {
         using From = decltype(from);
         using To = decltype(to);
-        const Placed<To> tables = placed<To>(moves);
-        launch(device_, size_, Recode<From, To>{keys_.as<const From>(), tables.view(), keys.as<To>()});
+        const std::vector<To> results = results_of<To>(moves);
+        const Array tables = on_gpu(results.data(), std::ssize(results) * static_cast<i64>(sizeof(To)));
+        launch(device_, size_,
+               Recode<From, To>{keys_.as<const From>(),
+                                {tables.as<const To>(), static_cast<int>(results.size() / 256)},
+                                keys.as<To>()});
       });
     });
-    keys_ = std::move(keys);
+    if (key_bytes != key_bytes_)
+      keys_ = std::move(wider_or_narrower);
     key_bytes_ = key_bytes;
-    device_.wait();
   }
 
   std::vector<i64> runs(u128 mask) override {
@@ -207,7 +199,7 @@ public:
   void sum_values(double scale, i64 block, ValueSums *sums) override {
     const CurrentDevice current(device_.ordinal());
     const i64 blocks = (size_ + block - 1) / block;
-    const Array all(device_, blocks * static_cast<i64>(sizeof(ValueSums)));
+    const Array all(spares_, blocks * static_cast<i64>(sizeof(ValueSums)));
     dispatch(type_, [&](auto zero) {
       using T = decltype(zero);
       sum_stretches<<<static_cast<unsigned>((blocks + warp - 1) / warp), warp, 0, device_.stream()>>>(
@@ -220,16 +212,22 @@ public:
   void count_fields(int shift, int bits, std::span<i64> counts) override {
     const CurrentDevice current(device_.ordinal());
     const i64 count = std::ssize(counts);
-    const Array all(device_, count * 8);
+    const Array all(spares_, count * 8);
     check(cudaMemsetAsync(all.as<void>(), 0, static_cast<std::size_t>(count) * 8, device_.stream()), what);
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
       const Field<Key> field{keys_.as<const Key>(), shift, bits};
-      if (count <= histogram_size)
-        histogram<<<4 * static_cast<unsigned>(device_.multiprocessors()), block_threads, 0, device_.stream()>>>(
-            size_, static_cast<int>(count), field, all.as<unsigned long long>());
-      else
-        launch(device_, size_, CountField<Key>{field, all.as<unsigned long long>()});
+      auto *const counters = all.as<unsigned long long>();
+      int most = 0;
+      check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_.ordinal()), what);
+      const i64 bytes = count * 4;
+      if (bytes > most)
+        return launch(device_, size_, CountField<Key>{field, counters});
+      check(cudaFuncSetAttribute(histogram<Key>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+            what);
+      const int blocks = (2 * bytes > most ? 1 : 2) * device_.multiprocessors();
+      histogram<<<static_cast<unsigned>(blocks), histogram_threads, static_cast<std::size_t>(bytes),
+                  device_.stream()>>>(size_, static_cast<int>(count), field, counters);
       check_launch(what);
     });
     device_.download(counts.data(), all.as<void>(), count * 8);
@@ -237,30 +235,24 @@ public:
 
   Copy make_copy(const CopyPlan &plan) override {
     const CurrentDevice current(device_.ordinal());
-    return plan.tiles * plan.dim <= i64{1} << 32 ? make_copy_in_places<std::uint32_t>(plan)
-                                                 : make_copy_in_places<u64>(plan);
+    return make_sorted_copy(spares_, staging_, {keys_.as<void>(), key_bytes_, values_.data, type_, size_}, plan);
   }
 
   std::shared_ptr<const DeviceArrays> take_entries() override {
     auto arrays = std::make_shared<CudaArrays>(device_);
-    keys_.give_to(*arrays, size_ * key_bytes_);
-    values_.own.give_to(*arrays, size_ * size_of(type_));
+    const auto give = [&](Array &array, i64 bytes) {
+      void *memory = array.give(bytes);
+      arrays->take(memory, bytes);
+      arrays->list(memory, bytes);
+    };
+    give(keys_, size_ * key_bytes_);
+    give(values_.own, size_ * size_of(type_));
+    device_.wait(); // whoever has them works on other streams, too
     return arrays;
   }
 
 private:
   template <class F> void with_index(F &&f) const { dispatch(index_type_, f); }
-
-  template <class To> struct Placed {
-    Array results;
-    int bytes;
-    Tables<To> view() const { return {results.as<const To>(), bytes}; }
-  };
-  template <class To> Placed<To> placed(std::span<const BitMove> moves) {
-    const std::vector<To> results = results_of<To>(moves);
-    return {uploaded(results.data(), std::ssize(results) * static_cast<i64>(sizeof(To))),
-            static_cast<int>(results.size() / 256)};
-  }
 
   /// What the caller gave: a copy of it, or, if it is in this GPU's memory, itself.
   struct Values {
@@ -275,28 +267,18 @@ private:
     cudaPointerAttributes found{};
     check(cudaPointerGetAttributes(&found, array), what);
     const bool here = found.type == cudaMemoryTypeDevice && found.device == device_.ordinal();
-    return here || found.type == cudaMemoryTypeManaged ? Values(array) : Values(uploaded(array, bytes));
+    return here || found.type == cudaMemoryTypeManaged ? Values(array) : Values(on_gpu(array, bytes));
   }
 
-  Array uploaded(const void *host, i64 bytes) {
-    if (host == nullptr || bytes == 0)
-      return {};
-    Array array(device_, bytes);
-    staging_.upload(array.as<void>(), host, bytes);
-    return array;
-  }
-
-  std::vector<i64> downloaded(const i64 *list, i64 count) {
-    std::vector<i64> to(static_cast<std::size_t>(count));
-    device_.download(to.data(), list, count * 8);
-    return to;
-  }
+  Array on_gpu(const void *host, i64 bytes) { return uploaded(spares_, staging_, host, bytes); }
 
   // The first entry for which one of several conditions holds.
 
   void begin_search() { check(cudaMemsetAsync(flag_.as<void>(), 0xff, sizeof(u64), device_.stream()), what); }
   template <class Bad> void search(Bad bad) {
-    launch(device_, size_, KeepFirst<Bad>{bad, flag_.as<unsigned long long>()});
+    keep_first<<<blocks_for(device_, size_, block_threads), block_threads, 0, device_.stream()>>>(
+        size_, bad, flag_.as<unsigned long long>());
+    check_launch(what);
   }
   i64 found() {
     i64 first = -1;
@@ -313,129 +295,40 @@ private:
     return found();
   }
 
-  i64 first_bad_value() {
-    begin_search();
-    dispatch(type_, [&](auto zero) {
-      using T = decltype(zero);
-      search(IsNotFinite<T>{values_.template as<T>()});
-    });
-    return found();
-  }
-
-  template <class Key, class Payload>
-  void sort_pairs(const Key *keys, Key *keys_after, const Payload *payload, Payload *payload_after, int bits) {
-    std::size_t bytes = 0;
-    const auto run = [&](void *memory) {
-      return cub::DeviceRadixSort::SortPairs(memory, bytes, keys, keys_after, payload, payload_after, size_, 0, bits,
-                                             device_.stream());
+  /// From one place to another and back, once a pass. What a caller holds is only read, by a first pass of its own.
+  template <class Key, class T> void sort_as() {
+    const i64 bytes_of_values = size_ * size_of(type_);
+    Array keys(spares_, size_ * key_bytes_);
+    Array values(spares_, bytes_of_values);
+    const auto sort_bits = [&](int begin, int end, auto &&...arrays) {
+      with_memory(device_, [&](void *memory, std::size_t &bytes) {
+        return cub::DeviceRadixSort::SortPairs(memory, bytes, arrays..., size_, begin, end, device_.stream());
+      });
     };
-    check(run(nullptr), what);
-    const Scratch<char> memory(device_, static_cast<i64>(bytes), what);
-    check(run(memory.data()), what);
-  }
-
-  /// Writes all entries with starts(k); gives how many.
-  template <class F> i64 select(F starts, std::uint32_t *entries) {
-    const Scratch<i64> count(device_, 1, what);
-    std::size_t bytes = 0;
-    const auto run = [&](void *memory) {
-      return cub::DeviceSelect::If(memory, bytes, thrust::counting_iterator<std::uint32_t>(0), entries, count.data(),
-                                   size_, starts, device_.stream());
-    };
-    check(run(nullptr), what);
-    {
-      const Scratch<char> memory(device_, static_cast<i64>(bytes), what);
-      check(run(memory.data()), what);
+    int done = 0;
+    if (values_.own.template as<T>() == nullptr) {
+      done = std::min(key_bits_, bits_of_pass);
+      sort_bits(0, done, keys_.as<const Key>(), keys.as<Key>(), values_.template as<T>(), values.as<T>());
+      std::swap(keys_, keys);
+      values_ = Values(std::exchange(values, Array(spares_, bytes_of_values)));
     }
-    i64 some = 0;
-    device_.download(&some, count.data(), sizeof some);
-    return some;
+    cub::DoubleBuffer<Key> both_keys(keys_.as<Key>(), keys.as<Key>());
+    cub::DoubleBuffer<T> both_values(values_.own.template as<T>(), values.as<T>());
+    if (done < key_bits_)
+      sort_bits(done, key_bits_, both_keys, both_values);
+    if (both_keys.Current() == keys.as<Key>())
+      std::swap(keys_, keys);
+    if (both_values.Current() == values.as<T>())
+      values_ = Values(std::move(values));
   }
 
   /// begins := all entries with starts(k), then size(); gives how many there are without that.
   template <class F> i64 find_runs(F starts, Array &begins) {
-    const Array all(device_, size_ * 4);
-    const i64 runs = select(starts, all.as<std::uint32_t>());
-    begins = Array(device_, (runs + 1) * 8);
+    const Array all(spares_, size_ * 4);
+    const i64 runs = select(device_, size_, starts, all.as<std::uint32_t>());
+    begins = Array(spares_, (runs + 1) * 8);
     launch(device_, runs + 1, Widen{all.as<const std::uint32_t>(), runs, size_, begins.as<i64>()});
     return runs;
-  }
-
-  template <class Place> Copy make_copy_in_places(const CopyPlan &plan) {
-    Array place(device_, size_ * static_cast<i64>(sizeof(Place)));
-    Array number(device_, size_ * 4);
-    Array row_at = uploaded(plan.row_at.data(), static_cast<i64>(plan.row_at.size_bytes()));
-    fill_places(plan, row_at, place.as<Place>(), number.as<std::uint32_t>());
-    {
-      Array sorted_place(device_, size_ * static_cast<i64>(sizeof(Place)));
-      Array sorted_number(device_, size_ * 4);
-      sort_pairs(place.as<const Place>(), sorted_place.as<Place>(), number.as<const std::uint32_t>(),
-                 sorted_number.as<std::uint32_t>(),
-                 std::max(1, static_cast<int>(std::bit_width(static_cast<u64>(plan.tiles * plan.dim - 1)))));
-      place = std::move(sorted_place);
-      number = std::move(sorted_number);
-    }
-    Array keys(device_, size_ * plan.key_bytes);
-    Array values(device_, size_ * size_of(type_));
-    gather(plan, number.as<const std::uint32_t>(), keys, values);
-    number = Array();
-    const auto *places = place.as<const Place>();
-    Array row_begin;
-    const i64 rows = find_runs(Starts<Place>{places, static_cast<Place>(~Place{0})}, row_begin);
-    Array row_index(device_, rows * 8);
-    const auto *begin = row_begin.as<const i64>();
-    launch(device_, rows, RowIndex<Place>{places, begin, plan.dim, row_at.as<const i64>(), row_index.as<i64>()});
-    const i64 tiles = plan.tiles;
-    const Array lists(device_, (3 * tiles + 1) * 8);
-    i64 *tile_begin = lists.as<i64>();
-    launch(device_, tiles + 1,
-           TileLists<Place>{places, begin, rows, plan.dim, tiles, plan.heavy, tile_begin, tile_begin + tiles + 1,
-                            tile_begin + 2 * tiles + 1});
-    Copy copy{nullptr, downloaded(tile_begin, tiles + 1), downloaded(tile_begin + tiles + 1, tiles),
-              downloaded(tile_begin + 2 * tiles + 1, tiles)};
-    auto arrays = std::make_shared<CudaArrays>(device_); // nothing works on them any more
-    keys.give_to(*arrays, size_ * plan.key_bytes);
-    values.give_to(*arrays, size_ * size_of(type_));
-    row_index.give_to(*arrays, rows * 8);
-    row_begin.give_to(*arrays, (rows + 1) * 8);
-    copy.arrays = std::move(arrays);
-    return copy;
-  }
-
-  template <class Place>
-  void fill_places(const CopyPlan &plan, const Array &row_at, Place *places, std::uint32_t *numbers) {
-    Cuts cuts;
-    for (const CopyPlan::Cut &cut : plan.cuts) {
-      cuts.shift[cuts.count] = static_cast<std::uint8_t>(cut.shift);
-      cuts.bits[cuts.count] = static_cast<std::uint8_t>(cut.bits);
-      cuts.stride[cuts.count++] = cut.stride * plan.dim;
-    }
-    const bool ranked = !plan.row_at.empty();
-    const Array rank(device_, ranked ? plan.dim * 8 : 0);
-    if (ranked)
-      launch(device_, plan.dim, InvertOrder{row_at.as<const i64>(), rank.as<i64>()});
-    with_packed_key(key_bytes_, [&](auto key) {
-      using Key = decltype(key);
-      launch(device_, size_,
-             FindPlace<Key, Place>{
-                 {keys_.as<const Key>(), plan.row_shift, plan.row_bits}, rank.as<const i64>(), cuts, places, numbers});
-    });
-  }
-
-  /// The copy's keys and values, by the numbers of their entries.
-  void gather(const CopyPlan &plan, const std::uint32_t *numbers, const Array &keys_out, const Array &values_out) {
-    with_packed_key(key_bytes_, [&](auto from) {
-      with_key(plan.key_bytes, [&](auto to) {
-        dispatch(type_, [&](auto zero) {
-          using From = decltype(from);
-          using To = decltype(to);
-          using T = decltype(zero);
-          launch(device_, size_,
-                 Gather<From, To, T>{numbers, keys_.as<const From>(), values_.template as<T>(), Moves(plan.kept),
-                                     keys_out.as<To>(), values_out.as<T>()});
-        });
-      });
-    });
   }
 
   Device &device_;
@@ -445,6 +338,7 @@ private:
   IndexType index_type_;
   ValueType type_;
   i64 size_;
+  Spares spares_;
   Array flag_;
   std::vector<Values> columns_;
   Values values_;
@@ -459,14 +353,14 @@ i64 bytes_to_build(const EntriesView &e) {
   int bits = 0;
   for (const i64 dim : e.dims)
     bits += std::bit_width(static_cast<u64>(dim - 1));
+  const i64 key = bits <= 64 ? 8 : 16;
   const i64 value = size_of(e.value_type);
-  const i64 entry = (bits <= 64 ? 8 : 16) + value;
+  const i64 entry = key + value;
   const i64 encoding = e.order() * size_of(e.index_type) + entry;
-  const i64 sorting = 3 * entry; // which CUB does from one place to another by way of a third
-  const i64 places = 3 * (8 + 4);
-  const i64 copy = entry + 12 + 4 + 16; // as places are let go
-  const i64 copying = entry + std::max(places, copy);
-  return (std::max({encoding, sorting, copying}) + 8) * e.nnz + (i64{64} << 20);
+  const i64 more = value < copy_word ? copy_word : 0; // one of a copy's two words takes the place of a key
+  const i64 working = 2 * entry + 4 + more;           // from one place to another and back; where runs begin
+  const i64 copy = entry + 16;                        // that stays, with as many rows as entries
+  return (std::max(encoding, working + copy) + 8) * e.nnz + (i64{64} << 20);
 }
 
 std::unique_ptr<Building> begin_building(Device &device, Staging &staging, const EntriesView &entries) {

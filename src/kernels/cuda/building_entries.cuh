@@ -164,19 +164,26 @@ template <class Index, class Key> struct Encode {
 
 // of keys and values:
 
-template <class Bad> struct KeepFirst {
-  Bad bad;
-  unsigned long long *first;
-  __device__ void operator()(i64 k) const {
-    if (bad(k))
-      atomicMin(first, static_cast<unsigned long long>(k));
-  }
-};
-
 template <class Key> struct Repeats {
   const Key *keys;
   __device__ bool operator()(i64 k) const { return k > 0 && keys[k] == keys[k - 1]; }
 };
+
+/// The first k with bad(k). Several at a time, so that enough is on its way from memory.
+template <class Bad> __global__ void keep_first(i64 count, const __grid_constant__ Bad bad, unsigned long long *first) {
+  constexpr int some = 4;
+  const i64 threads = i64{gridDim.x} * blockDim.x;
+  for (i64 begin = i64{blockIdx.x} * blockDim.x + threadIdx.x; begin < count; begin += some * threads) {
+    bool any[some];
+#pragma unroll
+    for (int s = 0; s < some; ++s)
+      any[s] = bad(min(begin + s * threads, count - 1));
+#pragma unroll
+    for (int s = 0; s < some; ++s)
+      if (any[s])
+        atomicMin(first, static_cast<unsigned long long>(min(begin + s * threads, count - 1)));
+  }
+}
 
 template <class Key> struct Starts {
   const Key *keys;
@@ -272,108 +279,26 @@ template <class Key> struct CountField {
   __device__ void operator()(i64 k) const { atomicAdd(counts + field(k), 1ull); }
 };
 
-constexpr i64 histogram_size = 10240; // counters of 4 bytes in 40 KiB of shared memory
+constexpr int histogram_threads = 1024;
 
+/// With `count` counters of 4 bytes of shared memory.
 template <class Key> __global__ void histogram(i64 n, int count, Field<Key> field, unsigned long long *counts) {
-  __shared__ std::uint32_t own[histogram_size];
-  for (int k = static_cast<int>(threadIdx.x); k < count; k += block_threads)
+  extern __shared__ std::uint32_t own[];
+  for (int k = static_cast<int>(threadIdx.x); k < count; k += histogram_threads)
     own[k] = 0;
   __syncthreads();
   for_entries(n, [&](i64 k) { atomicAdd(own + field(k), 1u); });
   __syncthreads();
-  for (int k = static_cast<int>(threadIdx.x); k < count; k += block_threads)
+  for (int k = static_cast<int>(threadIdx.x); k < count; k += histogram_threads)
     if (own[k] != 0)
       atomicAdd(counts + k, static_cast<unsigned long long>(own[k]));
 }
-
-// and of a copy:
 
 struct Widen {
   const std::uint32_t *from;
   i64 count, end;
   i64 *to;
   __device__ void operator()(i64 k) const { to[k] = k < count ? i64{from[k]} : end; }
-};
-
-struct InvertOrder {
-  const i64 *row_at;
-  i64 *rank;
-  __device__ void operator()(i64 at) const { rank[row_at[at]] = at; }
-};
-
-struct Cuts {
-  int count = 0;
-  std::uint8_t shift[max_order];
-  std::uint8_t bits[max_order];
-  i64 stride[max_order];
-};
-
-/// Where an entry's row stands among all of all tiles, and the entry's number.
-template <class Key, class Place> struct FindPlace {
-  Field<Key> row;
-  const i64 *rank;
-  Cuts cuts;
-  Place *places;
-  std::uint32_t *numbers;
-  __device__ void operator()(i64 k) const {
-    i64 place = rank == nullptr ? row(k) : rank[row(k)];
-    for (int c = 0; c < cuts.count; ++c)
-      place += Field<Key>{row.keys, cuts.shift[c], cuts.bits[c]}(k)*cuts.stride[c];
-    places[k] = static_cast<Place>(place);
-    numbers[k] = static_cast<std::uint32_t>(k);
-  }
-};
-
-template <class From, class To, class T> struct Gather {
-  const std::uint32_t *numbers;
-  const From *keys;
-  const T *values;
-  Moves moves;
-  To *keys_out;
-  T *values_out;
-  __device__ void operator()(i64 k) const {
-    keys_out[k] = moves.template operator()<To>(keys[numbers[k]]);
-    values_out[k] = values[numbers[k]];
-  }
-};
-
-template <class Place> struct RowIndex {
-  const Place *places;
-  const i64 *begin;
-  i64 dim;
-  const i64 *row_at;
-  i64 *out;
-  __device__ void operator()(i64 row) const {
-    const auto at = static_cast<i64>(places[begin[row]]) % dim;
-    out[row] = row_at == nullptr ? at : row_at[at];
-  }
-};
-
-/// The first row of a tile, its first light row, and the entries between.
-template <class Place> struct TileLists {
-  const Place *places;
-  const i64 *begin;
-  i64 rows, dim, tiles, heavy;
-  i64 *first, *light, *heavy_entries;
-  __device__ void operator()(i64 tile) const {
-    first[tile] = first_from(tile * dim);
-    if (tile == tiles)
-      return;
-    light[tile] = first_from(tile * dim + heavy);
-    heavy_entries[tile] = begin[light[tile]] - begin[first[tile]];
-  }
-  __device__ i64 first_from(i64 place) const {
-    i64 low = 0;
-    i64 high = rows;
-    while (low < high) {
-      const i64 middle = low + (high - low) / 2;
-      if (static_cast<i64>(places[begin[middle]]) < place)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
-  }
 };
 
 } // namespace td::kernels::cuda

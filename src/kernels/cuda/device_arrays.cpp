@@ -6,14 +6,14 @@
 namespace td::kernels::cuda {
 
 CudaArrays::~CudaArrays() {
-  for (const Array &array : arrays_) {
-    memory_.release(const_cast<void *>(array.data));
-    kept_->bytes -= array.bytes;
+  for (const Array &memory : memories_) {
+    memory_.release(const_cast<void *>(memory.data));
+    kept_->bytes -= memory.bytes;
   }
 }
 
-void CudaArrays::take(void *data, i64 bytes) {
-  arrays_.push_back({data, bytes});
+void CudaArrays::take(void *memory, i64 bytes) {
+  memories_.push_back({memory, bytes});
   kept_->bytes += bytes;
 }
 

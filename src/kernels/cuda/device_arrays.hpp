@@ -9,13 +9,17 @@ namespace td::kernels::cuda {
 /// They count to what the device's context keeps.
 class CudaArrays final : public DeviceArrays {
 public:
-  explicit CudaArrays(const Device &device) : memory_(device.memory()), kept_(device.kept()) {}
+  explicit CudaArrays(const Device &device) : memory_(device.memory()), kept_(device.kept()) {
+    memories_.reserve(2); // so that taking one does not fail
+  }
   CudaArrays(const CudaArrays &) = delete;
   CudaArrays &operator=(const CudaArrays &) = delete;
   ~CudaArrays() override;
 
-  /// Memory of the device's, which now is this object's, with no work on it under way.
-  void take(void *data, i64 bytes);
+  /// Memory of the device's, which now is this object's.
+  void take(void *memory, i64 bytes);
+  /// Lists an array that lies in such memory.
+  void list(const void *data, i64 bytes) { arrays_.push_back({data, bytes}); }
 
   std::vector<Array> arrays() const override { return arrays_; }
   void download(std::span<void *const> to_host) const override;
@@ -23,6 +27,7 @@ public:
 private:
   Memory &memory_;
   std::shared_ptr<Kept> kept_;
+  std::vector<Array> memories_;
   std::vector<Array> arrays_;
 };
 

@@ -1,0 +1,209 @@
+// A sorted copy of packed entries. What is sorted are words of a row's place and an entry's number, by the place: few
+// bits, and the entries themselves are moved once. CUB's sort is stable, so within a row they stay in linearized order.
+#include "kernels/cuda/building_copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include "kernels/cuda/building_tools.cuh"
+
+namespace td::kernels::cuda {
+
+namespace {
+
+constexpr int number_bits = 32;
+
+struct InvertOrder {
+  const i64 *row_at;
+  i64 *rank;
+  __device__ void operator()(i64 at) const { rank[row_at[at]] = at; }
+};
+
+struct Cuts {
+  int count = 0;
+  std::uint8_t shift[max_order];
+  std::uint8_t bits[max_order];
+  i64 stride[max_order];
+};
+
+/// Where an entry's row stands among all of all tiles, above the entry's number.
+template <class Key, class Word> struct FindPlace {
+  Field<Key> row;
+  const i64 *rank;
+  Cuts cuts;
+  Word *words;
+  __device__ void operator()(i64 k) const {
+    i64 place = rank == nullptr ? row(k) : rank[row(k)];
+    for (int c = 0; c < cuts.count; ++c)
+      place += Field<Key>{row.keys, cuts.shift[c], cuts.bits[c]}(k)*cuts.stride[c];
+    words[k] = static_cast<Word>(place) << number_bits | static_cast<Word>(k);
+  }
+};
+
+template <class From, class To, class T, class Word> struct Gather {
+  const Word *words;
+  const From *keys;
+  const T *values;
+  Moves moves;
+  To *keys_out;
+  T *values_out;
+  __device__ void operator()(i64 k) const {
+    const auto number = static_cast<std::uint32_t>(words[k]);
+    keys_out[k] = moves.template operator()<To>(keys[number]);
+    values_out[k] = values[number];
+  }
+};
+
+/// Rows, and the tiles' parts, of heavy and of light rows, that begin with them: parts[p] and, of the entries,
+/// part_entries[p] for p up to the last part's end. A thread for each row, and one for the end.
+template <class Word> struct FillRows {
+  const Word *words;
+  const std::uint32_t *first; // entries
+  i64 rows, entries, dim, tiles, heavy;
+  const i64 *row_at;
+  i64 *row_begin;
+  i64 *row_index;
+  i64 *parts;
+  i64 *part_entries;
+  __device__ void operator()(i64 row) const {
+    const i64 begin = row < rows ? i64{first[row]} : entries;
+    row_begin[row] = begin;
+    i64 last = 2 * tiles; // of the parts that begin here
+    if (row < rows) {
+      const i64 place = place_of(row);
+      const i64 at = place % dim;
+      row_index[row] = row_at == nullptr ? at : row_at[at];
+      last = part_of(place);
+    }
+    for (i64 p = row == 0 ? 0 : part_of(place_of(row - 1)) + 1; p <= last; ++p) {
+      parts[p] = row;
+      part_entries[p] = begin;
+    }
+  }
+  __device__ i64 place_of(i64 row) const { return static_cast<i64>(words[first[row]] >> number_bits); }
+  __device__ i64 part_of(i64 place) const { return place / dim * 2 + (place % dim < heavy ? 0 : 1); }
+};
+
+class CopyMaker {
+public:
+  CopyMaker(Spares &spares, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan)
+      : spares_(spares), device_(spares.device()), staging_(staging), from_(entries), plan_(plan),
+        row_at_(uploaded(spares, staging, plan.row_at.data(), static_cast<i64>(plan.row_at.size_bytes()))) {}
+
+  template <class Word> Copy make() {
+    const Array sorted = sorted_words<Word>();
+    const auto *words = sorted.as<const Word>();
+    const i64 n = from_.size;
+    const Array first(spares_, n * 4);
+    const i64 rows = select(device_, n, Starts<Word>{words, ~Word{0} << number_bits}, first.as<std::uint32_t>());
+    // All in one piece, so that a copy that goes leaves room for one like it.
+    const std::array<i64, 4> bytes{n * plan_.key_bytes, n * size_of(from_.type), rows * 8, (rows + 1) * 8};
+    std::array<i64, 5> begin{};
+    for (std::size_t k = 0; k < bytes.size(); ++k)
+      begin[k + 1] = begin[k] + (bytes[k] + 255) / 256 * 256;
+    auto arrays = std::make_shared<CudaArrays>(device_);
+    auto *const all = static_cast<std::byte *>(spares_.allocate(begin.back()));
+    arrays->take(all, begin.back());
+    for (std::size_t k = 0; k < bytes.size(); ++k)
+      arrays->list(all + begin[k], bytes[k]);
+    gather(words, all + begin[0], all + begin[1]);
+    auto *const row_index = reinterpret_cast<i64 *>(all + begin[2]);
+    auto *const row_begin = reinterpret_cast<i64 *>(all + begin[3]);
+    const i64 parts = 2 * plan_.tiles + 1;
+    const Array lists(spares_, 2 * parts * 8);
+    launch(device_, rows + 1,
+           FillRows<Word>{words, first.as<const std::uint32_t>(), rows, n, plan_.dim, plan_.tiles, plan_.heavy,
+                          row_at_.as<const i64>(), row_begin, row_index, lists.as<i64>(), lists.as<i64>() + parts});
+    Copy copy = with_lists(lists, parts);
+    copy.arrays = std::move(arrays);
+    return copy;
+  }
+
+private:
+  template <class Word> Array sorted_words() {
+    const i64 bytes = from_.size * static_cast<i64>(sizeof(Word));
+    Array words(spares_, bytes);
+    fill(words.as<Word>());
+    Array others(spares_, bytes);
+    cub::DoubleBuffer<Word> both(words.as<Word>(), others.as<Word>());
+    const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<u64>(plan_.tiles * plan_.dim - 1))));
+    with_memory(device_, [&](void *memory, std::size_t &needed) {
+      return cub::DeviceRadixSort::SortKeys(memory, needed, both, from_.size, number_bits, number_bits + bits,
+                                            device_.stream());
+    });
+    return both.Current() == words.as<Word>() ? std::move(words) : std::move(others);
+  }
+
+  template <class Word> void fill(Word *words) {
+    Cuts cuts;
+    for (const CopyPlan::Cut &cut : plan_.cuts) {
+      cuts.shift[cuts.count] = static_cast<std::uint8_t>(cut.shift);
+      cuts.bits[cuts.count] = static_cast<std::uint8_t>(cut.bits);
+      cuts.stride[cuts.count++] = cut.stride * plan_.dim;
+    }
+    const bool ranked = !plan_.row_at.empty();
+    const Array rank(spares_, ranked ? plan_.dim * 8 : 0);
+    if (ranked)
+      launch(device_, plan_.dim, InvertOrder{row_at_.as<const i64>(), rank.as<i64>()});
+    with_packed_key(from_.key_bytes, [&](auto key) {
+      using Key = decltype(key);
+      launch(device_, from_.size,
+             FindPlace<Key, Word>{{static_cast<const Key *>(from_.keys), plan_.row_shift, plan_.row_bits},
+                                  rank.as<const i64>(),
+                                  cuts,
+                                  words});
+    });
+  }
+
+  template <class Word> void gather(const Word *words, void *keys_out, void *values_out) {
+    with_packed_key(from_.key_bytes, [&](auto from) {
+      with_key(plan_.key_bytes, [&](auto to) {
+        dispatch(from_.type, [&](auto zero) {
+          using From = decltype(from);
+          using To = decltype(to);
+          using T = decltype(zero);
+          launch(device_, from_.size,
+                 Gather<From, To, T, Word>{words, static_cast<const From *>(from_.keys),
+                                           static_cast<const T *>(from_.values), Moves(plan_.kept),
+                                           static_cast<To *>(keys_out), static_cast<T *>(values_out)});
+        });
+      });
+    });
+  }
+
+  /// The lists of parts, on the host.
+  Copy with_lists(const Array &lists, i64 parts) {
+    std::vector<i64> both(static_cast<std::size_t>(2 * parts));
+    staging_.download(both.data(), lists.as<void>(), 2 * parts * 8);
+    const i64 *rows = both.data();
+    const i64 *entries = rows + parts;
+    Copy copy;
+    for (i64 tile = 0; tile < plan_.tiles; ++tile) {
+      copy.tile_begin.push_back(rows[2 * tile]);
+      copy.tile_light.push_back(rows[2 * tile + 1]);
+      copy.heavy_entries.push_back(entries[2 * tile + 1] - entries[2 * tile]);
+    }
+    copy.tile_begin.push_back(rows[2 * plan_.tiles]);
+    return copy;
+  }
+
+  Spares &spares_;
+  Device &device_;
+  Staging &staging_;
+  const PackedOnGpu &from_;
+  const CopyPlan &plan_;
+  Array row_at_;
+};
+
+} // namespace
+
+Copy make_sorted_copy(Spares &spares, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan) {
+  CopyMaker maker(spares, staging, entries, plan);
+  return plan.tiles * plan.dim <= i64{1} << 32 ? maker.make<u64>() : maker.make<u128>();
+}
+
+} // namespace td::kernels::cuda
