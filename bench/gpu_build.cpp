@@ -161,7 +161,8 @@ std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView 
     if (blco)
       formats::build_blco(packed);
     for (int mode = 0; mode < e.order() && !blco; ++mode)
-      formats::build_sorted(packed, mode, formats::gpu_tile_bits(packed.dims, mode, building.size()));
+      formats::build_sorted(packed, mode,
+                            formats::gpu_tile_bits(packed.dims, mode, building.size(), e.value_type, e.value_type));
     for (const auto &[step, seconds] : building.seconds)
       steps[step] = repeat == 0 ? seconds : std::min(steps[step], seconds);
   }

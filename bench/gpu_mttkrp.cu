@@ -1,11 +1,14 @@
 // MTTKRP on a GPU: td's kernels, and a plain one to compare with, on tensors of known shapes. Each result is compared
 // with one that is summed entry by entry in f64 and, in some rows, with the same on the host.
-// usage: gpu_mttkrp [RANK [NAME,NAME,... [PATH,PATH,...]]]     32, all tensors ("" too), and all paths
+// usage: gpu_mttkrp [RANK [NAME,NAME,... [PATH,PATH,...]]]     32, all tensors ("" too), and all paths but "tiles"
+// NAME may be a shape: 40000x30000x20000:1000000 has that many entries.
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <string_view>
+#include <sstream>
+#include <thread>
 
 #include "formats/gpu_tiles.hpp"
 #include "gpu_tensors.cuh"
@@ -29,6 +32,20 @@ const std::vector<Shape> shapes = {
 /// Whether a list with commas has the name; an empty one has all.
 bool listed(const std::string &list, const std::string &name) {
   return list.empty() || ("," + list + ",").find("," + name + ",") != std::string::npos;
+}
+
+/// Of "40000x30000x20000:1000000"; without dims of any other name.
+Shape shape_of(const std::string &name) {
+  Shape shape{name, {}, 0};
+  const char *at = name.c_str();
+  for (char *end = nullptr; *at >= '0' && *at <= '9'; at = *end == 'x' ? end + 1 : end) {
+    shape.dims.push_back(std::strtoll(at, &end, 10));
+    if (*end == ':') {
+      shape.drawn = std::strtoll(end + 1, nullptr, 10);
+      break;
+    }
+  }
+  return shape;
 }
 
 __host__ __device__ double factor_element(int mode, i64 at) { return uniform(static_cast<u64>(mode) << 40 ^ at); }
@@ -166,6 +183,7 @@ public:
 
 private:
   bool asked(const char *path) const { return listed(paths_, path); }
+  bool named(const char *path) const { return !paths_.empty() && asked(path); }
   i64 cells(int mode) const { return x_.shape.dims[static_cast<std::size_t>(mode)] * rank_; }
 
   /// The result in f64, entry by entry, and three of its rows on the host besides.
@@ -226,6 +244,7 @@ private:
     const auto time = [&](const std::function<void()> &call) {
       cudaMemset(out.data(), 0xff, static_cast<std::size_t>(cells(mode)) * sizeof(T));
       check(cudaDeviceSynchronize(), "waiting");
+      std::this_thread::sleep_for(std::chrono::milliseconds(200)); // what came before may have made the GPU slower
       return median_ms(device_.stream(), call, 9);
     };
 
@@ -248,62 +267,84 @@ private:
       report("blco", 1, x_.nnz * static_cast<i64>(8 + sizeof(T)), blco);
     }
 
-    const auto bits = formats::gpu_tile_bits(std::span(x_.shape.dims.data(), x_.shape.dims.size()), mode, x_.nnz);
-    const SortedCopy copy = sort_entries(x_, mode, bits);
-    kernels::SortedView sorted = copy.view;
-    sorted.type = type;
-    sorted.values = sizeof(T) == 8 ? static_cast<const void *>(copy.values.data()) : copy.values32.data();
-    const i64 bytes = x_.nnz * static_cast<i64>(sorted.key_bytes + static_cast<int>(sizeof(T))) + 16 * sorted.rows;
-    if (asked("sorted"))
-      report("sorted", sorted.tiles, bytes, time([&] { mttkrp_sorted(device_, sorted, args); }));
-    if (asked("fixed")) {
-      args.conflicts = Conflicts::owner;
-      report("fixed", sorted.tiles, bytes, time([&] { mttkrp_sorted(device_, sorted, args); }));
-      args.conflicts = Conflicts::automatic;
+    const auto bits_for = [&](ValueType row_type, ValueType term_type) {
+      return formats::gpu_tile_bits(std::span(x_.shape.dims.data(), x_.shape.dims.size()), mode, x_.nnz, row_type,
+                                    term_type);
+    };
+    const auto bits = bits_for(type, type);
+    const auto mixed_bits = bits_for(ValueType::f32, ValueType::f64);
+    // Rows in f32: the copies of the other factors, which CP-ALS makes once an update, and the product.
+    const bool gather = sizeof(T) == 8 && asked("gather");
+    const i64 columns = kernels::gathered_columns(rank_);
+    std::vector<Array<float>> copies;
+    std::vector<Array<double>> powers;
+    MttkrpArgs narrow = args;
+    std::vector<ConstMatrix> narrow_rows;
+    std::vector<const double *> exponents;
+    for (const ConstMatrix &a : matrices) {
+      copies.emplace_back(gather ? a.rows * columns : 0);
+      powers.emplace_back(rank_);
+      narrow_rows.push_back({copies.back().data(), ValueType::f32, a.rows, rank_, columns});
+      exponents.push_back(powers.back().data());
     }
-    if constexpr (sizeof(T) == 8) {
-      if (!asked("gather"))
-        return;
-      // Rows in f32: the copies of the other factors, which CP-ALS makes once an update, and the product.
-      const i64 columns = kernels::gathered_columns(rank_);
-      std::vector<Array<float>> copies;
-      std::vector<Array<double>> powers;
-      std::vector<ConstMatrix> narrow;
-      std::vector<const double *> exponents;
-      for (const ConstMatrix &a : matrices) {
-        copies.emplace_back(a.rows * columns);
-        powers.emplace_back(rank_);
-        narrow.push_back({copies.back().data(), ValueType::f32, a.rows, rank_, columns});
-        exponents.push_back(powers.back().data());
-      }
-      const auto copy_others = [&] {
-        for (std::size_t m = 0; m < matrices.size(); ++m)
-          if (static_cast<int>(m) != mode)
-            to_f32(device_, matrices[m], {copies[m].data(), ValueType::f32, matrices[m].rows, columns, columns},
-                   powers[m].data());
+    narrow.factors = narrow_rows;
+    narrow.exponents = exponents;
+    if (gather)
+      std::printf("  %-4d %-5s copies of the other factors in f32: %.3f ms\n", mode, "f64", time([&] {
+                    for (std::size_t m = 0; m < matrices.size(); ++m)
+                      if (static_cast<int>(m) != mode)
+                        to_f32(device_, matrices[m],
+                               {copies[m].data(), ValueType::f32, matrices[m].rows, columns, columns},
+                               powers[m].data());
+                  }));
+    const Array<double> sums(sizeof(T) == 4 ? cells(mode) : 0);
+    MttkrpArgs wide = args;
+    wide.out = {sums.data(), ValueType::f64, rows, rank_, rank_};
+    const auto rounded = [&](const auto &product) {
+      return time([&] {
+        product();
+        to_f32(device_, wide.out, args.out, nullptr);
+      });
+    };
+
+    // What the cost model chose for each precision, and no tiles: with path "tiles" each kernel on all of these.
+    const bool mixed = gather || (sizeof(T) == 4 && asked("f64-sum"));
+    std::vector<std::vector<int>> cuts{bits};
+    for (const auto &cut :
+         {mixed_bits, bits_for(ValueType::f64, ValueType::f64), bits_for(ValueType::f32, ValueType::f32), whole})
+      if (std::find(cuts.begin(), cuts.end(), cut) == cuts.end())
+        cuts.push_back(cut);
+    for (const std::vector<int> &cut : cuts) {
+      const bool own = cut == bits;
+      const bool own_mixed = cut == mixed_bits;
+      if (!own && !(own_mixed && mixed) && !named("tiles"))
+        continue;
+      const SortedCopy copy = sort_entries(x_, mode, cut);
+      kernels::SortedView sorted = copy.view;
+      sorted.type = type;
+      sorted.values = sizeof(T) == 8 ? static_cast<const void *>(copy.values.data()) : copy.values32.data();
+      const i64 bytes = x_.nnz * static_cast<i64>(sorted.key_bytes + static_cast<int>(sizeof(T))) + 16 * sorted.rows;
+      const auto run = [&](const std::string &path, bool chosen, const MttkrpArgs &how) {
+        if (!asked(path.c_str()) || !(chosen || named("tiles")))
+          return;
+        const auto product = [&] { mttkrp_sorted(device_, sorted, how); };
+        const double ms = path == "f64-sum" ? rounded(product) : time(product);
+        report((path + (chosen ? "" : "-o")).c_str(), sorted.tiles, bytes, ms);
       };
-      const double copying = time(copy_others);
-      args.factors = narrow;
+      run("sorted", own, args);
+      MttkrpArgs fixed = args;
+      fixed.conflicts = Conflicts::owner;
+      run("fixed", own, fixed);
+      if (sizeof(T) == 4)
+        run("f64-sum", own_mixed, wide);
       most = 1e-6;
-      args.exponents = exponents;
-      report("gather", sorted.tiles, bytes, time([&] { mttkrp_sorted(device_, sorted, args); }));
-      std::printf("  %-4d %-5s copies of the other factors in f32: %.3f ms\n", mode, "f64", copying);
-    } else {
-      const Array<double> sums(cells(mode));
-      MttkrpArgs wide = args;
-      wide.out = {sums.data(), ValueType::f64, rows, rank_, rank_};
-      const auto rounded = [&](const auto &product) {
-        return time([&] {
-          product();
-          to_f32(device_, wide.out, args.out, nullptr);
-        });
-      };
-      if (asked("f64-sum"))
-        report("f64-sum", sorted.tiles, bytes, rounded([&] { mttkrp_sorted(device_, sorted, wide); }));
-      if (asked("blco-64"))
-        report("blco-64", 1, x_.nnz * static_cast<i64>(8 + sizeof(T)),
-               rounded([&] { mttkrp_blco(device_, view, wide); }));
+      if (gather)
+        run("gather", own_mixed, narrow);
+      most = tolerance;
     }
+    if (sizeof(T) == 4 && asked("blco-64"))
+      report("blco-64", 1, x_.nnz * static_cast<i64>(8 + sizeof(T)),
+             rounded([&] { mttkrp_blco(device_, view, wide); }));
   }
 
   template <class T> double worst(const Array<T> &out) const {
@@ -373,6 +414,10 @@ int main(int argc, char **argv) {
               device.name().c_str(), driver / 1000, driver % 1000 / 10, copy_rate / 1e12);
   for (const Shape &shape : shapes)
     if (listed(names, shape.name))
+      Run(device, shape, rank, paths).all_modes();
+  std::istringstream list(names);
+  for (std::string name; std::getline(list, name, ',');)
+    if (const Shape shape = shape_of(name); shape.dims.size() > 1)
       Run(device, shape, rank, paths).all_modes();
   return 0;
 }

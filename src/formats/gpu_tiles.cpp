@@ -1,5 +1,5 @@
 // Which tiles a GPU's kernel for sorted copies does best with, by what an entry costs in cycles of one multiprocessor
-// at rows of 256 bytes. The figures are those of an H200 (132 multiprocessors, 227 KB of shared memory each, 60 MB of
+// at rows of 32 numbers. The figures are those of an H200 (132 multiprocessors, 227 KB of shared memory each, 60 MB of
 // second-level cache); bench/gpu_mttkrp measures what comes of them.
 #include "formats/gpu_tiles.hpp"
 
@@ -14,22 +14,37 @@ namespace td::formats {
 namespace {
 
 constexpr double multiprocessors = 132;
-constexpr double window_rows = 768; // 192 KiB, which leaves room for the sums that groups of threads share
-constexpr double row_near = 2;      // a row from shared memory: 128 bytes a cycle
-constexpr double row_far = 7;       // from the second-level cache: 8.5 TB/s over all multiprocessors
-constexpr double piece = 50;        // to end a piece of a row and add it to the row
+constexpr double rank = 32;
+constexpr double window_bytes = 192 * 1024;         // which leaves room for the sums that groups of threads share
+constexpr double window_beside_memory = 128 * 1024; // and for rows that come from memory to arrive in
+constexpr double cache_bytes = 51.2e6;
+constexpr double near_bytes = 128;  // a cycle, from shared memory
+constexpr double f32_row = 1.6;     // at least
+constexpr double mixed_row = 2.8;   // at least, where its numbers are widened
+constexpr double piece = 80;        // to end a piece of a row and add it to the row
 constexpr double tile_start = 8000; // to find where a tile begins and to meet at its end
+constexpr double uneven = 4;        // as many tiles as others has a multiprocessor that has the emptiest
 constexpr int least_bits = 5;
-constexpr int most_bits = 9;
 constexpr double clear_gain = 0.95; // tiles must be so much cheaper than none
 
-/// One of `rows` rows: of 50 MB some miss the second-level cache, of more most do.
-double far_row(double rows) { return rows <= 1e5 ? row_far : rows <= 2e5 ? 8 : 12; }
+/// Bytes a cycle of rows that take so many together: from the second-level cache, 8.5 TB/s over all multiprocessors; of
+/// as many as it holds some miss it, of more most do.
+double far_bytes(double together) { return together <= 25.6e6 ? 36.6 : together <= cache_bytes ? 32 : 21.3; }
+
+/// Of one row, wherever it comes from.
+double least_cycles(ValueType row_type, ValueType term_type) {
+  if (row_type != term_type)
+    return mixed_row;
+  return row_type == ValueType::f32 ? f32_row : 0;
+}
 
 class CostModel {
 public:
-  CostModel(std::span<const i64> dims, int mode, i64 nnz)
-      : dims_(dims), mode_(static_cast<std::size_t>(mode)), nnz_(static_cast<double>(nnz)) {}
+  CostModel(std::span<const i64> dims, int mode, i64 nnz, ValueType row_type, ValueType term_type)
+      : dims_(dims), mode_(static_cast<std::size_t>(mode)), nnz_(static_cast<double>(nnz)),
+        row_bytes_(rank * static_cast<double>(size_of(row_type))), least_(least_cycles(row_type, term_type)) {}
+
+  int most_bits() const { return std::ilogb(window_bytes / row_bytes_); }
 
   double cost(std::span<const int> bits) const {
     double tiles = 1;
@@ -41,36 +56,42 @@ public:
         rows[others++] = static_cast<double>(std::min(static_cast<u64>(dims_[m]), u64{1} << bits[m]));
       }
     std::sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(others));
+    const double longest = others > 0 ? rows[others - 1] * row_bytes_ : 0;
+    const double room = longest > cache_bytes ? window_beside_memory : window_bytes;
     double near = 0;
     double gather = 0;
     for (const double r : std::span(rows).first(others)) {
-      if (near + r <= window_rows) {
-        near += r;
-        gather += row_near;
+      const double bytes = r * row_bytes_;
+      if (near + bytes <= room) {
+        near += bytes;
+        gather += std::max(row_bytes_ / near_bytes, least_);
       } else {
-        gather += far_row(r);
+        gather += std::max(row_bytes_ / far_bytes(bytes), least_);
       }
     }
     // Pieces of rows, were the entries spread evenly.
     const double places = tiles * static_cast<double>(dims_[mode_]);
     const double pieces = tiles > 1 ? places * -std::expm1(-nnz_ / places) : 0;
-    const double starts = tiles + multiprocessors;
-    return nnz_ * gather + piece * pieces + starts * (tile_start + near * row_far);
+    const double starts = uneven * tiles + multiprocessors;
+    return nnz_ * gather + piece * pieces + starts * (tile_start + near / far_bytes(near));
   }
 
 private:
   std::span<const i64> dims_;
   std::size_t mode_;
   double nnz_;
+  double row_bytes_;
+  double least_; // cycles of a row
 };
 
 } // namespace
 
-std::vector<int> gpu_tile_bits(std::span<const i64> dims, int mode, i64 nnz) {
+std::vector<int> gpu_tile_bits(std::span<const i64> dims, int mode, i64 nnz, ValueType row_type, ValueType term_type) {
   const auto whole = bits_of(dims);
   if (nnz == 0)
     return whole;
-  const CostModel model(dims, mode, nnz);
+  const CostModel model(dims, mode, nnz, row_type, term_type);
+  const int most_bits = model.most_bits();
   auto best = whole;
   double least = clear_gain * model.cost(whole);
   const auto attempt = [&](const std::vector<int> &tried) {

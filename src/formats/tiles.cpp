@@ -81,7 +81,7 @@ std::vector<int> tile_bits(const TileRule &rule, std::span<const i64> dims, int 
   case TileRule::Kind::cpu:
     return tile_bits(dims, mode, nnz);
   case TileRule::Kind::gpu:
-    return gpu_tile_bits(dims, mode, nnz);
+    return gpu_tile_bits(dims, mode, nnz, rule.row_type, rule.term_type);
   case TileRule::Kind::rows: {
     auto bits = bits_for_rows(dims, mode, rule.rows);
     require_few(rule, dims, mode, nnz, bits);

@@ -14,6 +14,8 @@ struct TileRule {
   enum class Kind { cpu, gpu, none, rows }; // what pays for the kernels of either; none; by `rows`
   Kind kind = Kind::cpu;
   i64 rows = 0; // of the other factors together that a tile needs at most, if modes can be cut so far
+  ValueType row_type = ValueType::f64;  // of the factor rows that a GPU reads
+  ValueType term_type = ValueType::f64; // of what it makes of them
 };
 
 /// Throws Status::unsupported for `rows` so few that tiles would be too many.

@@ -57,7 +57,7 @@ void take_groups(Layout &layout, const Groups &groups, i64 rank) {
 /// Groups and bytes of a sparse tensor whose format and rows are settled.
 void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &request) {
   const std::string option = groups_of(request.options, layout.type);
-  const formats::TileRule tiles = tile_rule_of(request.options, request.gpu);
+  const formats::TileRule tiles = tile_rule_of(request.options, layout.type, request.gpu);
   require_meaning(request.options, layout.format.what, static_cast<int>(layout.dims.size()), layout.type, request.gpu);
   if (layout.format.what != "sorted") {
     layout.groups.why = why_no_groups;
@@ -88,8 +88,9 @@ formats::NumberingSize settle_rows(Layout &layout, const formats::EntryShape &x,
   formats::NumberingSize numbering{layout.dims, {}};
   if (request.options.text("format") != "coo")
     numbering = formats::numbering_size(x, empty_rows_of(rows));
-  layout.format = choose_format({numbering.dims, x.nnz, x.type}, request.options,
-                                tile_rule_of(request.options, request.gpu), request.threads, request.memory);
+  layout.format =
+      choose_format({numbering.dims, x.nnz, x.type}, request.options,
+                    tile_rule_of(request.options, layout.type, request.gpu), request.threads, request.memory);
   if (layout.format.what == "coo")
     numbering = {layout.dims, {}};
   layout.stored_dims = numbering.dims;
@@ -142,8 +143,9 @@ Layout layout_of(const EntriesView &entries, const LayoutRequest &request) {
       coo ? formats::Numbering(entries.dims)
           : formats::Numbering(entries, empty_rows_of(request.options.text("empty_rows")), request.threads);
   layout.stored_dims.assign(numbering.dims().begin(), numbering.dims().end());
-  layout.format = choose_format({layout.stored_dims, layout.nnz, layout.type}, request.options,
-                                tile_rule_of(request.options, request.gpu), request.threads, request.memory);
+  layout.format =
+      choose_format({layout.stored_dims, layout.nnz, layout.type}, request.options,
+                    tile_rule_of(request.options, layout.type, request.gpu), request.threads, request.memory);
   layout.empty_rows.why = why_empty_rows(request.options.text("empty_rows"), layout.format.what);
   if (layout.format.what == "coo") {
     layout.stored_dims = layout.dims;

@@ -22,11 +22,14 @@ std::string why_empty_rows(std::string_view option, std::string_view format) {
   return "rows without entries are dropped in modes that are long and have many";
 }
 
-formats::TileRule tile_rule_of(const Options &options, bool gpu) {
+formats::TileRule tile_rule_of(const Options &options, ValueType type, bool gpu) {
   using Kind = formats::TileRule::Kind;
   const std::string text = options.text("tiles");
-  if (text == "auto")
-    return {gpu ? Kind::gpu : Kind::cpu};
+  if (text == "auto") {
+    const Precision precision = precision_of(options, type);
+    return {gpu ? Kind::gpu : Kind::cpu, 0, precision.f32_rows ? ValueType::f32 : type,
+            precision.f64_sums ? ValueType::f64 : type};
+  }
   if (text == "none")
     return {Kind::none};
   i64 rows = 0;
@@ -110,7 +113,7 @@ void require_meaning(const Options &options, std::string_view format, int order,
   const auto groups = named_groups(options.text("groups"), order);
   if (groups && format != "sorted" && format != "dense")
     refuse("groups", "auto or none");
-  if (tile_rule_of(options, gpu).kind == formats::TileRule::Kind::rows && format != "sorted")
+  if (tile_rule_of(options, type, gpu).kind == formats::TileRule::Kind::rows && format != "sorted")
     refuse("tiles", "auto or none");
   // Cells of groups are in no order of rows, whatever the tensor's format.
   const bool cells = groups && std::any_of(groups->begin(), groups->end(), [](const Group &g) { return g.size() > 1; });

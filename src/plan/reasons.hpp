@@ -16,7 +16,7 @@ formats::EmptyRows empty_rows_of(std::string_view option);
 std::string why_empty_rows(std::string_view option, std::string_view format);
 
 /// Option "tiles". Throws Status::option_range.
-formats::TileRule tile_rule_of(const Options &options, bool gpu);
+formats::TileRule tile_rule_of(const Options &options, ValueType type, bool gpu);
 std::string why_tiles(const formats::TileRule &rule, std::string_view format);
 
 /// Option "conflicts".

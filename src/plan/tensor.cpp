@@ -52,7 +52,7 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, c
   x->take_options(options);
   x->target_ = target;
   const bool gpu = target == Target::gpu;
-  const formats::TileRule tiles = tile_rule_of(options, gpu);
+  const formats::TileRule tiles = tile_rule_of(options, x->type_, gpu);
   const HostMemory memory = host_memory(options, 0);
   const auto empty_rows = empty_rows_of(options.text("empty_rows"));
   if (building)
@@ -125,7 +125,7 @@ void Tensor::store_built(kernels::Building &building, kernels::Backend &builder,
     blco_ = keep(formats::build_blco(packed), 0);
     return;
   }
-  const formats::TileRule tiles = tile_rule_of(options_, true);
+  const formats::TileRule tiles = tile_rule_of(options_, type_, true);
   for (int mode = 0; mode < order(); ++mode)
     sorted_.push_back(
         keep(formats::build_sorted(packed, mode, formats::tile_bits(tiles, packed.dims, mode, building.size())),
@@ -153,7 +153,7 @@ void Tensor::sort(formats::Packed &packed, int threads) {
   const std::string groups = groups_of(options_, type_);
   // Shared partial products are for the caches of a CPU. A partition that is asked for by name is made.
   const bool gpu = target_ == Target::gpu;
-  const formats::TileRule tiles = tile_rule_of(options_, gpu);
+  const formats::TileRule tiles = tile_rule_of(options_, type_, gpu);
   auto [partition, why] = sparse_groups({packed.dims, packed.nnz(), type_, formats::combinations_of(packed, threads)},
                                         gpu && groups == "auto" ? "none" : groups);
   reasons_.groups = why_groups(options_, type_, gpu, std::move(why));

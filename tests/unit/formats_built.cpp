@@ -130,13 +130,13 @@ CallerEntries<Index, T> skewed(const std::vector<i64> &dims, i64 nnz, std::int32
 }
 
 /// Cuts that a test asks for: none, those for a GPU, and every other mode in pieces of four rows.
-std::vector<std::vector<int>> bits_in_tiles(const std::vector<i64> &dims, int mode, i64 nnz) {
+std::vector<std::vector<int>> bits_in_tiles(const std::vector<i64> &dims, int mode, i64 nnz, ValueType type) {
   auto fine = formats::bits_of(dims);
   for (std::size_t m = 0; m < fine.size(); m += 2)
     fine[m] = dims[m] <= 64 ? std::min(fine[m], 2) : std::max(fine[m] - 2, 0);
   if (dims[static_cast<std::size_t>(mode)] > 1 << 17) // the rows of copies in tiles are counted
     return {formats::bits_of(dims)};
-  return {formats::bits_of(dims), formats::gpu_tile_bits(dims, mode, nnz), fine};
+  return {formats::bits_of(dims), formats::gpu_tile_bits(dims, mode, nnz, type, type), fine};
 }
 
 template <class Index, class T>
@@ -170,7 +170,7 @@ void check(kernels::Backend &backend, const std::vector<i64> &dims, i64 nnz, std
   const auto built = formats::build_packed(*building, formats::Given(e), there, false);
   expect_same(plan::facts_of(*building), plan::facts_of(packed.values, 2));
   for (int mode = 0; mode < e.order(); ++mode)
-    for (const auto &bits : bits_in_tiles(packed.dims, mode, packed.nnz())) {
+    for (const auto &bits : bits_in_tiles(packed.dims, mode, packed.nnz(), packed.values.type())) {
       SCOPED_TRACE(testing::Message() << "mode " << mode);
       expect_same(formats::build_sorted(built, mode, bits), formats::build_sorted(packed, mode, bits, 2));
     }

@@ -132,7 +132,9 @@ TEST(FormatsLayout, TilesByARule) {
   const auto bits = [&](formats::TileRule rule, i64 nnz) { return formats::tile_bits(rule, dims, 0, nnz); };
   EXPECT_EQ(bits({Kind::none}, 1 << 30), (std::vector<int>{7, 10, 10}));
   EXPECT_EQ(bits({Kind::cpu}, 100 * 256 * 16), formats::tile_bits(dims, 0, 100 * 256 * 16));
-  EXPECT_EQ(bits({Kind::gpu}, 1 << 30), formats::gpu_tile_bits(dims, 0, 1 << 30));
+  EXPECT_EQ(bits({Kind::gpu}, 1 << 30), formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f64, ValueType::f64));
+  EXPECT_EQ(bits({Kind::gpu, 0, ValueType::f32, ValueType::f32}, 1 << 30),
+            formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f32, ValueType::f32));
   EXPECT_EQ(bits({Kind::rows, 160}, 0), (std::vector<int>{7, 6, 6}));
   EXPECT_EQ(bits({Kind::rows, 2024}, 0), (std::vector<int>{7, 10, 10}));
   EXPECT_EQ(bits({Kind::rows, 2023}, 0), (std::vector<int>{7, 9, 10}));
@@ -149,13 +151,20 @@ TEST(FormatsLayout, TilesForAGpu) {
   // One mode of nell2's shape is cut to what fits shared memory, and pieces of rows stay long; two would make them
   // short.
   const std::vector<i64> nell2{12092, 9184, 28818};
-  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 76900000), (std::vector<int>{14, 9, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 76900000, ValueType::f64, ValueType::f64), (std::vector<int>{14, 9, 15}));
   // Nothing to gain: hardly an entry for each row of a tile; all rows fit anyway; no entries.
-  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 10000), (std::vector<int>{14, 14, 15}));
-  EXPECT_EQ(formats::gpu_tile_bits(std::vector<i64>{1000000, 300, 400}, 0, 50000000), (std::vector<int>{20, 9, 9}));
-  EXPECT_EQ(formats::gpu_tile_bits(nell2, 1, 0), (std::vector<int>{14, 14, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 10000, ValueType::f64, ValueType::f64), (std::vector<int>{14, 14, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(std::vector<i64>{1000000, 300, 400}, 0, 50000000, ValueType::f64, ValueType::f64),
+            (std::vector<int>{20, 9, 9}));
+  EXPECT_EQ(formats::gpu_tile_bits(nell2, 1, 0, ValueType::f64, ValueType::f64), (std::vector<int>{14, 14, 15}));
+  // Of rows half as long twice as many fit; where they are widened, which costs as much wherever they come from, tiles
+  // pay less often.
+  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 76900000, ValueType::f32, ValueType::f32), (std::vector<int>{14, 10, 15}));
+  const std::vector<i64> cube{20000, 20000, 20000};
+  EXPECT_EQ(formats::gpu_tile_bits(cube, 0, 40000000, ValueType::f32, ValueType::f32), (std::vector<int>{15, 10, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(cube, 0, 40000000, ValueType::f32, ValueType::f64), formats::bits_of(cube));
   for (const i64 nnz : {i64{1} << 20, i64{1} << 30}) // 16 modes are not too many
-    EXPECT_EQ(formats::gpu_tile_bits(std::vector<i64>(16, 64), 3, nnz).size(), 16U);
+    EXPECT_EQ(formats::gpu_tile_bits(std::vector<i64>(16, 64), 3, nnz, ValueType::f64, ValueType::f64).size(), 16U);
 }
 
 TEST(formats_layout, sorted_keys_are_as_wide_as_the_other_modes_need) {

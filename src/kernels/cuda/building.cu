@@ -30,12 +30,8 @@ public:
 
   /// The caller's arrays may be read until then.
   ~CudaBuilding() override {
-    int before = 0;
-    if (cudaGetDevice(&before) != cudaSuccess)
-      return;
-    cudaSetDevice(device_.ordinal());
-    cudaStreamSynchronize(device_.stream());
-    cudaSetDevice(before);
+    if (const CurrentDevice current(device_.ordinal(), std::nothrow); current)
+      cudaStreamSynchronize(device_.stream());
   }
 
   i64 size() const noexcept override { return size_; }
@@ -164,8 +160,8 @@ public:
 
   void recode(int key_bytes, std::span<const BitMove> moves) override {
     const CurrentDevice current(device_.ordinal());
-    Array wider_or_narrower(spares_, key_bytes == key_bytes_ ? 0 : size_ * key_bytes);
-    Array &keys = key_bytes == key_bytes_ ? keys_ : wider_or_narrower;
+    const bool in_place = key_bytes == key_bytes_;
+    Array others(spares_, in_place ? 0 : size_ * key_bytes);
     with_packed_key(key_bytes_, [&](auto from) {
       with_packed_key(key_bytes, [&](auto to) {
         using From = decltype(from);
@@ -175,24 +171,27 @@ public:
         launch(device_, size_,
                Recode<From, To>{keys_.as<const From>(),
                                 {tables.as<const To>(), static_cast<int>(results.size() / 256)},
-                                keys.as<To>()});
+                                (in_place ? keys_ : others).template as<To>()});
       });
     });
-    if (key_bytes != key_bytes_)
-      keys_ = std::move(wider_or_narrower);
+    if (!in_place)
+      keys_ = std::move(others);
     key_bytes_ = key_bytes;
   }
 
   std::vector<i64> runs(u128 mask) override {
     const CurrentDevice current(device_.ordinal());
-    Array begins;
+    const Array begins(spares_, size_ * 4);
     i64 count = 0;
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
-      count = find_runs(Starts<Key>{keys_.as<const Key>(), static_cast<Key>(mask)}, begins);
+      count = select(device_, size_, Starts<Key>{keys_.as<const Key>(), static_cast<Key>(mask)},
+                     begins.as<std::uint32_t>());
     });
-    std::vector<i64> all(static_cast<std::size_t>(count) + 1);
-    device_.download(all.data(), begins.as<void>(), (count + 1) * 8);
+    std::vector<std::uint32_t> narrow(static_cast<std::size_t>(count));
+    device_.download(narrow.data(), begins.as<void>(), count * 4);
+    std::vector<i64> all(narrow.begin(), narrow.end());
+    all.push_back(size_);
     return all;
   }
 
@@ -320,15 +319,6 @@ private:
       std::swap(keys_, keys);
     if (both_values.Current() == values.as<T>())
       values_ = Values(std::move(values));
-  }
-
-  /// begins := all entries with starts(k), then size(); gives how many there are without that.
-  template <class F> i64 find_runs(F starts, Array &begins) {
-    const Array all(spares_, size_ * 4);
-    const i64 runs = select(device_, size_, starts, all.as<std::uint32_t>());
-    begins = Array(spares_, (runs + 1) * 8);
-    launch(device_, runs + 1, Widen{all.as<const std::uint32_t>(), runs, size_, begins.as<i64>()});
-    return runs;
   }
 
   Device &device_;

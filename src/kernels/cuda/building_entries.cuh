@@ -294,11 +294,4 @@ template <class Key> __global__ void histogram(i64 n, int count, Field<Key> fiel
       atomicAdd(counts + k, static_cast<unsigned long long>(own[k]));
 }
 
-struct Widen {
-  const std::uint32_t *from;
-  i64 count, end;
-  i64 *to;
-  __device__ void operator()(i64 k) const { to[k] = k < count ? i64{from[k]} : end; }
-};
-
 } // namespace td::kernels::cuda

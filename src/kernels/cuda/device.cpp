@@ -129,14 +129,12 @@ i64 Memory::free_bytes() const {
 }
 
 void Memory::release(void *memory) noexcept {
-  int before = 0;
-  if (memory == nullptr || cudaGetDevice(&before) != cudaSuccess)
+  const CurrentDevice current(ordinal_, std::nothrow);
+  if (memory == nullptr || !current)
     return;
-  cudaSetDevice(ordinal_);
   cudaDeviceSynchronize();
   cudaFreeAsync(memory, stream_);
   cudaStreamSynchronize(stream_); // so that a pool that is trimmed next has it
-  cudaSetDevice(before);
 }
 
 Device::Device(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std::make_shared<Kept>()) {
@@ -153,10 +151,9 @@ Device::Device(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std
 }
 
 Device::~Device() {
-  int before = 0;
-  if (cudaGetDevice(&before) != cudaSuccess) // the process is ending and CUDA with it
+  const CurrentDevice current(ordinal(), std::nothrow);
+  if (!current)
     return;
-  cudaSetDevice(ordinal());
   cudaStreamSynchronize(stream_);
   if (copies_ != nullptr) {
     cudaStreamSynchronize(copies_);
@@ -174,7 +171,6 @@ Device::~Device() {
     cudaEventDestroy(moment);
   cudaStreamDestroy(stream_);
   memory_.close();
-  cudaSetDevice(before);
 }
 
 i64 Device::free_bytes() const { return memory_.free_bytes(); }

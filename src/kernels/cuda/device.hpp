@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ public:
       check(cudaSetDevice(ordinal), "choosing a GPU");
     changed_ = before_ != ordinal;
   }
+  /// For destructors. False if it cannot be, as when the process is ending and CUDA with it.
+  CurrentDevice(int ordinal, std::nothrow_t) noexcept
+      : there_(cudaGetDevice(&before_) == cudaSuccess), changed_(there_ && before_ != ordinal) {
+    if (changed_)
+      cudaSetDevice(ordinal);
+  }
+  explicit operator bool() const noexcept { return there_; }
   CurrentDevice(const CurrentDevice &) = delete;
   CurrentDevice &operator=(const CurrentDevice &) = delete;
   ~CurrentDevice() {
@@ -34,6 +42,7 @@ public:
 
 private:
   int before_ = 0;
+  bool there_ = true;
   bool changed_ = false;
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr double bytes_a_cycle = 128;      // from shared memory
 constexpr double tile_start_cycles = 8000; // of a multiprocessor
-constexpr double piece_cycles = 50;
+constexpr double piece_cycles = 80;
 constexpr double near_part = 0.8;    // of shared memory's rate, what the walk over entries reaches
 constexpr double launch = 5e-6;      // seconds, of a kernel with what waits for it
 constexpr double cache_part = 0.8;   // of the second-level cache: rows that fit it
@@ -179,6 +179,8 @@ private:
       }
     std::sort(rows.begin(), rows.end());
     double room = chip_.shared_bytes - 8 * 1024 - 64 * columns * 8;
+    if (!rows.empty() && rows.back() * row_ > chip_.cache_bytes)
+      room -= number_of(room_for_far_rows);
     Windows windows;
     bool fit = true;
     for (const double r : rows) {

@@ -186,6 +186,8 @@ public:
     check(cudaDeviceGetAttribute(&available, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_.ordinal()),
           "asking how much shared memory there is");
     const i64 cols = args_.out.cols;
+    if (rows_from_memory(cols))
+      available -= static_cast<int>(room_for_far_rows);
     const Passes passes(cols, size_, size_ == 1 ? 32 : columns_for_windows(available));
     const int lanes = size_ == 1 ? 32 : passes.lanes;
     const Scratch<double> carry(device_, 2 * i64{blocks_} * passes.columns, "sums of rows that blocks share");
@@ -224,6 +226,15 @@ private:
       if (static_cast<int>(m) != args_.mode)
         all.of[all.count++] = args_.exponents[m];
     return all;
+  }
+
+  /// Whether a tile's rows of some factor are more than the second-level cache holds.
+  bool rows_from_memory(i64 cols) const {
+    int cache = 0;
+    check(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device_.ordinal()), "asking how large the cache is");
+    return std::any_of(job_.factor, job_.factor + job_.factors, [&](const FactorRows &f) {
+      return rows_in_tile(f) > cache / (cols * static_cast<i64>(sizeof(Row)));
+    });
   }
 
   /// Tiles that the entries lie in, about.

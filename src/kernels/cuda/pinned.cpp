@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include <cuda_runtime_api.h>
+#include "kernels/cuda/device.hpp"
 
 namespace td::kernels::cuda {
 
@@ -30,13 +30,11 @@ void unpin(Address begin, int device) noexcept {
   Stretches &all = stretches();
   const std::lock_guard lock(all.mutex);
   all.ends.erase(begin);
-  int before = 0;
-  if (cudaGetDevice(&before) != cudaSuccess) // the process is ending and CUDA with it
+  const CurrentDevice current(device, std::nothrow);
+  if (!current)
     return;
-  cudaSetDevice(device);
   cudaDeviceSynchronize(); // copies from here may be under way if a call failed
   cudaHostUnregister(reinterpret_cast<void *>(begin));
-  cudaSetDevice(before);
 }
 
 } // namespace

@@ -10,7 +10,7 @@ namespace td::kernels::cuda {
 /// spill registers, most where keys take 8 bytes: on an H200 those kernels took 1.04 to 1.36 times as long as with 384,
 /// which spill none; with keys of 4 bytes, 384 took up to 1.3 times as long as 512.
 template <class Row, class Term> constexpr int walk_threads(int key_bytes, int factors) {
-  return sizeof(Row) != sizeof(Term) && key_bytes == 8 && factors > 0 ? 384 : 512;
+  return sizeof(Row) != sizeof(Term) && (key_bytes == 16 || (key_bytes == 8 && factors > 0)) ? 384 : 512;
 }
 
 /// How a walk is laid out. Groups of `lanes` lanes with `size` columns each.
