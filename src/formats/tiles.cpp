@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "formats/gpu_tiles.hpp"
 #include "formats/key.hpp"
+#include "kernels/kernels.hpp"
 
 namespace td::formats {
 
@@ -81,7 +82,9 @@ std::vector<int> tile_bits(const TileRule &rule, std::span<const i64> dims, int 
   case TileRule::Kind::cpu:
     return tile_bits(dims, mode, nnz);
   case TileRule::Kind::gpu:
-    return gpu_tile_bits(dims, mode, nnz, rule.row_type, rule.term_type);
+    return gpu_tile_bits(dims, mode, nnz,
+                         rule.f32_rows && kernels::pays_to_gather(dims, nnz) ? ValueType::f32 : rule.type,
+                         rule.f64_sums ? ValueType::f64 : rule.type);
   case TileRule::Kind::rows: {
     auto bits = bits_for_rows(dims, mode, rule.rows);
     require_few(rule, dims, mode, nnz, bits);

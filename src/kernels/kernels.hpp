@@ -127,6 +127,15 @@ struct MttkrpArgs {
 /// Columns of the copies in f32 that mttkrp is given: whole 16 bytes a row.
 constexpr i64 gathered_columns(i64 rank) noexcept { return (rank + 3) / 4 * 4; }
 
+/// Whether it pays on a GPU to read rows from copies in f32: a column of a factor takes 20 bytes a row to copy (two
+/// passes read 8, one writes 4), and what an entry fetches of it is 4 bytes less.
+constexpr bool pays_to_gather(std::span<const i64> dims, i64 nnz) noexcept {
+  double rows = 0;
+  for (const i64 dim : dims)
+    rows += static_cast<double>(dim);
+  return 4 * static_cast<double>(nnz) * static_cast<double>(dims.size() - 1) > 20 * rows;
+}
+
 /// What a backend's machine can do with all its threads; 0: not known.
 struct Rates {
   double read = 0;        // bytes a second, one after the other, from memory

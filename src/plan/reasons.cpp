@@ -27,8 +27,7 @@ formats::TileRule tile_rule_of(const Options &options, ValueType type, bool gpu)
   const std::string text = options.text("tiles");
   if (text == "auto") {
     const Precision precision = precision_of(options, type);
-    return {gpu ? Kind::gpu : Kind::cpu, 0, precision.f32_rows ? ValueType::f32 : type,
-            precision.f64_sums ? ValueType::f64 : type};
+    return {gpu ? Kind::gpu : Kind::cpu, 0, type, precision.f32_rows, precision.f64_sums};
   }
   if (text == "none")
     return {Kind::none};

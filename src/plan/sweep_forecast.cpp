@@ -12,8 +12,11 @@ namespace {
 class Asker {
 public:
   Asker(const Layout &layout, const SweepWork &work) : layout_(layout), work_(work) {
-    for (const i64 dim : layout.stored_dims)
+    for (const i64 dim : layout.stored_dims) {
       factors_.push_back(matrix(dim));
+      narrow_.push_back(factors_.back());
+      narrow_.back().type = ValueType::f32;
+    }
   }
 
   SweepForecast ask() {
@@ -22,12 +25,13 @@ public:
     for (std::size_t m = 0; m < layout_.dims.size(); ++m) {
       const std::size_t g = layout_.group_of(static_cast<int>(m));
       kernels::Forecast mode;
-      if (layout_.partition[g].shared)
+      if (layout_.partition[g].shared) {
         through_partial(mode, static_cast<int>(m), g, computed[g]);
-      else
-        take(mode, alone(static_cast<int>(m), g), "");
-      if (work_.precision.f32_rows && !layout_.partition[g].shared)
-        sweep.gathers = work_.backend.gathers_f32(view(g));
+      } else {
+        const bool gathers = work_.precision.f32_rows && work_.backend.gathers_f32(view(g));
+        take(mode, alone(static_cast<int>(m), g, gathers ? narrow_ : factors_), "");
+        sweep.gathers |= gathers;
+      }
       computed[g] = true;
       const kernels::Forecast update = work_.backend.forecast_update(layout_.stored_dims[m] / work_.workers + 1,
                                                                      work_.rank, layout_.type, work_.rates);
@@ -36,6 +40,9 @@ public:
       sweep.bytes = std::max({sweep.bytes, mode.bytes, update.bytes});
       sweep.modes.push_back(std::move(mode));
     }
+    if (sweep.gathers && work_.rates.read > 0) // each factor is copied once: read twice, written once
+      for (const i64 rows : layout_.stored_dims)
+        sweep.seconds_update += 20 * static_cast<double>(rows * work_.rank) / work_.rates.read;
     return sweep;
   }
 
@@ -88,9 +95,9 @@ private:
     return kernels::DenseView{layout_.stored_dims, layout_.type, nullptr};
   }
 
-  kernels::Forecast alone(int mode, std::size_t group) const {
+  kernels::Forecast alone(int mode, std::size_t group, std::span<const ConstMatrix> factors) const {
     const int at = layout_.format.what == "sorted" ? layout_.copies[group].mode : mode;
-    return forecast(view(group), at, factors_, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
+    return forecast(view(group), at, factors, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
                     by_rows() || work_.deterministic || work_.sharding == "rows");
   }
 
@@ -140,6 +147,7 @@ private:
   const Layout &layout_;
   const SweepWork &work_;
   std::vector<ConstMatrix> factors_;
+  std::vector<ConstMatrix> narrow_; // copies of them in f32
 };
 
 } // namespace

@@ -133,8 +133,12 @@ TEST(FormatsLayout, TilesByARule) {
   EXPECT_EQ(bits({Kind::none}, 1 << 30), (std::vector<int>{7, 10, 10}));
   EXPECT_EQ(bits({Kind::cpu}, 100 * 256 * 16), formats::tile_bits(dims, 0, 100 * 256 * 16));
   EXPECT_EQ(bits({Kind::gpu}, 1 << 30), formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f64, ValueType::f64));
-  EXPECT_EQ(bits({Kind::gpu, 0, ValueType::f32, ValueType::f32}, 1 << 30),
+  EXPECT_EQ(bits({Kind::gpu, 0, ValueType::f32}, 1 << 30),
             formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f32, ValueType::f32));
+  EXPECT_EQ(bits({Kind::gpu, 0, ValueType::f32, false, true}, 1 << 30),
+            formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f32, ValueType::f64));
+  EXPECT_EQ(bits({Kind::gpu, 0, ValueType::f64, true}, 1 << 30),
+            formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f32, ValueType::f64));
   EXPECT_EQ(bits({Kind::rows, 160}, 0), (std::vector<int>{7, 6, 6}));
   EXPECT_EQ(bits({Kind::rows, 2024}, 0), (std::vector<int>{7, 10, 10}));
   EXPECT_EQ(bits({Kind::rows, 2023}, 0), (std::vector<int>{7, 9, 10}));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "formats_random.hpp"
+#include "plan/layout.hpp"
 #include "plan/tensor.hpp"
 
 namespace td {
@@ -169,6 +170,25 @@ TEST(plan_tensor, refuses_private_rows_on_a_gpu_when_it_is_made) {
               std::string::npos)
         << error.what();
   }
+}
+
+// Rows half as long: tiles twice as wide. Rows that are widened: the same wherever they come from, so none.
+TEST(plan_tensor, tiles_of_a_gpu_follow_the_precision) {
+  const auto tiles = [](ValueType type, const char *option, const char *value) {
+    Options options;
+    options.set_text("format", "sorted");
+    if (option != nullptr)
+      options.set_text(option, value);
+    const std::vector<i64> dims{20000, 20000, 20000};
+    return plan::layout_of(dims, 40000000, type, {options, 32, 1, {}, true}).copies.front().tiles;
+  };
+  EXPECT_EQ(tiles(ValueType::f64, nullptr, ""), 40);
+  EXPECT_EQ(tiles(ValueType::f32, nullptr, ""), 20);
+  EXPECT_EQ(tiles(ValueType::f64, "gather", "f32"), 1);
+  EXPECT_EQ(tiles(ValueType::f32, "accumulate", "f64"), 1);
+  // Options for the other type say what is so anyhow.
+  EXPECT_EQ(tiles(ValueType::f64, "accumulate", "f64"), 40);
+  EXPECT_EQ(tiles(ValueType::f32, "gather", "f32"), 20);
 }
 
 } // namespace

@@ -1,7 +1,5 @@
 #include "kernels/cuda/backend.hpp"
 
-#include <numeric>
-
 #include <fmt/format.h>
 
 #include "core/error.hpp"
@@ -161,14 +159,10 @@ void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
     mttkrp_dense(device_, std::get<DenseView>(x), args);
 }
 
-// A column of a factor takes 20 bytes a row to copy: two passes read 8, one writes 4. What an entry fetches of it is 4
-// bytes less.
 bool CudaBackend::gathers_f32(const TensorView &x) const {
   if (!std::holds_alternative<SortedView>(x))
     return false;
-  const std::span<const i64> dims = dims_of(x);
-  const double fetched = static_cast<double>(entries_of(x)) * static_cast<double>(dims.size() - 1);
-  return 4 * fetched > 20 * static_cast<double>(std::accumulate(dims.begin(), dims.end(), i64{0}));
+  return pays_to_gather(dims_of(x), entries_of(x));
 }
 
 void CudaBackend::to_f32(ConstMatrix a, Matrix to, double *exponents) {

@@ -21,13 +21,17 @@ namespace {
 constexpr double bytes_a_cycle = 128;      // from shared memory
 constexpr double tile_start_cycles = 8000; // of a multiprocessor
 constexpr double piece_cycles = 80;
-constexpr double near_part = 0.8;    // of shared memory's rate, what the walk over entries reaches
-constexpr double launch = 5e-6;      // seconds, of a kernel with what waits for it
-constexpr double cache_part = 0.8;   // of the second-level cache: rows that fit it
-constexpr double memory_caches = 8;  // times the second-level cache: rows of which few are met there again
-constexpr double added_row = 3.4;    // rows fetched that adding to one, atomically, costs
-constexpr double coo_part = 0.55;    // of the rows' rates, what the kernel for coordinates reaches
-constexpr double update_part = 0.78; // of the reading rate, what the passes over a factor reach
+// That a row at least takes whose numbers are widened, wherever it comes from: with values in f64, and in f32.
+constexpr double gathered_row_cycles = 3.2;
+constexpr double f64_sums_row_cycles = 3.7;
+constexpr double mixed_end_cycles = 65; // of a row that is written, where rows of factors are widened
+constexpr double near_part = 0.8;       // of shared memory's rate, what the walk over entries reaches
+constexpr double launch = 5e-6;         // seconds, of a kernel with what waits for it
+constexpr double cache_part = 0.8;      // of the second-level cache: rows that fit it
+constexpr double memory_caches = 8;     // times the second-level cache: rows of which few are met there again
+constexpr double added_row = 3.4;       // rows fetched that adding to one, atomically, costs
+constexpr double coo_part = 0.55;       // of the rows' rates, what the kernel for coordinates reaches
+constexpr double update_part = 0.78;    // of the reading rate, what the passes over a factor reach
 
 double number_of(i64 n) { return static_cast<double>(n); }
 
@@ -54,7 +58,9 @@ class Teller {
 public:
   Teller(const MttkrpArgs &args, const Rates &rates, const Chip &chip)
       : args_(args), rates_(rates), chip_(chip), rank_(number_of(args.out.cols)),
-        element_(number_of(size_of(args.out.type))), row_(rank_ * element_) {}
+        out_row_(rank_ * number_of(size_of(args.out.type))),
+        element_(number_of(size_of(args.factors[args.mode == 0 ? args.factors.size() - 1 : 0].type))),
+        row_(rank_ * element_) {}
 
   Forecast operator()(const SortedView &x) const {
     const bool tiled = x.tiles > 1;
@@ -72,14 +78,19 @@ public:
     f.bytes = 2 * blocks * 8 * (rank_ + 1) + (tiled && in_order ? 8 * rank_ * pieces : 0);
     if (!known())
       return f;
-    const double most = 512 / element_; // columns of a pass
+    const double most = (mixed() ? 256 : 512) / element_; // columns of a pass
     const double passes = std::ceil(rank_ / most);
     const double starts = blocks + (tiled ? number_of(x.tiles) : 0);
     const Windows windows = place_windows(x, n, starts, std::ceil(rank_ / passes));
-    const double ends = tiled ? cycles(piece_cycles) : row_ / rates_.read; // of a piece, or of a row that is written
-    f.seconds = passes * n * (number_of(x.key_bytes) + element_) / rates_.read +
-                n * std::max(windows.near, windows.far) + pieces * ends + passes * starts * cycles(tile_start_cycles) +
-                starts * windows.rows * row_ / rates_.middle_rows + passes * 3 * launch;
+    const double row_cycles = x.type == ValueType::f32 ? f64_sums_row_cycles : gathered_row_cycles;
+    const double least = mixed() ? cycles(row_cycles) * number_of(std::ssize(x.dims) - 1) : 0;
+    // Of a piece, or of a row that is written.
+    const double ends =
+        tiled ? cycles(piece_cycles) : out_row_ / rates_.read + (mixed() ? cycles(mixed_end_cycles) : 0);
+    f.seconds = passes * n * number_of(x.key_bytes + size_of(x.type)) / rates_.read +
+                n * std::max({windows.near, windows.far, least}) + pieces * ends +
+                passes * starts * cycles(tile_start_cycles) + starts * windows.rows * row_ / rates_.middle_rows +
+                passes * 3 * launch;
     if (tiled && in_order)
       f.seconds += launch + 2 * 8 * rank_ * pieces / rates_.read;
     return f;
@@ -89,18 +100,19 @@ public:
     Forecast f;
     f.kernel = "one copy in linearized order, rows of a tile of entries added up first";
     const double n = number_of(args_.entries.size());
+    const double entry = number_of(8 + size_of(x.type));
     if (args_.conflicts == Conflicts::owner)
-      return by_rows(std::move(f), n, 8 + element_);
+      return by_rows(std::move(f), n, entry);
     const double rows = number_of(args_.out.rows);
     const int copies = blco_copies(args_, chip_.multiprocessors);
     const bool several = copies > 1;
     f.conflicts =
         several ? fmt::format("{} copies of the result, merged in order", copies) : "added to rows atomically";
-    const double padded = number_of(blco_copy_ld(args_.out.cols)) * element_;
+    const double padded = number_of(blco_copy_ld(args_.out.cols) * size_of(args_.out.type));
     f.bytes = several ? copies * rows * padded : 0;
     if (known()) {
       const double segments = different(rows_of_part(x.dims, args_.mode, n, blco_tile), blco_tile) / blco_tile;
-      f.seconds = n * (8 + element_) / rates_.read + n * (far_rows() + segments * added_row * far(rows)) + 3 * launch +
+      f.seconds = n * entry / rates_.read + n * (far_rows() + segments * added_row * far(rows, out_row_)) + 3 * launch +
                   (several ? 2 * copies : 1) * rows * padded / rates_.read;
     }
     return f;
@@ -110,7 +122,7 @@ public:
     Forecast f;
     f.kernel = "coordinates";
     const double n = number_of(args_.entries.size());
-    const double bytes = 8 * number_of(std::ssize(x.dims)) + element_;
+    const double bytes = number_of(8 * std::ssize(x.dims) + size_of(x.type));
     if (args_.conflicts == Conflicts::owner)
       return by_rows(std::move(f), n, bytes);
     f.conflicts = "added to rows atomically";
@@ -118,9 +130,9 @@ public:
       // Entries that meet in few rows wait for each other: 55 million additions of 256 bytes a second and row where
       // rows are met alike (measured with one to 132 of them), a third of it where a few are met most, as on uber.
       const double rows = number_of(args_.out.rows);
-      const double meeting = row_ / 256 / (1.8e7 * rows);
-      f.seconds =
-          n * bytes / rates_.read + n * ((far_rows() + added_row * far(rows)) / coo_part + meeting) + 2 * launch;
+      const double meeting = out_row_ / 256 / (1.8e7 * rows);
+      f.seconds = n * bytes / rates_.read + n * ((far_rows() + added_row * far(rows, out_row_)) / coo_part + meeting) +
+                  2 * launch;
     }
     return f;
   }
@@ -134,7 +146,7 @@ public:
     const i64 others = entries_of(x) / std::max<i64>(args_.out.rows, 1);
     const i64 rows = std::max<i64>(args_.rows.size(), 1);
     const double parts = number_of(dense_parts(rows, others, chip_.multiprocessors));
-    f.bytes = parts * number_of(rows) * row_;
+    f.bytes = parts * number_of(rows) * out_row_;
     if (known())
       f.seconds =
           n * cycles(dense_start * std::ceil(rank_ / warp) + dense_column * rank_) * number_of(std::ssize(x.dims)) +
@@ -147,19 +159,20 @@ private:
   static constexpr double dense_start = 8;
   static constexpr double dense_column = 0.66;
 
+  bool mixed() const { return row_ != out_row_; }
   bool known() const {
     return rates_.read > 0 && rates_.near_rows > 0 && rates_.middle_rows > 0 && rates_.far_rows > 0;
   }
   /// Seconds that all multiprocessors together take for so many cycles of one.
   double cycles(double of_one) const { return of_one * bytes_a_cycle / rates_.near_rows; }
-  /// Seconds for one of `rows` rows in no order.
-  double far(double rows) const { return row_ / row_rate(rows * row_, rates_, chip_); }
+  /// Seconds for one of `rows` rows of so many bytes in no order.
+  double far(double rows, double bytes) const { return bytes / row_rate(rows * bytes, rates_, chip_); }
   /// For one of each other factor.
   double far_rows() const {
     double seconds = 0;
     for (int m = 0; m < static_cast<int>(args_.factors.size()); ++m)
       if (m != args_.mode)
-        seconds += far(number_of(args_.factors[static_cast<std::size_t>(m)].rows));
+        seconds += far(number_of(args_.factors[static_cast<std::size_t>(m)].rows), row_);
     return seconds;
   }
 
@@ -190,7 +203,7 @@ private:
         windows.rows += r;
         windows.near += row_ / (near_part * rates_.near_rows);
       } else {
-        windows.far += far(r);
+        windows.far += far(r, row_);
       }
     }
     return windows;
@@ -211,19 +224,24 @@ private:
   const Rates &rates_;
   const Chip &chip_;
   double rank_;
-  double element_;
-  double row_; // bytes
+  double out_row_; // bytes of a row of the result
+  double element_; // bytes of a number in the other factors
+  double row_;     // bytes of their rows
 };
 
 } // namespace
 
 Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip) {
-  return std::visit(Teller(args, rates, chip), x);
+  Forecast f = std::visit(Teller(args, rates, chip), x);
+  if (f.seconds > 0 && args.out.type != type_of(x)) // sums in f64, rounded at the end
+    f.seconds += 12 * number_of(args.out.rows * args.out.cols) / rates.read + launch;
+  return f;
 }
 
-// Six passes over the factor: its Gram matrix reads it, the product with an inverse and the division read and write it,
-// and norms read it. Besides about ten kernels, and the inverse, which one block makes up to rank 64.
-Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates, const Chip &) {
+// Six passes over the factor, which take f32 as long as f64, since its numbers are widened: its Gram matrix reads it,
+// the product with an inverse and the division read and write it, and norms read it. Besides about ten kernels, and the
+// inverse, which one block makes up to rank 64.
+Forecast forecast_update(i64 rows, i64 rank, ValueType, const Rates &rates, const Chip &) {
   const double n = number_of(rows);
   const double r = number_of(rank);
   const double gram = 8.0 * mma_tile * mma_tile * number_of(gram_pairs(rank) * gram_blocks(rows, rank));
@@ -232,7 +250,7 @@ Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates,
   f.bytes = std::max({gram, sums, rank > small_rank ? 3 * 8 * r * r : 0});
   if (rates.read > 0) {
     const double inverse = rank <= small_rank ? 2.1e-5 * std::pow(std::max(r / 32, 0.25), 2) : 1.7e-4 * r / 64;
-    f.seconds = 6 * n * r * number_of(size_of(type)) / (update_part * rates.read) + 10 * launch + inverse;
+    f.seconds = 6 * n * r * 8 / (update_part * rates.read) + 10 * launch + inverse;
   }
   return f;
 }

@@ -8,7 +8,8 @@ namespace td::kernels::cuda {
 
 /// Threads of a block of the kernel for `factors` other modes, 0 for any number. With 512, rows of f32 and terms of f64
 /// spill registers, most where keys take 8 bytes: on an H200 those kernels took 1.04 to 1.36 times as long as with 384,
-/// which spill none; with keys of 4 bytes, 384 took up to 1.3 times as long as 512.
+/// which spill none, and with keys of 16 bytes 1.01 to 1.18 times. With keys of 4 bytes, 384 took up to 1.3 times as
+/// long.
 template <class Row, class Term> constexpr int walk_threads(int key_bytes, int factors) {
   return sizeof(Row) != sizeof(Term) && (key_bytes == 16 || (key_bytes == 8 && factors > 0)) ? 384 : 512;
 }
