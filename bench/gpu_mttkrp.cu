@@ -417,7 +417,7 @@ int main(int argc, char **argv) {
       Run(device, shape, rank, paths).all_modes();
   std::istringstream list(names);
   for (std::string name; std::getline(list, name, ',');)
-    if (const Shape shape = shape_of(name); shape.dims.size() > 1)
+    if (const Shape shape = shape_of(name); shape.dims.size() > 1 && shape.drawn > 0)
       Run(device, shape, rank, paths).all_modes();
   return 0;
 }

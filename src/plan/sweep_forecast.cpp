@@ -11,13 +11,7 @@ namespace {
 /// Asks a backend about one worker's part of a sweep.
 class Asker {
 public:
-  Asker(const Layout &layout, const SweepWork &work) : layout_(layout), work_(work) {
-    for (const i64 dim : layout.stored_dims) {
-      factors_.push_back(matrix(dim));
-      narrow_.push_back(factors_.back());
-      narrow_.back().type = ValueType::f32;
-    }
-  }
+  Asker(const Layout &layout, const SweepWork &work) : layout_(layout), work_(work) {}
 
   SweepForecast ask() {
     SweepForecast sweep;
@@ -29,7 +23,7 @@ public:
         through_partial(mode, static_cast<int>(m), g, computed[g]);
       } else {
         const bool gathers = work_.precision.f32_rows && work_.backend.gathers_f32(view(g));
-        take(mode, alone(static_cast<int>(m), g, gathers ? narrow_ : factors_), "");
+        take(mode, alone(static_cast<int>(m), g, gathers), "");
         sweep.gathers |= gathers;
       }
       computed[g] = true;
@@ -95,7 +89,13 @@ private:
     return kernels::DenseView{layout_.stored_dims, layout_.type, nullptr};
   }
 
-  kernels::Forecast alone(int mode, std::size_t group, std::span<const ConstMatrix> factors) const {
+  kernels::Forecast alone(int mode, std::size_t group, bool gathers) const {
+    std::vector<ConstMatrix> factors;
+    for (const i64 dim : layout_.stored_dims) {
+      factors.push_back(matrix(dim));
+      if (gathers)
+        factors.back().type = ValueType::f32;
+    }
     const int at = layout_.format.what == "sorted" ? layout_.copies[group].mode : mode;
     return forecast(view(group), at, factors, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
                     by_rows() || work_.deterministic || work_.sharding == "rows");
@@ -146,8 +146,6 @@ private:
 
   const Layout &layout_;
   const SweepWork &work_;
-  std::vector<ConstMatrix> factors_;
-  std::vector<ConstMatrix> narrow_; // copies of them in f32
 };
 
 } // namespace

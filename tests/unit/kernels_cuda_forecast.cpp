@@ -76,54 +76,56 @@ struct Measured {
   i64 nnz;
   std::vector<double> f64, f32, gather, f64_sums, blco; // ms, by mode
 };
-const std::vector<Measured> measured{{"uber",
-                                      {183, 24, 1140, 1717},
-                                      3283881,
-                                      {0.137, 0.135, 0.133, 0.138},
-                                      {0.085, 0.089, 0.084, 0.082},
-                                      {0.148, 0.150, 0.139, 0.142},
-                                      {0.150, 0.157, 0.148, 0.147},
-                                      {0.262, 0.263, 0.257, 0.259}},
-                                     {"nips",
-                                      {2482, 2862, 14036, 17},
-                                      3099840,
-                                      {0.141, 0.137, 0.151, 0.144},
-                                      {0.085, 0.085, 0.093, 0.098},
-                                      {0.147, 0.158, 0.152, 0.161},
-                                      {0.147, 0.144, 0.147, 0.181},
-                                      {0.302, 0.294, 0.292, 0.264}},
-                                     {"nell2-small",
-                                      {12092, 9184, 28818},
-                                      14998721,
-                                      {0.564, 0.571, 0.627},
-                                      {0.322, 0.335, 0.349},
-                                      {0.488, 0.493, 0.474},
-                                      {0.514, 0.518, 0.510},
-                                      {1.373, 1.430, 1.132}},
-                                     {"nell2",
-                                      {12092, 9184, 28818},
-                                      76869512,
-                                      {2.573, 2.561, 2.619},
-                                      {1.408, 1.391, 1.427},
-                                      {2.224, 2.199, 2.281},
-                                      {2.631, 2.623, 2.682},
-                                      {5.107, 5.420, 5.022}},
-                                     {"vast",
-                                      {165427, 11374, 2},
-                                      25319564,
-                                      {0.889, 0.973, 0.860},
-                                      {0.505, 0.475, 0.482},
-                                      {0.769, 0.719, 0.765},
-                                      {0.910, 0.866, 0.912},
-                                      {1.630, 1.694, 1.333}},
-                                     {"delicious",
-                                      {532924, 17262471, 2480308, 1443},
-                                      140000000,
-                                      {17.033, 17.822, 16.120, 16.660},
-                                      {9.170, 9.542, 8.378, 8.764},
-                                      {9.790, 13.955, 10.288, 9.790},
-                                      {11.399, 17.540, 12.338, 11.212},
-                                      {39.013, 39.292, 38.973, 29.541}}};
+const std::vector<Measured> measured = {
+    {"uber",
+     {183, 24, 1140, 1717},
+     3283881,
+     {0.137, 0.135, 0.133, 0.138},
+     {0.085, 0.089, 0.084, 0.082},
+     {0.148, 0.150, 0.139, 0.142},
+     {0.150, 0.157, 0.148, 0.147},
+     {0.262, 0.263, 0.257, 0.259}},
+    {"nips",
+     {2482, 2862, 14036, 17},
+     3099840,
+     {0.141, 0.137, 0.151, 0.144},
+     {0.085, 0.085, 0.093, 0.098},
+     {0.147, 0.158, 0.152, 0.161},
+     {0.147, 0.144, 0.147, 0.181},
+     {0.302, 0.294, 0.292, 0.264}},
+    {"nell2-small",
+     {12092, 9184, 28818},
+     14998721,
+     {0.564, 0.571, 0.627},
+     {0.322, 0.335, 0.349},
+     {0.488, 0.493, 0.474},
+     {0.514, 0.518, 0.510},
+     {1.373, 1.430, 1.132}},
+    {"nell2",
+     {12092, 9184, 28818},
+     76869512,
+     {2.573, 2.561, 2.619},
+     {1.408, 1.391, 1.427},
+     {2.224, 2.199, 2.281},
+     {2.631, 2.623, 2.682},
+     {5.107, 5.420, 5.022}},
+    {"vast",
+     {165427, 11374, 2},
+     25319564,
+     {0.889, 0.973, 0.860},
+     {0.505, 0.475, 0.482},
+     {0.769, 0.719, 0.765},
+     {0.910, 0.866, 0.912},
+     {1.630, 1.694, 1.333}},
+    {"delicious",
+     {532924, 17262471, 2480308, 1443},
+     140000000,
+     {17.033, 17.822, 16.120, 16.660},
+     {9.170, 9.542, 8.378, 8.764},
+     {9.790, 13.955, 10.288, 9.790},
+     {11.399, 17.540, 12.338, 11.212},
+     {39.013, 39.292, 38.973, 29.541}},
+};
 
 void near(double predicted, double came, double factor) {
   EXPECT_LT(predicted, came * factor);
@@ -150,8 +152,27 @@ TEST(KernelsCudaForecast, IsNearWhatWasMeasured) {
       near(1e3 * forecast(blco, mode).seconds, x.blco[at], 1.45);
     }
   // bench/results/2026-11-22-NVIDIA-H200.md: Gram matrix, product, norms and division of ten million rows.
-  near(1e3 * kernels::cuda::forecast_update(10000000, 32, ValueType::f64, rates, chip).seconds,
-       1.04 + 1.67 + 0.58 + 1.30, 1.1);
+  near(1e3 * kernels::cuda::forecast_update(10000000, 32, rates).seconds, 1.04 + 1.67 + 0.58 + 1.30, 1.1);
+}
+
+// Of a few entries, so that hardly anything else takes time: 8 bytes read and 4 written for each number.
+TEST(KernelsCudaForecast, RoundsSumsInF64AtTheEnd) {
+  const std::vector<i64> dims{50000000, 10, 10};
+  const kernels::CooView x{dims, 10, ValueType::f32, nullptr, nullptr};
+  const auto seconds = [&](Types types) { return forecast(x, 0, 32, Conflicts::automatic, rates, types).seconds; };
+  near(seconds(mixed) - seconds(f32), 12.0 * 50000000 * 32 / rates.read, 1.01);
+}
+
+// Rows that are widened have kernels for up to 64 columns: one more reads the entries again.
+TEST(KernelsCudaForecast, WidenedRowsTakeAPassForEach64Columns) {
+  const PlannedCopy copy({20000, 20000, 20000}, 40000000, 0, ValueType::f32, mixed);
+  ASSERT_EQ(copy.view().tiles, 1); // windows would come and go with the columns of a pass
+  const auto seconds = [&](i64 rank) {
+    return forecast(copy.view(), 0, rank, Conflicts::automatic, rates, mixed).seconds;
+  };
+  const double entries = 40000000.0 * (copy.view().key_bytes + 4) / rates.read;
+  EXPECT_GT(seconds(65) - seconds(64), entries);
+  EXPECT_LT(seconds(64) - seconds(63), entries);
 }
 
 TEST(KernelsCudaForecast, TellsNoSecondsWithoutRates) {
@@ -165,7 +186,7 @@ TEST(KernelsCudaForecast, TellsNoSecondsWithoutRates) {
     EXPECT_FALSE(f.conflicts.empty());
     EXPECT_GT(forecast(x, 0, 16).seconds, 0);
   }
-  EXPECT_EQ(kernels::cuda::forecast_update(1000, 16, ValueType::f64, {}, chip).seconds, 0);
+  EXPECT_EQ(kernels::cuda::forecast_update(1000, 16, {}).seconds, 0);
 }
 
 TEST(KernelsCudaForecast, TellsWhatKernelsTake) {
@@ -183,8 +204,13 @@ TEST(KernelsCudaForecast, TellsWhatKernelsTake) {
   const std::vector<i64> few{30, 40, 50}, more{30, 400, 50};
   EXPECT_EQ(forecast(kernels::DenseView{few}, 0).bytes, 30 * 32 * 8); // 2000 cells a row: one part of 1024 or more
   EXPECT_EQ(forecast(kernels::DenseView{more}, 0).bytes, 18 * 30 * 32 * 8); // 18 parts: 4 blocks a multiprocessor
+  // Sums of f32 terms in f64 take as much as those of f64.
+  blco.type = ValueType::f32;
+  EXPECT_EQ(forecast(blco, 0, 32, Conflicts::automatic, rates, mixed).bytes, 32 * 50 * 32 * 8);
+  EXPECT_EQ(forecast(kernels::DenseView{more, ValueType::f32}, 0, 32, Conflicts::automatic, rates, mixed).bytes,
+            18 * 30 * 32 * 8);
   // A Gram matrix's tile by each of three blocks, for 256 rows and more each.
-  EXPECT_EQ(kernels::cuda::forecast_update(1000, 32, ValueType::f64, rates, chip).bytes, 3 * 32 * 32 * 8);
+  EXPECT_EQ(kernels::cuda::forecast_update(1000, 32, rates).bytes, 3 * 32 * 32 * 8);
 }
 
 } // namespace

@@ -1,6 +1,9 @@
-// Seconds of a plan for a tensor that does not fit its device.
+// Seconds of a plan: of a tensor that does not fit its device, and of each precision.
 #include "plan/plan.hpp"
 
+#include <set>
+
+#include "plan/sweep_forecast.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"
 
@@ -75,6 +78,42 @@ TEST(PlanSeconds, AreNotToldWhereMeasuringWouldTakeMemoryAway) {
     for (const plan::ModePlan &mode : some.modes)
       EXPECT_EQ(mode.seconds > 0, told);
   }
+}
+
+/// Notes the types that it is asked about.
+class AskedDevice final : public kernels::reference::ReferenceBackend {
+public:
+  bool gathers_f32(const kernels::TensorView &) const override { return true; }
+  kernels::Forecast forecast_mttkrp(const kernels::TensorView &, const kernels::MttkrpArgs &args,
+                                    const kernels::Rates &) const override {
+    for (const ConstMatrix &a : args.factors)
+      rows.insert(a.type);
+    sums.insert(args.out.type);
+    return {};
+  }
+  mutable std::set<ValueType> rows, sums;
+};
+
+// What copying factors to f32 takes is told with the updates: 20 bytes a number.
+TEST(PlanSeconds, AreAskedForThePrecision) {
+  const std::vector<i64> dims{40, 30, 20};
+  const Options options;
+  const auto check = [&](ValueType type, plan::Precision precision, ValueType rows, ValueType sums) {
+    const AskedDevice device;
+    const plan::Layout layout = plan::layout_of(dims, 5000, type, {options, 4, 1, {}, true});
+    plan::SweepWork work{device, 4, 1, kernels::Conflicts::automatic, "auto", false, precision, {}};
+    const double without = plan::forecast_sweep(layout, work).seconds_update;
+    work.rates.read = 1e9;
+    const plan::SweepForecast sweep = plan::forecast_sweep(layout, work);
+    EXPECT_EQ(device.rows, std::set{rows});
+    EXPECT_EQ(device.sums, std::set{sums});
+    EXPECT_EQ(sweep.gathers, precision.f32_rows);
+    EXPECT_DOUBLE_EQ(sweep.seconds_update - without, precision.f32_rows ? 20 * 4 * 90 / 1e9 : 0);
+  };
+  check(ValueType::f64, {}, ValueType::f64, ValueType::f64);
+  check(ValueType::f64, {false, true}, ValueType::f32, ValueType::f64);
+  check(ValueType::f32, {}, ValueType::f32, ValueType::f32);
+  check(ValueType::f32, {true, false}, ValueType::f32, ValueType::f64);
 }
 
 } // namespace

@@ -141,8 +141,8 @@ Forecast CudaBackend::forecast_mttkrp(const TensorView &x, const MttkrpArgs &arg
   return cuda::forecast_mttkrp(x, args, rates, chip());
 }
 
-Forecast CudaBackend::forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const {
-  return cuda::forecast_update(rows, rank, type, rates, chip());
+Forecast CudaBackend::forecast_update(i64 rows, i64 rank, ValueType, const Rates &rates) const {
+  return cuda::forecast_update(rows, rank, rates);
 }
 
 void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {

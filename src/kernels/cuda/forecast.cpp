@@ -1,8 +1,8 @@
 // Bytes follow the kernels' own allocations (sizes.hpp). Seconds are a simple model: an entry is read once and fetches
 // a row of each other factor, from shared memory where a window of rows holds it, else from the second-level cache or
-// memory; and what starting kernels and tiles, ending pieces of rows and adding to rows costs besides. Constants in
-// cycles are those of formats/gpu_tiles.cpp; a multiprocessor reads 128 bytes of shared memory a cycle, so cycles are
-// told in such bytes.
+// memory; and what starting kernels and tiles, ending pieces of rows and adding to rows costs besides. Constants are
+// set by measurements (bench/results); a tile's start and a piece's end are those of formats/gpu_tiles.cpp. A
+// multiprocessor reads 128 bytes of shared memory a cycle, so cycles are told in such bytes.
 #include "kernels/cuda/forecast.hpp"
 
 #include <algorithm>
@@ -241,7 +241,7 @@ Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rate
 // Six passes over the factor, which take f32 as long as f64, since its numbers are widened: its Gram matrix reads it,
 // the product with an inverse and the division read and write it, and norms read it. Besides about ten kernels, and the
 // inverse, which one block makes up to rank 64.
-Forecast forecast_update(i64 rows, i64 rank, ValueType, const Rates &rates, const Chip &) {
+Forecast forecast_update(i64 rows, i64 rank, const Rates &rates) {
   const double n = number_of(rows);
   const double r = number_of(rank);
   const double gram = 8.0 * mma_tile * mma_tile * number_of(gram_pairs(rank) * gram_blocks(rows, rank));

@@ -13,6 +13,6 @@ struct Chip {
 };
 
 Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip);
-Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates, const Chip &chip);
+Forecast forecast_update(i64 rows, i64 rank, const Rates &rates);
 
 } // namespace td::kernels::cuda
