@@ -18,10 +18,12 @@ io::Record record_of(const State &state) {
                    {"exact_residuals", {static_cast<double>(state.exact_residuals)}},
                    {"tensor_norm", {state.tensor_norm}},
                    {"fit", state.fit},
+                   {"fit_error", state.fit_error},
                    {"fit_change", state.fit_change},
                    {"residual", state.residual},
                    {"elapsed", state.elapsed},
                    {"effective_rank", state.effective_rank},
+                   {"condition", state.condition},
                    {"mttkrp_seconds", state.mttkrp_seconds}};
   record.text = {{"kind", "cpals checkpoint"}, {"settings", state.settings}};
   return record;
@@ -49,10 +51,12 @@ State state_of(const std::string &path) {
   state.exact_residuals = static_cast<i64>(take_number(record, "exact_residuals", path));
   state.tensor_norm = take_number(record, "tensor_norm", path);
   state.fit = take(record.series, "fit", path);
+  state.fit_error = take(record.series, "fit_error", path);
   state.fit_change = take(record.series, "fit_change", path);
   state.residual = take(record.series, "residual", path);
   state.elapsed = take(record.series, "elapsed", path);
   state.effective_rank = take(record.series, "effective_rank", path);
+  state.condition = take(record.series, "condition", path);
   state.mttkrp_seconds = take(record.series, "mttkrp_seconds", path);
   state.settings = take(record.text, "settings", path);
   state.factors = std::move(record.factors);

@@ -46,8 +46,11 @@ public:
     last_saved_ = Clock::now();
     const plan::Sharding sharding(*x_, static_cast<int>(request_.backends.size()), settings_.deterministic);
     sharding_ = &sharding;
-    if (!settled())
+    if (!settled()) {
+      for (double &w : model_.weights()) // the workers' tensor is scaled
+        w = Scaled(w, -x_.exponent()).value();
       run_workers(request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); });
+    }
     report_.seconds = seconds_since(begin_);
     if (settings_.arrange)
       model_.arrange();
@@ -132,10 +135,12 @@ private:
     report_.iterations = report_.resumed_from = state.iterations;
     report_.exact_residuals = state.exact_residuals;
     report_.fit = state.fit;
+    report_.fit_error = state.fit_error;
     report_.fit_change = state.fit_change;
     report_.residual = state.residual;
     report_.elapsed = state.elapsed;
     report_.effective_rank = state.effective_rank;
+    report_.condition = state.condition;
     report_.mttkrp_seconds = state.mttkrp_seconds;
     if (!state.elapsed.empty())
       elapsed_before_ = state.elapsed.back();
@@ -172,10 +177,12 @@ private:
     const Fit fit = fit_from(x_->facts().norm, outcome.residual_squared);
     const double before = report_.fit.empty() ? 0.0 : report_.fit.back();
     report_.fit.push_back(fit.fit);
+    report_.fit_error.push_back(outcome.fit_error);
     report_.fit_change.push_back(std::abs(fit.fit - before));
     report_.residual.push_back(residual.value());
     report_.effective_rank.insert(report_.effective_rank.end(), outcome.effective_rank.begin(),
                                   outcome.effective_rank.end());
+    report_.condition.insert(report_.condition.end(), outcome.condition.begin(), outcome.condition.end());
     const std::vector<double> &mttkrp = sweep.times().mttkrp_of_mode;
     report_.mttkrp_seconds.insert(report_.mttkrp_seconds.end(), mttkrp.begin(), mttkrp.end());
     tell_quality(fit);
@@ -201,9 +208,11 @@ private:
     return last;
   }
 
-  /// Whether the iterations so far are enough, and why.
+  /// Whether the iterations so far are enough, and why. A fit that is not known to `tol` cannot tell that it changed by
+  /// less.
   bool settled() {
-    report_.converged = report_.iterations > 1 && report_.fit_change.back() < settings_.tol;
+    report_.converged =
+        report_.iterations > 1 && report_.fit_change.back() < settings_.tol && report_.fit_error.back() < settings_.tol;
     if (report_.converged)
       report_.stop_reason = "tol";
     else if (report_.iterations >= settings_.max_iters)
@@ -218,10 +227,11 @@ private:
 
   void save(const Sweep &sweep) {
     take_model(sweep);
-    State state{model_.copy(),          report_.iterations,     report_.fit,
-                report_.fit_change,     report_.residual,       report_.elapsed,
-                report_.effective_rank, report_.mttkrp_seconds, report_.exact_residuals,
-                given_.facts().norm,    settings_.path()};
+    State state{model_.copy(),          report_.iterations,      report_.fit,
+                report_.fit_error,      report_.fit_change,      report_.residual,
+                report_.elapsed,        report_.effective_rank,  report_.condition,
+                report_.mttkrp_seconds, report_.exact_residuals, given_.facts().norm,
+                settings_.path()};
     request_.save(state);
     last_saved_ = Clock::now();
   }

@@ -26,9 +26,9 @@ struct Report {
   double seconds = 0, seconds_init = 0, seconds_mttkrp = 0, seconds_solve = 0, seconds_fit = 0;
   std::string stop_reason, format, devices, init;
   // one value an iteration
-  std::vector<double> fit, fit_change, residual, elapsed;
+  std::vector<double> fit, fit_error, fit_change, residual, elapsed;
   // one value a solve
-  std::vector<double> effective_rank;
+  std::vector<double> effective_rank, condition;
   // one value a mode, order values an iteration; 0 for fixed modes
   std::vector<double> mttkrp_seconds;
 };
@@ -37,7 +37,7 @@ struct Report {
 struct State {
   Ktensor factors; // normalized as the iteration left them; weights are the iteration's
   i64 iterations = 0;
-  std::vector<double> fit, fit_change, residual, elapsed, effective_rank, mttkrp_seconds;
+  std::vector<double> fit, fit_error, fit_change, residual, elapsed, effective_rank, condition, mttkrp_seconds;
   i64 exact_residuals = 0;
   double tensor_norm = 0; // with dims and rank: whether a checkpoint belongs to this tensor
   std::string settings;   // options that change the path, as text; must be equal to go on
