@@ -122,14 +122,14 @@ double ResidualSquared::root_error() const noexcept {
   return error / (root + std::sqrt(root * root + error) + std::numeric_limits<double>::min());
 }
 
-// The terms are off by a few roundings of the type that MTTKRP adds up in.
+// The terms are off by a few roundings, say four, of the type that MTTKRP adds up in.
 ResidualSquared expanded_residual(double tensor_norm, const ModelNorm &model, double inner, ValueType type) {
   const double square = tensor_norm * tensor_norm;
-  return {square + model.squared - 2 * inner, epsilon_of(type) * (square + model.magnitude)};
+  return {square + model.squared - 2 * inner, 4 * epsilon_of(type) * (square + model.magnitude)};
 }
 
-// A thousand roundings leave three digits.
-bool is_trustworthy(const ResidualSquared &expanded) noexcept { return expanded.value > 1000 * expanded.error; }
+// An error of a 250th leaves the root two and a half digits at the worst, by a bound that rounding hardly reaches.
+bool is_trustworthy(const ResidualSquared &expanded) noexcept { return expanded.value > 250 * expanded.error; }
 
 double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
   const Pair pair(backend, x, model);
