@@ -87,6 +87,7 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
   out["seconds"] = seconds;
   out["history"] = history;
   out["output"] = flags.output;
+  out["checkpoint_error"] = word(r, "checkpoint_error");
   return out;
 }
 
@@ -123,6 +124,8 @@ void print_summary(const CpdFlags &flags, const Result &r) {
              number(r, "seconds.fit"), r.read_seconds);
   if (r.score)
     fmt::print("score     {:.6f} against {}\n", *r.score, flags.compare);
+  if (const std::string why = word(r, "checkpoint_error"); !why.empty())
+    fmt::print("note      the last checkpoint was not written: {}\n", why);
   fmt::print("model     {}\n", flags.output.empty() ? "not written (--output FILE)" : "written to " + flags.output);
 }
 
@@ -152,7 +155,9 @@ int run_cpd(const CpdFlags &flags) {
     fmt::print("{}", flags.work.quiet ? "" : "\n");
     print_summary(flags, r);
   }
-  return r.signal == 0 ? int{exit_ok} : 128 + r.signal;
+  if (r.signal != 0)
+    return 128 + r.signal;
+  return word(r, "checkpoint_error").empty() ? exit_ok : exit_input;
 }
 
 } // namespace

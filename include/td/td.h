@@ -466,8 +466,10 @@ typedef int32_t (*td_progress_fn)(const td_report *so_far, void *user);
  *  Returns TD_OK, or TD_STOPPED if progress asked to stop. Reaching max_iters or max_seconds is TD_OK; the report's
  *  "stop_reason" tells. Defaults are those of Tensor Toolbox's cp_als.
  *  Errors: TD_ERR_SHAPE (rank < 1, init does not fit), TD_ERR_ARGUMENT (init is zero in every entry of a factor that
- *  is used before it is computed), TD_ERR_OPTION_RANGE, TD_ERR_IO (checkpoint or resume file), TD_ERR_NUMERICAL (the
- *  factors overflowed). */
+ *  is used before it is computed), TD_ERR_OPTION_RANGE, TD_ERR_IO (the file to resume from holds what no run leaves;
+ *  the checkpoint's place cannot be written to, which is tried before the first iteration), TD_ERR_NUMERICAL (the
+ *  factors overflowed). A checkpoint that cannot be written later, as when a disk is full, does not end the run: the
+ *  context's log hears why, and the report's "checkpoint_error" says so. */
 TD_API td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, const td_ktensor *init,
                           const td_options *options, td_progress_fn progress, void *user, td_ktensor **model,
                           td_report **report);
@@ -488,7 +490,8 @@ TD_API td_status td_report_get_i64(const td_report *report, const char *key, int
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_f64(const td_report *report, const char *key, double *value);
 
-/** "stop_reason" ("tol", "max_iters", "max_seconds", "callback"), "format", "devices", "init".
+/** "stop_reason" ("tol", "max_iters", "max_seconds", "callback"), "format", "devices", "init", "checkpoint_error" (why
+ *  the last checkpoint could not be written; empty if it was, or none was asked for).
  *  Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_str(const td_report *report, const char *key, char *buf, int64_t cap, int64_t *needed);
 

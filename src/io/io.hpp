@@ -34,4 +34,7 @@ struct Record {
 Record read_record(const std::string &path);
 void write_record(const Record &record, const std::string &path);
 
+/// Throws if a file of this name could not be made; what is there stays as it is.
+void require_writable(const std::string &path);
+
 } // namespace td::io

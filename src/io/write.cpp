@@ -59,6 +59,8 @@ void write_tensor(const DenseArrayView &array, const std::string &path, const Op
               format);
 }
 
+void require_writable(const std::string &path) { AtomicFile trial(path); }
+
 void write_ktensor(const Ktensor &k, const std::string &path, const Options &options) {
   std::string format = options.text("file_format");
   if (format == "auto")
