@@ -122,7 +122,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     if (progress != nullptr)
       request.progress = [&](const solvers::Report &so_far) { return call_progress(progress, user, so_far); };
     if (const std::string path = request.options.text("checkpoint"); !path.empty()) {
-      io::require_writable(path);
+      io::require_place_for_record(path);
       request.save = [path, &c](const State &state) { return save(*c, state, path); };
     }
     if (const std::string path = request.options.text("resume"); !path.empty())

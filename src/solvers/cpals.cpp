@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/scaled.hpp"
+#include "core/sentence.hpp"
 #include "plan/plan.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
@@ -69,8 +70,8 @@ private:
              const std::string &expected) const {
     const auto size = static_cast<i64>(series.size());
     if (size % per_iteration != 0 || size / per_iteration != state_.iterations)
-      throw_error(Status::io, "resume: the checkpoint's '{}' holds {} numbers; expected {} for each of {} iterations",
-                  name, size, per_iteration, state_.iterations);
+      throw_error(Status::io, "resume: the checkpoint's '{}' holds {}; expected {} for each of {} iterations", name,
+                  count_text(size, "number", "numbers"), per_iteration, state_.iterations);
     for (std::size_t i = 0; i < series.size(); ++i)
       if (!std::isfinite(series[i]) || !allowed(series[i]))
         refuse(fmt::format("'{}' [{}]", name, i), series[i], expected);
