@@ -224,6 +224,14 @@ TEST_F(Checkpoints, PlaceThatCannotBeWrittenIsRefusedBeforeTheFirstIteration) {
             TD_ERR_IO);
   EXPECT_NE(last_error().find("no_such_folder"), std::string::npos) << last_error();
   EXPECT_EQ(watch.calls, 0);
+  // A file that is no checkpoint would be lost.
+  const std::string precious = folder_.file("x.tns");
+  put(precious, "1 1 1 1.0\n");
+  EXPECT_EQ(td_cpals(context_, x_, rank, nullptr, options(3).set("checkpoint", precious), nullptr, nullptr, model.out(),
+                     nullptr),
+            TD_ERR_IO);
+  EXPECT_EQ(content_of(precious), "1 1 1 1.0\n");
+  std::filesystem::remove(precious);
   // Where it can be written, trying leaves what is there as it is.
   const std::string file = folder_.file("run.tdb");
   cpals(context_, x_, rank, options(3).set("checkpoint", file));
