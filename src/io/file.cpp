@@ -65,28 +65,26 @@ void Source::require_unchanged() const {
 
 void Source::refuse_change() const { throw_error(Status::io, "{}: the file changed while it was read", name_); }
 
+Descriptor::~Descriptor() {
+  if (fd_ >= 0)
+    ::close(fd_);
+}
+
 File::File(const std::string &path)
     : path_(path), // without O_NONBLOCK opening a pipe that nobody writes to would wait for ever
       descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (descriptor_ < 0)
+  if (descriptor_.get() < 0)
     throw_error(Status::io, "{}: cannot be opened: {}", path, system_reason(errno));
   struct stat facts = {};
-  std::string problem;
-  if (::fstat(descriptor_, &facts) != 0)
-    problem = system_reason(errno);
-  else if (S_ISDIR(facts.st_mode))
-    problem = "is a directory, expected a file";
-  else if (!S_ISREG(facts.st_mode))
-    problem = "is not a regular file";
-  if (!problem.empty()) {
-    ::close(descriptor_);
-    throw_error(Status::io, "{}: {}", path, problem);
-  }
+  if (::fstat(descriptor_.get(), &facts) != 0)
+    throw_error(Status::io, "{}: {}", path, system_reason(errno));
+  if (S_ISDIR(facts.st_mode))
+    throw_error(Status::io, "{}: is a directory, expected a file", path);
+  if (!S_ISREG(facts.st_mode))
+    throw_error(Status::io, "{}: is not a regular file", path);
   opened_ = state_of(facts);
-  ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_WILLNEED); // a hint; that it may fail does not matter
+  ::posix_fadvise(descriptor_.get(), 0, 0, POSIX_FADV_SEQUENTIAL); // a hint; that it may fail does not matter
 }
-
-File::~File() { ::close(descriptor_); }
 
 Plain::Plain(const Source &source, const RequireRoom &require_room) : source_(source) {
   if (!is_gzip(source.beginning(2)))

@@ -61,19 +61,27 @@ private:
   FileState opened_;
 };
 
+class Descriptor {
+public:
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  ~Descriptor();
+  int get() const noexcept { return fd_; }
+
+private:
+  int fd_;
+};
+
 /// A regular file, open for reading.
 class File {
 public:
   explicit File(const std::string &path);
-  ~File();
-  File(const File &) = delete;
-  File &operator=(const File &) = delete;
-
-  Source source() const { return {path_, descriptor_, opened_}; }
+  Source source() const { return {path_, descriptor_.get(), opened_}; }
 
 private:
   std::string path_;
-  int descriptor_;
+  Descriptor descriptor_;
   FileState opened_;
 };
 
