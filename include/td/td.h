@@ -586,10 +586,10 @@ TD_API td_status td_plan_describe(const td_plan *plan, char *buf, int64_t cap, i
 
 /** Reads a tensor: coordinate text in the dialects of FROSTT, ParTI, Tensor Toolbox (also its dense "tensor"), GenTen
  *  and Matrix Market (also its dense "array"), plain or compressed with gzip; td's binary format; NumPy .npy (dense).
- * What a file is, is found from its content; options "dialect" and "index_base" settle what content leaves open, and a
- * file that stays ambiguous is refused. The decision is told to the context's log and kept as td_tensor_get_str(x,
- * "source"). options (may be NULL): scopes "read" and "tensor". A file may be shortened or rewritten by others
- * meanwhile: it is not mapped, and that it changed is TD_ERR_IO wherever its size, its time or its content shows it.
+ *  What a file is, is found from its content; options "dialect" and "index_base" settle what content leaves open, and
+ *  a file that stays ambiguous is refused. The decision is told to the context's log and kept as td_tensor_get_str(x,
+ *  "source"). options (may be NULL): scopes "read" and "tensor". A file may be shortened or rewritten by others
+ *  meanwhile: it is not mapped, and that it changed is TD_ERR_IO wherever its size, its time or its content shows it.
  *  Errors: TD_ERR_IO (missing, a directory, truncated, corrupt, changed, ragged: names the line), TD_ERR_INDEX,
  *  TD_ERR_SHAPE, TD_ERR_UNSUPPORTED (complex numbers), TD_ERR_HOST_MEMORY (before the content is read). */
 TD_API td_status td_tensor_read(td_context *context, const char *path, const td_options *options, td_tensor **out);
