@@ -6,6 +6,7 @@
 
 #include "core/ktensor.hpp"
 #include "core/options.hpp"
+#include "core/sentence.hpp"
 #include "kernels/loader.hpp"
 #include "plan/plan.hpp"
 #include "plan/tensor.hpp"
@@ -29,7 +30,7 @@ struct Context {
   }
   void say(std::int32_t level, const std::string &text) const {
     if (log != nullptr)
-      log(level, text.c_str(), log_user);
+      log(level, escaped(text).c_str(), log_user);
   }
 };
 

@@ -65,6 +65,7 @@ constexpr NamedValue<Report, const std::string &> texts[] = {
     {"format", [](const Report &r) -> const std::string & { return r.format; }},
     {"devices", [](const Report &r) -> const std::string & { return r.devices; }},
     {"init", [](const Report &r) -> const std::string & { return r.init; }},
+    {"checkpoint_error", [](const Report &r) -> const std::string & { return r.checkpoint_error; }},
 };
 
 constexpr NamedValue<Report, const std::vector<double> &> series[] = {
