@@ -1,10 +1,12 @@
 #include "kernels/loader.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <optional>
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "core/beside.hpp"
 #include "core/error.hpp"
@@ -73,10 +75,19 @@ CudaOpen *find_cuda(std::string &why) {
   return nullptr;
 }
 
+/// CUDA does not survive fork: the first process that asks for GPUs has them, its children do not.
 Status open_cuda(const DeviceSpec &spec, std::vector<std::shared_ptr<Backend>> &out, std::string &why) {
+  static std::atomic<pid_t> owner{0};
   CudaOpen *open = find_cuda(why);
   if (open == nullptr)
     return Status::backend_unavailable;
+  pid_t first = 0;
+  if (!owner.compare_exchange_strong(first, getpid()) && first != getpid()) {
+    why = fmt::format("cuda: this process, {}, is a fork of process {}, which has asked for a GPU, and CUDA does not "
+                      "work in both: start a new program (exec; in Python, multiprocessing's \"spawn\")",
+                      getpid(), first);
+    return Status::backend_unavailable;
+  }
   return static_cast<Status>(open(TD_VERSION, &spec, &out, &why));
 }
 
