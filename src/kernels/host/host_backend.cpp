@@ -7,6 +7,7 @@
 
 #include <sys/mman.h>
 
+#include "core/blas_room.hpp"
 #include "core/buffer.hpp"
 #include "core/parallel.hpp"
 #include "kernels/host/pseudo_inverse.hpp"
@@ -30,6 +31,9 @@ void advise_huge_pages([[maybe_unused]] void *memory, [[maybe_unused]] i64 bytes
     madvise(reinterpret_cast<void *>(first), last - first, MADV_HUGEPAGE);
 #endif
 }
+
+// LAPACK's unblocked routines, which up to this size are used, take a single buffer of BLAS.
+constexpr i64 most_unthreaded = 96;
 
 } // namespace
 
@@ -88,6 +92,7 @@ void HostBackend::hadamard(std::span<const double *const> grams, i64 rank, doubl
 }
 
 void HostBackend::pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
+  const BlasRoom room(rank > most_unthreaded);
   *record = host::pseudo_inverse(v, rank, cutoff, p);
 }
 
