@@ -92,14 +92,20 @@ std::string save(const Context &context, const State &state, const std::string &
   }
 }
 
-// Lends a report to the callback under a handle that ends with the call.
-bool call_progress(td_progress_fn progress, void *user, const solvers::Report &so_far) {
-  const std::shared_ptr<const solvers::Report> lent(std::shared_ptr<void>{}, &so_far);
-  td_report *handle = make_handle<td_report>(lent);
-  const bool go_on = progress(handle, user) == 0;
-  drop_handle(handle);
-  return go_on;
-}
+// Lends a report to the callback under a handle that ends with the call, also where the callback does not return.
+class LentReport {
+public:
+  explicit LentReport(const solvers::Report &report)
+      : handle_(make_handle<td_report>(std::shared_ptr<const solvers::Report>(std::shared_ptr<void>{}, &report))) {}
+  LentReport(const LentReport &) = delete;
+  LentReport &operator=(const LentReport &) = delete;
+  ~LentReport() { drop_handle(handle_); }
+
+  const td_report *handle() const noexcept { return handle_; }
+
+private:
+  td_report *handle_;
+};
 
 } // namespace
 
@@ -124,7 +130,9 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     request.backends = c->backends;
     request.devices = c->describe();
     if (progress != nullptr)
-      request.progress = [&](const solvers::Report &so_far) { return call_progress(progress, user, so_far); };
+      request.progress = [&](const solvers::Report &so_far) {
+        return progress(LentReport(so_far).handle(), user) == 0;
+      };
     if (const std::string path = request.options.text("checkpoint"); !path.empty()) {
       io::require_place_for_record(path);
       request.save = [path, &c](const State &state) { return save(*c, state, path); };
@@ -133,6 +141,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
       request.resume = state_of(path);
 
     solvers::CpalsResult result = solvers::cpals(request);
+    c->say_shortage();
     td_report *report_handle =
         report == nullptr ? nullptr
                           : make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));

@@ -42,6 +42,7 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
       return plan::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(),
                                       std::move(file.source), c->target());
     });
+    c->say_shortage();
     *out = make_handle<td_tensor>(std::move(x));
   });
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/blas_room.hpp"
 #include "core/buffer.hpp"
 #include "core/lapack.hpp"
 
@@ -99,6 +100,7 @@ SolveRecord factor_normal(const double *v, i64 rank, double cutoff, double *f) {
   if (rank > std::numeric_limits<int>::max() / 64)
     throw_error(Status::unsupported, "rank {} is more than LAPACK's 32-bit sizes can take", rank);
   const int n = static_cast<int>(rank);
+  const BlasRoom room(n > one_thread);
   const i64 size = rank * rank;
   const auto failed = [&](const SolveRecord &how) {
     std::fill_n(f, size, std::numeric_limits<double>::quiet_NaN());
