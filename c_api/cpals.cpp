@@ -42,8 +42,8 @@ double take_number(io::Record &record, std::string_view name, const std::string 
   return series.front();
 }
 
-State state_of(const std::string &path) {
-  io::Record record = io::read_record(path);
+State state_of(const std::string &path, const MemoryBudget &budget) {
+  io::Record record = io::read_record(path, budget);
   State state;
   state.iterations = static_cast<i64>(take_number(record, "iterations", path));
   state.exact_residuals = static_cast<i64>(take_number(record, "exact_residuals", path));
@@ -59,13 +59,24 @@ State state_of(const std::string &path) {
   return state;
 }
 
-// Lends a report to the callback under a handle that ends with the call.
+/// A report under a handle that ends with the callback it is lent to, also where the callback ends by an exception: the
+/// handle must not outlive the report, which is the run's.
+class Lent {
+public:
+  explicit Lent(const solvers::Report &report)
+      : handle_(make_handle<td_report>(std::shared_ptr<const solvers::Report>(std::shared_ptr<void>{}, &report))) {}
+  Lent(const Lent &) = delete;
+  Lent &operator=(const Lent &) = delete;
+  ~Lent() { drop_handle(handle_); }
+  const td_report *handle() const noexcept { return handle_; }
+
+private:
+  td_report *handle_;
+};
+
 bool call_progress(td_progress_fn progress, void *user, const solvers::Report &so_far) {
-  const std::shared_ptr<const solvers::Report> lent(std::shared_ptr<void>{}, &so_far);
-  td_report *handle = make_handle<td_report>(lent);
-  const bool go_on = progress(handle, user) == 0;
-  drop_handle(handle);
-  return go_on;
+  const Lent lent(so_far);
+  return progress(lent.handle(), user) == 0;
 }
 
 } // namespace
@@ -95,14 +106,14 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     if (const std::string path = request.options.text("checkpoint"); !path.empty())
       request.save = [path](const State &state) { io::write_record(record_of(state), path); };
     if (const std::string path = request.options.text("resume"); !path.empty())
-      request.resume = state_of(path);
+      request.resume = state_of(path, c->budget().beside(x->bytes()));
 
     solvers::CpalsResult result = solvers::cpals(request);
     td_report *report_handle =
         report == nullptr ? nullptr
                           : make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));
     try {
-      *model = make_handle<td_ktensor>(std::make_shared<Ktensor>(std::move(result.model)));
+      *model = make_handle<td_ktensor>(std::make_shared<Model>(std::move(result.model), c->budget()));
     } catch (...) {
       drop_handle(report_handle);
       throw;

@@ -13,10 +13,11 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
     require_out(out, "out");
     const auto c = object_of(context, "context");
     require(path, "path");
-    const Options o = options_in(*c, options);
+    Options o = options_in(*c, options);
     io::ReadTensor file = io::read_tensor(path, o, c->threads());
     c->say(2, fmt::format("{}: {}", path, file.source));
     std::shared_ptr<const plan::Tensor> x;
+    o = beside(o, file.bytes()); // what was read is there until it is stored
     if (auto *entries = std::get_if<Entries>(&file.content))
       x = plan::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target(),
                                     c->backends.front().get());
@@ -46,9 +47,9 @@ td_status td_tensor_write(const td_tensor *tensor, const char *path, const td_op
 td_status td_ktensor_read(td_context *context, const char *path, td_ktensor **out) {
   return guard([&] {
     require_out(out, "out");
-    object_of(context, "context");
+    const auto c = object_of(context, "context");
     require(path, "path");
-    *out = make_handle<td_ktensor>(std::make_shared<Ktensor>(io::read_ktensor(path)));
+    *out = make_handle<td_ktensor>(std::make_shared<Model>(io::read_ktensor(path, c->budget()), c->budget()));
   });
 }
 

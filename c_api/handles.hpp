@@ -2,9 +2,11 @@
 // wrong-kind handle is told apart from a good one whatever it holds, and an object lives as long as a call uses it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "core/ktensor.hpp"
+#include "core/memory.hpp"
 #include "core/options.hpp"
 #include "kernels/loader.hpp"
 #include "plan/plan.hpp"
@@ -24,6 +26,7 @@ struct Context {
 
   int threads() const;
   std::string describe() const;
+  MemoryBudget budget() const noexcept { return {memory_limit, 0}; }
   plan::Target target() const noexcept {
     return spec.kind == kernels::DeviceSpec::Kind::cuda ? plan::Target::gpu : plan::Target::cpu;
   }
@@ -31,6 +34,12 @@ struct Context {
     if (log != nullptr)
       log(level, text.c_str(), log_user);
   }
+};
+
+/// A ktensor, and what host memory the context that it was made in leaves to it and to work on it.
+struct Model : Ktensor {
+  Model(Ktensor &&k, const MemoryBudget &b) : Ktensor(std::move(k)), budget(b) {}
+  MemoryBudget budget;
 };
 
 enum class Kind : int { context = 1, options, tensor, ktensor, report, plan };
@@ -49,7 +58,7 @@ template <> struct HandleTraits<td_tensor> {
   static constexpr Kind kind = Kind::tensor;
 };
 template <> struct HandleTraits<td_ktensor> {
-  using Object = Ktensor;
+  using Object = Model;
   static constexpr Kind kind = Kind::ktensor;
 };
 template <> struct HandleTraits<td_report> {
@@ -82,6 +91,14 @@ template <class Handle> std::shared_ptr<ObjectOf<Handle>> object_of(const Handle
 
 template <class Handle> void drop_handle(Handle *handle) noexcept {
   detail::remove(reinterpret_cast<std::uintptr_t>(handle), HandleTraits<Handle>::kind);
+}
+
+/// The options with less of "memory_limit", if there is one: so many bytes are taken.
+inline Options beside(Options options, i64 bytes) {
+  const i64 limit = options.integer("memory_limit");
+  if (limit > 0)
+    options.set("memory_limit", std::max<i64>(limit - bytes, 1));
+  return options;
 }
 
 /// The options of a handle that may be null: then the defaults.

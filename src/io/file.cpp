@@ -62,10 +62,10 @@ File::~File() {
     ::munmap(map_, map_size_);
 }
 
-Plain::Plain(const Input &input) : input_(input) {
+Plain::Plain(const Input &input, const MemoryBudget &budget) : input_(input) {
   if (!is_gzip(input.bytes))
     return;
-  auto [buffer, size] = inflate_all(input);
+  auto [buffer, size] = inflate_all(input, budget);
   inflated_ = std::move(buffer);
   input_.bytes = {inflated_.data(), static_cast<std::size_t>(size)};
 }

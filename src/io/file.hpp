@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/buffer.hpp"
+#include "core/memory.hpp"
 
 namespace td::io {
 
@@ -37,7 +38,9 @@ private:
 /// Either the input itself or, where it begins with gzip's magic, what it inflates to.
 class Plain {
 public:
-  explicit Plain(const Input &input);
+  /// What it inflates to stays within the budget.
+  explicit Plain(const Input &input, const MemoryBudget &budget = {});
+  i64 bytes() const noexcept { return inflated_.bytes(); }
   const Input &input() const noexcept { return input_; }
   bool was_gzip() const noexcept { return inflated_.size() > 0; }
 

@@ -57,8 +57,16 @@ bool only_zeros(std::span<const char> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; });
 }
 
-Buffer<char> grown(const Buffer<char> &old, i64 used) {
-  Buffer<char> larger(old.size() * 2, "the inflated text of a gzip file");
+/// Room for inflated text, besides `old`.
+Buffer<char> room_for(const Input &input, i64 size, i64 old, const MemoryBudget &budget) {
+  MemoryNeed need;
+  need.add("what it inflates to", static_cast<double>(size));
+  budget.beside(old).require(fmt::format("{}: reading a gzip file of {} bytes", input.name, input.bytes.size()), need);
+  return {size, "the inflated text of a gzip file"};
+}
+
+Buffer<char> grown(const Input &input, const Buffer<char> &old, i64 used, const MemoryBudget &budget) {
+  Buffer<char> larger = room_for(input, old.size() * 2, old.size(), budget);
   std::memcpy(larger.data(), old.data(), static_cast<std::size_t>(used));
   return larger;
 }
@@ -70,15 +78,15 @@ bool is_gzip(std::span<const char> bytes) noexcept {
          static_cast<unsigned char>(bytes[1]) == 0x8b;
 }
 
-Inflated inflate_all(const Input &input) {
+Inflated inflate_all(const Input &input, const MemoryBudget &budget) {
   InflateStream stream;
   z_stream &z = stream.z;
   std::span<const char> rest = input.bytes;
-  Buffer<char> out(likely_size(rest), "the inflated text of a gzip file");
+  Buffer<char> out = room_for(input, likely_size(rest), 0, budget);
   i64 used = 0;
   for (;;) {
     if (used == out.size())
-      out = grown(out, used);
+      out = grown(input, out, used, budget);
     const i64 in = std::min(feed, static_cast<i64>(rest.size()));
     const i64 room = std::min(feed, out.size() - used);
     z.next_in = reinterpret_cast<const Bytef *>(rest.data());

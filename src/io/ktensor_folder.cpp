@@ -114,7 +114,7 @@ void write_folder(const Ktensor &k, const std::string &folder, const Naming &nam
 
 } // namespace
 
-Ktensor read_ktensor_splatt(std::span<const Input> files) {
+Ktensor read_ktensor_splatt(std::span<const Input> files, const MemoryBudget &budget) {
   const Rows weights = read_rows(files[0]);
   const auto rank = static_cast<i64>(weights.values.size());
   std::vector<i64> dims;
@@ -124,19 +124,19 @@ Ktensor read_ktensor_splatt(std::span<const Input> files) {
     check_cols(file.name, factors.back().cols, rank);
     dims.push_back(factors.back().rows);
   }
-  Ktensor k(dims, rank, ValueType::f64);
+  Ktensor k(dims, rank, ValueType::f64, budget);
   std::copy(weights.values.begin(), weights.values.end(), k.weights().begin());
   for (std::size_t m = 0; m < factors.size(); ++m)
     std::copy(factors[m].values.begin(), factors[m].values.end(), k.factor(static_cast<int>(m)).row<double>(0));
   return k;
 }
 
-Ktensor read_ktensor_npy(std::span<const Input> files) {
+Ktensor read_ktensor_npy(std::span<const Input> files, const MemoryBudget &budget) {
   std::vector<NpyArray> arrays;
   std::vector<i64> dims;
   ValueType type = ValueType::f32;
   for (const Input &file : files) {
-    arrays.push_back(read_npy(file, {}, 1));
+    arrays.push_back(read_npy(file, {}, 1, budget));
     const DenseArray &array = arrays.back().array;
     const bool weights = arrays.size() == 1;
     if (array.dims.size() != (weights ? 1u : 2u))
@@ -148,7 +148,7 @@ Ktensor read_ktensor_npy(std::span<const Input> files) {
     if (array.values.type() == ValueType::f64)
       type = ValueType::f64;
   }
-  Ktensor k(dims, arrays[0].array.dims[0], type);
+  Ktensor k(dims, arrays[0].array.dims[0], type, budget);
   dispatch(arrays[0].array.values.type(), [&](auto zero) {
     const auto *from = arrays[0].array.values.template as<decltype(zero)>();
     std::copy(from, from + k.rank(), k.weights().begin());
@@ -170,7 +170,7 @@ Ktensor read_ktensor_npy(std::span<const Input> files) {
   return k;
 }
 
-Ktensor read_ktensor_folder(const std::string &folder) {
+Ktensor read_ktensor_folder(const std::string &folder, const MemoryBudget &budget) {
   const bool has_splatt = exists(splatt.weights_name(folder));
   const bool has_npy = exists(npy.weights_name(folder));
   if (has_splatt == has_npy)
@@ -187,7 +187,7 @@ Ktensor read_ktensor_folder(const std::string &folder) {
   std::vector<Input> inputs;
   for (const auto &file : files)
     inputs.push_back(file->input());
-  return has_splatt ? read_ktensor_splatt(inputs) : read_ktensor_npy(inputs);
+  return has_splatt ? read_ktensor_splatt(inputs, budget) : read_ktensor_npy(inputs, budget);
 }
 
 void write_ktensor_splatt(const Ktensor &k, const std::string &folder) {

@@ -263,7 +263,7 @@ bool is_npy(std::span<const char> bytes) noexcept {
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
 }
 
-NpyArray read_npy(const Input &input, std::optional<ValueType> type, int threads) {
+NpyArray read_npy(const Input &input, std::optional<ValueType> type, int threads, const MemoryBudget &budget) {
   const auto [header, content] = split_header(input);
   const Declared declared = DictReader(input.name, header).read();
   if (!is_known_type(declared.type))
@@ -282,6 +282,9 @@ NpyArray read_npy(const Input &input, std::optional<ValueType> type, int threads
                 bytes ? std::to_string(*bytes) : "more than 2^63 - 1");
   x.strides = *declared.fortran_order ? first_fastest_strides(x.dims) : last_fastest_strides(x.dims);
   const ValueType natural = declared.type.substr(1) == "f4" ? ValueType::f32 : ValueType::f64;
+  MemoryNeed need;
+  need.add("values", static_cast<double>(*elements) * static_cast<double>(size_of(type.value_or(natural))));
+  budget.require("reading a .npy file", need);
   x.values = ValueBuffer(type.value_or(natural), *elements, "the values of a .npy file");
   const bool big = declared.type[0] == '>';
   const bool little = declared.type[0] == '<';

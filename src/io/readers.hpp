@@ -15,19 +15,23 @@ struct ReadChoices {
   int index_base = -1; // -1: as the file says
   std::optional<ValueType> value_type;
   int threads = 1;
+  MemoryBudget memory;
+
+  /// Before a tensor of so many numbers, of which `indices` are indices, is allocated.
+  void require_room(i64 values, i64 indices) const;
 
   static ReadChoices from(const Options &options, int threads);
 };
 
 /// Any tensor file that is not compressed.
 ReadTensor read_tensor_bytes(const Input &input, const ReadChoices &choices);
-Ktensor read_ktensor_bytes(const Input &input);
+Ktensor read_ktensor_bytes(const Input &input, const MemoryBudget &budget = {});
 
-Ktensor read_ktensor_text(const Input &text);
-Ktensor read_ktensor_folder(const std::string &folder);
+Ktensor read_ktensor_text(const Input &text, const MemoryBudget &budget = {});
+Ktensor read_ktensor_folder(const std::string &folder, const MemoryBudget &budget = {});
 /// The parts of a folder in memory: weights, then a factor each.
-Ktensor read_ktensor_splatt(std::span<const Input> files);
-Ktensor read_ktensor_npy(std::span<const Input> files);
+Ktensor read_ktensor_splatt(std::span<const Input> files, const MemoryBudget &budget = {});
+Ktensor read_ktensor_npy(std::span<const Input> files, const MemoryBudget &budget = {});
 
 /// Text behind its header.
 ReadTensor read_entries_text(const Input &input, const TextHeader &header, const ReadChoices &choices);

@@ -67,6 +67,7 @@ ReadTensor read_array_text(const Input &input, const TextHeader &header, const R
   if (chunks.records() != *elements)
     throw_error(Status::io, "{}: the dims make {} values, but {} follow", input.name, *elements, chunks.records());
 
+  choices.require_room(*elements, 0);
   DenseArray x;
   x.dims = header.dims;
   x.values = ValueBuffer(choices.value_type.value_or(ValueType::f64), *elements, "the values of a text file");

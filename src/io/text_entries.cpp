@@ -250,6 +250,7 @@ ReadTensor read_entries_text(const Input &input, const TextHeader &header, const
     throw_error(Status::io, "{}: line {} states {} entries, but {} follow", input.name, header.entries_line,
                 *header.entries, chunks.records());
 
+  choices.require_room(chunks.records(), chunks.records() * header.order); // an entry has as many characters
   Entries x;
   std::vector<i64 *> columns;
   for (int m = 0; m < header.order; ++m) {
