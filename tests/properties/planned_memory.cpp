@@ -207,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(
              "nvecs"},
         Case{"nvecs_eigenvectors",
              {512, 400, 300},
-             1000,
+             20000,
              0,
              "sorted",
              "none",

@@ -1,5 +1,5 @@
 // How much memory there is, told from files as the system writes them, and refusing what needs more.
-#include "plan/memory.hpp"
+#include "core/memory.hpp"
 
 #include "unit/formats_random.hpp"
 #include "unit/io_files.hpp"
