@@ -57,8 +57,8 @@ i64 take_count(io::Record &record, std::string_view name, const std::string &pat
   return static_cast<i64>(count);
 }
 
-State state_of(const std::string &path) {
-  io::Record record = io::read_record(path);
+State state_of(const std::string &path, const MemoryBudget &budget) {
+  io::Record record = io::read_record(path, budget);
   State state;
   if (const std::string kind = take(record.text, "kind", path); kind != record_kind)
     throw_error(Status::io, "{}: is a '{}'; expected a '{}'", path, kind, record_kind);
@@ -138,7 +138,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
       request.save = [path, &c](const State &state) { return save(*c, state, path); };
     }
     if (const std::string path = request.options.text("resume"); !path.empty())
-      request.resume = state_of(path);
+      request.resume = state_of(path, c->budget().beside(x->bytes()));
 
     solvers::CpalsResult result = solvers::cpals(request);
     c->say_shortage();
@@ -146,7 +146,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
         report == nullptr ? nullptr
                           : make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));
     try {
-      *model = make_handle<td_ktensor>(std::make_shared<Ktensor>(std::move(result.model)));
+      *model = make_handle<td_ktensor>(std::make_shared<Model>(std::move(result.model), c->budget()));
     } catch (...) {
       drop_handle(report_handle);
       throw;

@@ -1,22 +1,12 @@
 #include "core/parallel.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
-#include "plan/memory.hpp"
 #include "reading.hpp"
 
 namespace td::c_api {
 
-io::ReadTensor read_for(const Context &context, const std::string &path, const Options &options, bool stored) {
-  const auto require_room = [&](i64 reading, i64 storing) {
-    const std::string work = fmt::format("reading {}", path);
-    plan::MemoryNeed need;
-    need.add("the tensor", stored ? static_cast<double>(storing) : 0.0);
-    if (const plan::HostMemory memory = plan::host_memory(options, 0); memory.limited_by_option)
-      plan::require_memory(work, need, memory, ""); // the option covers the tensor, not what is gone when it is there
-    need.add("its content", static_cast<double>(reading));
-    plan::require_memory(work, need, plan::host_memory({}, 0), "");
-  };
-  io::ReadTensor file = io::read_tensor(path, options, context.threads(), require_room);
+io::ReadTensor read_for(const Context &context, const std::string &path, const Options &options) {
+  io::ReadTensor file = io::read_tensor(path, options, context.threads());
   context.say(2, fmt::format("{}: {}", path, file.source));
   return file;
 }
@@ -33,8 +23,9 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
     require_out(out, "out");
     const auto c = object_of(context, "context");
     require(path, "path");
-    const Options o = options_in(*c, options);
-    io::ReadTensor file = read_for(*c, path, o, true);
+    Options o = options_in(*c, options);
+    io::ReadTensor file = read_for(*c, path, o);
+    o = beside(o, file.bytes()); // what was read is there until it is stored
     std::shared_ptr<const plan::Tensor> x = about(path, [&] {
       if (auto *entries = std::get_if<Entries>(&file.content))
         return plan::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target(),
@@ -66,9 +57,9 @@ td_status td_tensor_write(const td_tensor *tensor, const char *path, const td_op
 td_status td_ktensor_read(td_context *context, const char *path, td_ktensor **out) {
   return guard([&] {
     require_out(out, "out");
-    object_of(context, "context");
+    const auto c = object_of(context, "context");
     require(path, "path");
-    *out = make_handle<td_ktensor>(std::make_shared<Ktensor>(io::read_ktensor(path)));
+    *out = make_handle<td_ktensor>(std::make_shared<Model>(io::read_ktensor(path, c->budget()), c->budget()));
   });
 }
 

@@ -2,9 +2,11 @@
 // wrong-kind handle is told apart from a good one whatever it holds, and an object lives as long as a call uses it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "core/ktensor.hpp"
+#include "core/memory.hpp"
 #include "core/options.hpp"
 #include "core/sentence.hpp"
 #include "kernels/loader.hpp"
@@ -28,6 +30,7 @@ struct Context {
   std::string describe() const;
   /// Throws Status::backend_unavailable in a child of fork, where a GPU of the parent's does not answer.
   void require_own_process() const;
+  MemoryBudget budget() const noexcept { return {memory_limit, 0}; }
   plan::Target target() const noexcept {
     return spec.kind == kernels::DeviceSpec::Kind::cuda ? plan::Target::gpu : plan::Target::cpu;
   }
@@ -37,6 +40,12 @@ struct Context {
     if (log != nullptr)
       log(level, escaped(text).c_str(), log_user);
   }
+};
+
+/// A ktensor, and what host memory the context that it was made in leaves to it and to work on it.
+struct Model : Ktensor {
+  Model(Ktensor &&k, const MemoryBudget &b) : Ktensor(std::move(k)), budget(b) {}
+  MemoryBudget budget;
 };
 
 enum class Kind : int { context = 1, options, tensor, ktensor, report, plan };
@@ -55,7 +64,7 @@ template <> struct HandleTraits<td_tensor> {
   static constexpr Kind kind = Kind::tensor;
 };
 template <> struct HandleTraits<td_ktensor> {
-  using Object = Ktensor;
+  using Object = Model;
   static constexpr Kind kind = Kind::ktensor;
 };
 template <> struct HandleTraits<td_report> {
@@ -91,6 +100,14 @@ template <class Handle> std::shared_ptr<ObjectOf<Handle>> object_of(const Handle
 
 template <class Handle> void drop_handle(Handle *handle) noexcept {
   detail::remove(reinterpret_cast<std::uintptr_t>(handle), HandleTraits<Handle>::kind);
+}
+
+/// The options with less of "memory_limit", if there is one: so many bytes are taken.
+inline Options beside(Options options, i64 bytes) {
+  const i64 limit = options.integer("memory_limit");
+  if (limit > 0)
+    options.set("memory_limit", std::max<i64>(limit - bytes, 1));
+  return options;
 }
 
 /// The options of a handle that may be null: then the defaults.

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -6,13 +7,32 @@
 #include "guard.hpp"
 #include "handles.hpp"
 #include "solvers/fit.hpp"
+#include "solvers/magnitude.hpp"
 
 using namespace td;
 using namespace td::c_api;
 
 namespace {
 
-std::shared_ptr<Ktensor> ktensor_of(const td_ktensor *ktensor) { return object_of(ktensor, "ktensor"); }
+std::shared_ptr<Model> ktensor_of(const td_ktensor *ktensor) { return object_of(ktensor, "ktensor"); }
+
+/// A result that is given to the caller.
+double finite(double value, std::string_view name) {
+  if (!std::isfinite(value))
+    throw_error(Status::numerical, "{} is {} the {} number in f64, {}", name, value < 0 ? "below" : "beyond",
+                value < 0 ? "smallest" : "largest", value < 0 ? "-1.8e308" : "1.8e308");
+  return value;
+}
+
+/// Before a model is compared with a tensor: copies of it that are scaled and in the tensor's type, and a backend's.
+void require_comparison(const Context &context, const plan::Tensor &x, const Model &k) {
+  MemoryNeed need;
+  const auto once = static_cast<double>(Ktensor::need(k.dims(), k.rank(), ValueType::f64).total());
+  need.add("copies of the model", 4 * once);
+  if (solvers::unusual_exponent(x) != 0)
+    need.add("a copy of the tensor in a safe range", 2 * static_cast<double>(x.bytes()));
+  context.budget().beside(x.bytes()).beside(k.bytes()).require("comparing a model with a tensor", need);
+}
 
 } // namespace
 
@@ -22,15 +42,18 @@ td_status td_ktensor_create(td_context *context, int32_t order, const int64_t *d
                             td_ktensor **out) {
   return guard([&] {
     require_out(out, "out");
-    object_of(context, "context");
-    *out = make_handle<td_ktensor>(std::make_shared<Ktensor>(dims_view(order, dims), rank, value_type(type, "type")));
+    const auto c = object_of(context, "context");
+    const auto shape = dims_view(order, dims);
+    *out = make_handle<td_ktensor>(
+        std::make_shared<Model>(Ktensor(shape, rank, value_type(type, "type"), c->budget()), c->budget()));
   });
 }
 
 td_status td_ktensor_copy(const td_ktensor *ktensor, td_ktensor **out) {
   return guard([&] {
     require_out(out, "out");
-    *out = make_handle<td_ktensor>(std::make_shared<Ktensor>(ktensor_of(ktensor)->copy()));
+    const auto k = ktensor_of(ktensor);
+    *out = make_handle<td_ktensor>(std::make_shared<Model>(k->copy(k->budget.beside(k->bytes())), k->budget));
   });
 }
 
@@ -105,7 +128,7 @@ td_status td_ktensor_norm(const td_ktensor *ktensor, double *norm) {
   return guard([&] {
     const auto k = ktensor_of(ktensor);
     require(norm, "norm");
-    *norm = k->norm();
+    *norm = finite(k->norm(), "the norm");
   });
 }
 
@@ -115,7 +138,7 @@ td_status td_ktensor_dot(const td_ktensor *a, const td_ktensor *b, double *dot) 
     const auto kb = object_of(b, "b");
     require(dot, "dot");
     require_same_dims(ka->dims(), "a", kb->dims(), "b");
-    *dot = td::dot(*ka, *kb);
+    *dot = finite(td::dot(*ka, *kb), "the inner product");
   });
 }
 
@@ -126,7 +149,8 @@ td_status td_ktensor_dot_tensor(td_context *context, const td_ktensor *ktensor, 
     const auto x = object_of(tensor, "tensor");
     require(dot, "dot");
     require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
-    *dot = solvers::dot(*c->backends.front(), *x, *k);
+    require_comparison(*c, *x, *k);
+    *dot = finite(solvers::dot(*c->backends.front(), *x, *k), "the inner product");
   });
 }
 
@@ -137,15 +161,18 @@ td_status td_ktensor_fit(td_context *context, const td_ktensor *ktensor, const t
     const auto k = ktensor_of(ktensor);
     const auto x = object_of(tensor, "tensor");
     require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
+    require_comparison(*c, *x, *k);
     const solvers::Fit f = solvers::fit(*c->backends.front(), *x, *k);
-    const auto give = [](double *out, double value) {
+    const std::tuple<double *, double, const char *> results[] = {{fit, f.fit, "the fit"},
+                                                                  {explained, f.explained, "the explained part"},
+                                                                  {relative, f.relative, "the relative residual"},
+                                                                  {residual, f.residual, "the residual"}};
+    for (const auto &[out, value, name] : results) // all are checked before one is written
+      if (out != nullptr)
+        finite(value, name);
+    for (const auto &[out, value, name] : results)
       if (out != nullptr)
         *out = value;
-    };
-    give(fit, f.fit);
-    give(explained, f.explained);
-    give(relative, f.relative);
-    give(residual, f.residual);
   });
 }
 
@@ -176,7 +203,7 @@ td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int32_t use
     const auto kb = object_of(b, "b");
     require(score, "score");
     require_same_dims(ka->dims(), "a", kb->dims(), "b");
-    const Score s = td::score(*ka, *kb, use_weights != 0);
+    const Score s = td::score(*ka, *kb, use_weights != 0, ka->budget.beside(ka->bytes()).beside(kb->bytes()));
     *score = s.value;
     if (match != nullptr)
       std::copy(s.match.begin(), s.match.end(), match);

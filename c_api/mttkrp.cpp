@@ -69,6 +69,7 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
         throw_error(Status::argument, "factors[{}]: null pointer", m);
       require_ld(ld[m], dims[static_cast<std::size_t>(m)], fmt::format("factor {}", m));
     }
+    plan::require_mttkrp(*x, {options_in(*c, nullptr), rank, c->backends, ""}, mode, true);
     Ktensor k(dims, rank, x->type());
     for (int m = 0; m < x->order(); ++m)
       if (m != mode)
@@ -97,6 +98,7 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
                   name_of(x->type()));
     require_ld(ld_out, dims[static_cast<std::size_t>(mode)], "out");
     const i64 rows = dims[static_cast<std::size_t>(mode)];
+    plan::require_mttkrp(*x, {options_in(*c, nullptr), k->rank(), c->backends, ""}, mode, false);
     ValueBuffer result(x->type(), checked_multiply(rows, k->rank()).value_or(-1), "the result of MTTKRP");
     run(*c, *x, mode, factors_of(*k), {result.data(), x->type(), rows, k->rank(), k->rank()}, where, out, ld_out);
     c->say_shortage();

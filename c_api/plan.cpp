@@ -168,7 +168,9 @@ td_status td_plan_read(td_context *context, const char *path, int64_t rank, cons
     const auto c = object_of(context, "context");
     require(path, "path");
     const plan::PlanRequest request = request_in(*c, rank, options);
-    io::ReadTensor file = read_for(*c, path, request.options, false);
+    Options reading = request.options;
+    reading.set_text("memory_limit", "0"); // a plan says what would not fit: reading may take what the system has
+    io::ReadTensor file = read_for(*c, path, reading);
     if (auto *entries = std::get_if<Entries>(&file.content)) {
       *out = handle_of(plan::plan_of(entries->view(), request));
     } else {

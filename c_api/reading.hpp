@@ -8,9 +8,8 @@
 
 namespace td::c_api {
 
-/// Refuses a file whose content the context's limits leave no room for before it is read; with `stored`, also the room
-/// for the tensor that is made of it, where the file tells that. The log hears what the file was found to be.
-io::ReadTensor read_for(const Context &context, const std::string &path, const Options &options, bool stored);
+/// The log hears what the file was found to be.
+io::ReadTensor read_for(const Context &context, const std::string &path, const Options &options);
 
 /// Runs a body whose errors do not know the file that they are about.
 template <class Body> auto about(const std::string &path, Body &&body) {

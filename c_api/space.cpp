@@ -1,11 +1,13 @@
 #include "space.hpp"
 
+#include <fmt/format.h>
+
 #include "core/relayout.hpp"
 #include "guard.hpp"
 
 namespace td::c_api {
 
-Space::Space(const Context &context, td_space space) {
+Space::Space(const Context &context, td_space space) : budget_(context.budget()) {
   kernels::Backend &backend = *context.backends.front();
   if (space == TD_DEVICE && backend.memory() != nullptr)
     gpu_ = &backend;
@@ -25,6 +27,10 @@ const void *Space::readable(const void *array, i64 begin, i64 end, i64 element_b
   const auto bytes = checked_multiply(end - begin, element_bytes);
   if (!bytes)
     throw_error(Status::shape, "{}: more than 2^63 - 1 bytes", name);
+  MemoryNeed need;
+  need.add("a copy on the host", static_cast<double>(*bytes));
+  budget_.require(fmt::format("{}, an array on the GPU,", name), need);
+  budget_ = budget_.beside(*bytes);
   auto &copy = copies_.emplace_back(*bytes, "a copy of a caller's array");
   gpu_->download(copy.data(), static_cast<const char *>(array) + begin * element_bytes, *bytes);
   return copy.data() - begin * element_bytes;

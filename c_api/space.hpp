@@ -28,6 +28,7 @@ public:
   void give(ConstMatrix from, void *to, std::int64_t ld, std::string_view name);
 
 private:
+  MemoryBudget budget_;
   kernels::Backend *gpu_ = nullptr; // null: arrays are in host memory
   std::deque<Buffer<std::byte>> copies_;
 };

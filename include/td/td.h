@@ -343,7 +343,8 @@ TD_API td_status td_tensor_describe(const td_tensor *tensor, char *buf, int64_t 
  *  @{ */
 
 /** Makes a ktensor with weights 1 and factors 0. rank >= 1 (it may exceed every dim); type TD_F32 or TD_F64 is that of
- *  the factors; weights are always f64. Errors: TD_ERR_SHAPE, TD_ERR_TYPE. */
+ *  the factors; weights are always f64. Option "memory_limit" of the context holds for it, for its copies and for what
+ *  is computed from it. Errors: TD_ERR_SHAPE, TD_ERR_TYPE. */
 TD_API td_status td_ktensor_create(td_context *context, int32_t order, const int64_t *dims, int64_t rank, td_type type,
                                    td_ktensor **out);
 
@@ -380,14 +381,15 @@ TD_API td_status td_ktensor_arrange(td_ktensor *ktensor);
 TD_API td_status td_ktensor_fixsigns(td_ktensor *ktensor);
 
 /** Frobenius norm of the full tensor, from the factors' Gram matrices (Bader and Kolda, SIAM J. Sci. Comput. 30, 2007).
- */
+ *  Errors: TD_ERR_NUMERICAL (it is beyond the largest number in f64). */
 TD_API td_status td_ktensor_norm(const td_ktensor *ktensor, double *norm);
 
-/** Inner product of two ktensors of the same dims (ranks and types may differ). Errors: TD_ERR_SHAPE. */
+/** Inner product of two ktensors of the same dims (ranks and types may differ). Errors: TD_ERR_SHAPE, TD_ERR_NUMERICAL
+ *  as td_ktensor_norm. */
 TD_API td_status td_ktensor_dot(const td_ktensor *a, const td_ktensor *b, double *dot);
 
 /** Inner product of a tensor and a ktensor of the same dims, by one MTTKRP (Bader and Kolda 2007). Errors:
- *  TD_ERR_SHAPE. */
+ *  TD_ERR_SHAPE, TD_ERR_NUMERICAL as td_ktensor_norm. */
 TD_API td_status td_ktensor_dot_tensor(td_context *context, const td_ktensor *ktensor, const td_tensor *tensor,
                                        double *dot);
 
@@ -398,23 +400,26 @@ TD_API td_status td_ktensor_dot_tensor(td_context *context, const td_ktensor *kt
  *    residual   |X - M|
  *  with Frobenius norms. The residual is computed from |X|^2 + |M|^2 - 2 <X, M>, and again entry by entry where that
  *  difference has lost its digits. For X = 0: fit and explained are 1 and relative 0 if M = 0; else fit and explained
- *  are 0 and relative is 1. Errors: TD_ERR_SHAPE. */
+ *  are 0 and relative is 1. Errors: TD_ERR_SHAPE, TD_ERR_NUMERICAL (an output that is asked for is beyond f64). */
 TD_API td_status td_ktensor_fit(td_context *context, const td_ktensor *ktensor, const td_tensor *tensor, double *fit,
                                 double *explained, double *relative, double *residual);
 
-/** The model's values at n coordinates, given as in td_tensor_create; values[n] f64. Errors: TD_ERR_INDEX. */
+/** The model's values at n coordinates, given as in td_tensor_create; values[n] f64. Errors: TD_ERR_INDEX,
+ *  TD_ERR_NUMERICAL (a value is beyond f64). */
 TD_API td_status td_ktensor_values_at(const td_ktensor *ktensor, int64_t n, td_type index_type,
                                       const void *const *indices, int32_t index_base, double *values);
 
-/** Writes the full tensor, strides as in td_tensor_get_dense. Errors: TD_ERR_SHAPE for more than 2^63 - 1 elements. */
+/** Writes the full tensor, strides as in td_tensor_get_dense. Errors: TD_ERR_SHAPE for more than 2^63 - 1 elements,
+ *  TD_ERR_NUMERICAL (a value is beyond the largest number of value_type). */
 TD_API td_status td_ktensor_full(const td_ktensor *ktensor, const int64_t *strides, td_type value_type, void *values);
 
 /** Factor match score of two ktensors of the same dims: the components of the one with fewer are matched to the
  *  other's so that the mean over them of  (1 - |wa - wb| / max(wa, wb)) * product over modes of |cosine|  is largest
  *  (optimal assignment), with normalized columns; with use_weights = 0 the first factor is left out. 1 is a perfect
- *  match. match (may be NULL) has room for rank of a: match[r] is b's component for a's component r, or -1.
+ *  match, and exactly 1 is the score of a ktensor and itself; two columns of zeros have cosine 1, one with another 0.
+ *  match (may be NULL) has room for rank of a: match[r] is b's component for a's component r, or -1.
  *  From Acar, Dunlavy, Kolda and Morup, Chemom. Intell. Lab. Syst. 106, 2011; as `score` of Tensor Toolbox, but
- *  optimal where that is greedy. Errors: TD_ERR_SHAPE. */
+ *  optimal where that is greedy. It takes 8 bytes for each pair of components. Errors: TD_ERR_SHAPE. */
 TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int32_t use_weights, double *score,
                                   int64_t *match);
 
@@ -450,8 +455,9 @@ TD_API td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor,
  *  @{ */
 
 /** Called on the thread that called td_cpals after each iteration, with a report of the run so far that is valid until
- *  the callback returns. Gives 0 to go on and anything else to stop with a valid result. It must return (no longjmp,
- *  no exception), and must not use the context of the run. */
+ *  the callback returns. Gives 0 to go on and anything else to stop with a valid result. It must return (no longjmp),
+ *  and must not use the context of the run. An exception of C++ that leaves it ends the run as TD_ERR_INTERNAL with the
+ *  exception's text; the report that was lent ends then, too. */
 typedef int32_t (*td_progress_fn)(const td_report *so_far, void *user);
 
 /** Fits a ktensor of rank `rank` to a tensor by alternating least squares (Kolda and Bader 2009, section 3.4).
@@ -464,7 +470,8 @@ typedef int32_t (*td_progress_fn)(const td_report *so_far, void *user);
  *  report    the run's report; report may be NULL
  *
  *  Returns TD_OK, or TD_STOPPED if progress asked to stop. Reaching max_iters or max_seconds is TD_OK; the report's
- *  "stop_reason" tells. Defaults are those of Tensor Toolbox's cp_als.
+ *  "stop_reason" tells. Where max_seconds pass while the start "nvecs" of option "init" is made, one iteration follows
+ *  from the start as far as it has come. Defaults are those of Tensor Toolbox's cp_als.
  *  Errors: TD_ERR_SHAPE (rank < 1, init does not fit), TD_ERR_ARGUMENT (init is zero in every entry of a factor that is
  *  used before it is computed), TD_ERR_OPTION_RANGE, TD_ERR_IO (the file to resume from holds what no run leaves; the
  *  checkpoint's place cannot be written to, which is tried before the first iteration, or holds a file that is no
@@ -518,7 +525,8 @@ TD_API td_status td_report_get_series(const td_report *report, const char *key, 
  *
  *  A plan can be made for what does not fit: then "fits" is 0, where td_tensor_create or td_cpals would give
  *  TD_ERR_HOST_MEMORY. Seconds are estimates from rates that are measured once a process (in about a tenth of a second)
- *  or given by options "read_rate" and "operation_rate"; they tell the order of magnitude.
+ *  or given by options "read_rate" and "operation_rate"; they tell the order of magnitude. They are not known where
+ *  too little memory is free to measure with (128 MiB, or 16 MiB a core).
  *  Errors: TD_ERR_SHAPE (order, dims, nnz, rank), TD_ERR_TYPE, TD_ERR_UNSUPPORTED and TD_ERR_OPTION_RANGE as in
  *  td_tensor_create. */
 TD_API td_status td_plan_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz,

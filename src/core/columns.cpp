@@ -57,7 +57,7 @@ ColumnScales column_scales(ConstMatrix a, int plain) {
   return scales;
 }
 
-std::vector<double> scaled_norms(ConstMatrix a, const ColumnScales &scales) {
+std::vector<double> scaled_squares(ConstMatrix a, const ColumnScales &scales) {
   std::vector<double> squares(static_cast<std::size_t>(a.cols), 0.0);
   std::vector<double> tile = make_tile(a);
   for (i64 begin = 0; begin < a.rows; begin += tile_rows) {
@@ -69,9 +69,14 @@ std::vector<double> scaled_norms(ConstMatrix a, const ColumnScales &scales) {
         squares[r] += row[r] * row[r];
     }
   }
-  for (double &s : squares)
-    s = std::sqrt(s);
   return squares;
+}
+
+std::vector<double> scaled_norms(ConstMatrix a, const ColumnScales &scales) {
+  std::vector<double> norms = scaled_squares(a, scales);
+  for (double &s : norms)
+    s = std::sqrt(s);
+  return norms;
 }
 
 std::vector<double> scaled_gram(ConstMatrix a, const ColumnScales &sa, ConstMatrix b, const ColumnScales &sb) {

@@ -21,6 +21,9 @@ inline constexpr int plain_exponent = 200;
 /// Scales that bring the largest magnitude of each column into [1, 2); none where its exponent is within +-plain.
 ColumnScales column_scales(ConstMatrix a, int plain = plain_exponent);
 
+/// Sums of squares of the scaled columns: the diagonal of scaled_gram of a matrix with itself, bit for bit.
+std::vector<double> scaled_squares(ConstMatrix a, const ColumnScales &scales);
+
 /// Euclidean lengths of the scaled columns.
 std::vector<double> scaled_norms(ConstMatrix a, const ColumnScales &scales);
 

@@ -47,15 +47,18 @@ bool points_down(Matrix a, i64 r) {
 
 } // namespace
 
-Ktensor::Ktensor(std::span<const i64> dims, i64 rank, ValueType type) : dims_(dims.begin(), dims.end()), type_(type) {
+Ktensor::Ktensor(std::span<const i64> dims, i64 rank, ValueType type, const MemoryBudget &budget)
+    : dims_(dims.begin(), dims.end()), type_(type) {
   if (order() < min_order || order() > max_order)
     throw_error(Status::shape, "order = {}: expected {} .. {}", order(), min_order, max_order);
   if (rank < 1)
     throw_error(Status::shape, "rank = {}: expected at least 1", rank);
+  for (int m = 0; m < order(); ++m)
+    if (const i64 d = dims[static_cast<std::size_t>(m)]; d < 1)
+      throw_error(Status::shape, "dims[{}] = {}: expected at least 1", m, d);
+  budget.require(fmt::format("a ktensor of rank {}", rank), need(dims, rank, type));
   for (int m = 0; m < order(); ++m) {
     const i64 d = dims[static_cast<std::size_t>(m)];
-    if (d < 1)
-      throw_error(Status::shape, "dims[{}] = {}: expected at least 1", m, d);
     const auto count = checked_multiply(d, rank);
     if (!count)
       throw_error(Status::host_memory, "out of host memory: {} x {} elements for factor {}", d, rank, m);
@@ -66,12 +69,22 @@ Ktensor::Ktensor(std::span<const i64> dims, i64 rank, ValueType type) : dims_(di
   weights_.assign(static_cast<std::size_t>(rank), 1.0);
 }
 
-Ktensor Ktensor::copy() const { return convert(type_); }
+MemoryNeed Ktensor::need(std::span<const i64> dims, i64 rank, ValueType type) {
+  double rows = 0;
+  for (const i64 d : dims)
+    rows += static_cast<double>(d);
+  MemoryNeed need;
+  need.add("factors", rows * static_cast<double>(rank) * static_cast<double>(size_of(type)));
+  need.add("weights", 8 * static_cast<double>(rank));
+  return need;
+}
 
-Ktensor Ktensor::convert(ValueType type) const {
+Ktensor Ktensor::copy(const MemoryBudget &budget) const { return convert(type_, budget); }
+
+Ktensor Ktensor::convert(ValueType type, const MemoryBudget &budget) const {
   if (order() == 0)
     return {};
-  Ktensor out(dims_, rank_, type);
+  Ktensor out(dims_, rank_, type, budget);
   out.weights_ = weights_;
   for (std::size_t m = 0; m < factors_.size(); ++m) {
     dispatch(type_, [&](auto from_zero) {

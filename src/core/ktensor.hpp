@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/memory.hpp"
 #include "core/views.hpp"
 
 namespace td {
@@ -13,10 +14,13 @@ namespace td {
 class Ktensor {
 public:
   Ktensor() = default;
-  /// Weights 1, factors 0. Checks order, dims and rank (Status::shape).
-  Ktensor(std::span<const i64> dims, i64 rank, ValueType type);
-  Ktensor copy() const;
-  Ktensor convert(ValueType type) const;
+  /// Weights 1, factors 0. Checks order, dims and rank (Status::shape), and that there is room (Status::host_memory).
+  Ktensor(std::span<const i64> dims, i64 rank, ValueType type, const MemoryBudget &budget = {});
+  /// What such a ktensor takes.
+  static MemoryNeed need(std::span<const i64> dims, i64 rank, ValueType type);
+  i64 bytes() const { return need(dims_, rank_, type_).total(); }
+  Ktensor copy(const MemoryBudget &budget = {}) const;
+  Ktensor convert(ValueType type, const MemoryBudget &budget = {}) const;
 
   int order() const noexcept { return static_cast<int>(dims_.size()); }
   std::span<const i64> dims() const noexcept { return dims_; }
@@ -35,7 +39,7 @@ public:
   void arrange();
   void fixsigns();
 
-  double norm() const;
+  double norm() const; // infinite where it is beyond f64
 
 private:
   std::vector<i64> dims_;
@@ -45,7 +49,10 @@ private:
   std::vector<ValueBuffer> factors_;
 };
 
+/// Infinite where it is beyond f64.
 double dot(const Ktensor &a, const Ktensor &b);
+
+// Values of a model that are beyond the largest number of their type are refused (Status::numerical).
 
 /// The model's value at one coordinate (0-based).
 double value_at(const Ktensor &k, std::span<const i64> coordinate);
@@ -60,6 +67,7 @@ struct Score {
   double value = 0;
   std::vector<i64> match; // per component of a: component of b, or -1
 };
-Score score(const Ktensor &a, const Ktensor &b, bool use_weights);
+/// Takes a number for each pair of components, if the budget has room for them.
+Score score(const Ktensor &a, const Ktensor &b, bool use_weights, const MemoryBudget &budget = {});
 
 } // namespace td

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/ranges.h>
+
 #include "core/assignment.hpp"
 #include "core/columns.hpp"
 #include "core/error.hpp"
@@ -22,25 +24,63 @@ void check_same_dims(const Ktensor &a, const Ktensor &b) {
   }
 }
 
+// Pairs of components whose products are there at a time, so that memory grows with the ranks and not with their
+// product: 2 MiB of a Gram matrix and twice that of terms.
+constexpr i64 pairs_at_once = i64{1} << 18;
+
+/// Calls body(begin, end) for ranges of a's components, each with all of b's.
+template <class Body> void for_pairs(const Ktensor &a, const Ktensor &b, Body &&body) {
+  const i64 step = std::clamp<i64>(pairs_at_once / b.rank(), 1, a.rank());
+  for (i64 begin = 0; begin < a.rank(); begin += step)
+    body(begin, std::min(begin + step, a.rank()));
+}
+
 Scaled inner_product(const Ktensor &a, const Ktensor &b) {
+  std::vector<ColumnScales> scales_b;
+  for (int m = 0; m < b.order(); ++m)
+    scales_b.push_back(column_scales(b.factor(m)));
+  ScaledSum total;
   std::vector<Scaled> terms; // one a pair of components
-  for (double wa : a.weights()) {
-    for (double wb : b.weights())
-      terms.push_back(Scaled(wa) * Scaled(wb));
-  }
-  for (int m = 0; m < a.order(); ++m) {
-    const ColumnScales sa = column_scales(a.factor(m));
-    const ColumnScales sb = column_scales(b.factor(m));
-    const std::vector<double> gram = scaled_gram(a.factor(m), sa, b.factor(m), sb);
-    std::size_t t = 0;
-    for (i64 ea : sa.exponent) {
-      for (i64 eb : sb.exponent) {
-        terms[t] = terms[t] * Scaled(gram[t], ea + eb);
-        ++t;
+  for_pairs(a, b, [&](i64 begin, i64 end) {
+    terms.clear();
+    for (i64 r = begin; r < end; ++r) {
+      for (double wb : b.weights())
+        terms.push_back(Scaled(a.weights()[static_cast<std::size_t>(r)]) * Scaled(wb));
+    }
+    for (int m = 0; m < a.order(); ++m) {
+      const ConstMatrix columns = a.factor(m).columns(begin, end);
+      const ColumnScales sa = column_scales(columns);
+      const ColumnScales &sb = scales_b[static_cast<std::size_t>(m)];
+      const std::vector<double> gram = scaled_gram(columns, sa, b.factor(m), sb);
+      std::size_t t = 0;
+      for (i64 ea : sa.exponent) {
+        for (i64 eb : sb.exponent) {
+          terms[t] = terms[t] * Scaled(gram[t], ea + eb);
+          ++t;
+        }
       }
     }
-  }
-  return sum(terms);
+    for (const Scaled &term : terms)
+      total.add(term);
+  });
+  return total.total();
+}
+
+/// The lengths of a matrix's columns, and what products with them need.
+struct Lengths {
+  ColumnScales scales;
+  std::vector<double> squares; // of the scaled columns
+
+  explicit Lengths(ConstMatrix a) : scales(column_scales(a)), squares(scaled_squares(a, scales)) {}
+  Scaled length(std::size_t r) const { return Scaled(std::sqrt(squares[r]), scales.exponent[r]); }
+};
+
+/// |cosine| of two columns with these sums of squares and this inner product. The root of a square is exact, so that a
+/// column and itself give 1. Two columns of zeros are alike, and one is like no other.
+double cosine(double inner, double squares_a, double squares_b) {
+  if (squares_a == 0 || squares_b == 0)
+    return squares_a == squares_b ? 1.0 : 0.0;
+  return std::min(1.0, std::abs(inner) / std::sqrt(squares_a * squares_b));
 }
 
 double entry(ConstMatrix a, i64 i, i64 r) {
@@ -77,13 +117,23 @@ double sum_of_products(ConstMatrix a, i64 i, std::span<const double> products) {
   });
 }
 
+[[noreturn]] void refuse_value(std::span<const i64> coordinate, ValueType type) {
+  throw_error(Status::numerical, "the model's value at ({}) is beyond the largest number in {}",
+              fmt::join(coordinate, ", "), name_of(type));
+}
+
 /// value_at with room for the products.
 double value_with(const Ktensor &k, std::span<const i64> coordinate, std::vector<double> &products) {
   products.assign(k.weights().begin(), k.weights().end());
   for (int m = 1; m < k.order(); ++m)
     multiply_row(k.factor(m), coordinate[static_cast<std::size_t>(m)], products, products);
   const double plain = sum_of_products(k.factor(0), coordinate[0], products);
-  return std::isfinite(plain) ? plain : careful_value_at(k, coordinate);
+  if (std::isfinite(plain))
+    return plain;
+  const double value = careful_value_at(k, coordinate);
+  if (!std::isfinite(value))
+    refuse_value(coordinate, ValueType::f64);
+  return value;
 }
 
 std::vector<i64> element_strides(const Ktensor &k, std::span<const i64> given) {
@@ -156,7 +206,10 @@ void full(const Ktensor &k, std::span<const i64> given_strides, ValueType type, 
       for (i64 i = 0; i < k.dims()[0]; ++i) {
         const double plain = sum_of_products(k.factor(0), i, products[1]);
         coordinate[0] = i;
-        out[offset + i * strides[0]] = static_cast<T>(std::isfinite(plain) ? plain : careful_value_at(k, coordinate));
+        const T value = static_cast<T>(std::isfinite(plain) ? plain : careful_value_at(k, coordinate));
+        if (!std::isfinite(value))
+          refuse_value(coordinate, type);
+        out[offset + i * strides[0]] = value;
       }
       std::size_t m = 1;
       while (m < order && ++coordinate[m] == k.dims()[m])
@@ -168,53 +221,58 @@ void full(const Ktensor &k, std::span<const i64> given_strides, ValueType type, 
   });
 }
 
-Score score(const Ktensor &a, const Ktensor &b, bool use_weights) {
+Score score(const Ktensor &a, const Ktensor &b, bool use_weights, const MemoryBudget &budget) {
   check_same_dims(a, b);
   const auto ra = static_cast<std::size_t>(a.rank());
   const auto rb = static_cast<std::size_t>(b.rank());
-  std::vector<Scaled> wa(a.weights().begin(), a.weights().end());
-  std::vector<Scaled> wb(b.weights().begin(), b.weights().end());
-  std::vector<double> match(ra * rb, 1.0); // product of the cosines of each pair
-  for (int m = 0; m < a.order(); ++m) {
-    const ColumnScales sa = column_scales(a.factor(m));
-    const ColumnScales sb = column_scales(b.factor(m));
-    const std::vector<double> na = scaled_norms(a.factor(m), sa);
-    const std::vector<double> nb = scaled_norms(b.factor(m), sb);
-    const std::vector<double> gram = scaled_gram(a.factor(m), sa, b.factor(m), sb);
-    for (std::size_t r = 0; r < ra; ++r) {
-      for (std::size_t s = 0; s < rb; ++s) {
-        const double lengths = na[r] * nb[s];
-        match[r * rb + s] *= lengths > 0 ? std::min(1.0, std::abs(gram[r * rb + s]) / lengths) : 0.0;
-      }
-    }
-    for (std::size_t r = 0; r < ra; ++r)
-      wa[r] = wa[r] * Scaled(na[r], sa.exponent[r]);
-    for (std::size_t s = 0; s < rb; ++s)
-      wb[s] = wb[s] * Scaled(nb[s], sb.exponent[s]);
-  }
-  if (use_weights) {
-    for (std::size_t r = 0; r < ra; ++r) {
-      for (std::size_t s = 0; s < rb; ++s) // 1 - |wa - wb| / max(wa, wb) for the magnitudes, as they are normalized
-        match[r * rb + s] *= ratio_of_magnitudes(wa[r], wb[s]);
-    }
-  }
+  MemoryNeed need;
+  need.add("how well components match", 8 * static_cast<double>(ra) * static_cast<double>(rb));
+  budget.require(fmt::format("the score of ktensors of rank {} and {}", ra, rb), need);
 
+  std::vector<Lengths> lengths_b;
+  std::vector<Scaled> wb(b.weights().begin(), b.weights().end());
+  for (int m = 0; m < b.order(); ++m) {
+    lengths_b.emplace_back(b.factor(m));
+    for (std::size_t s = 0; s < rb; ++s)
+      wb[s] = wb[s] * lengths_b.back().length(s);
+  }
   const bool turned = ra > rb;
   const std::size_t rows = std::min(ra, rb);
   const std::size_t cols = std::max(ra, rb);
-  std::vector<double> benefit(rows * cols);
-  for (std::size_t r = 0; r < ra; ++r) {
-    for (std::size_t s = 0; s < rb; ++s)
-      benefit[turned ? s * cols + r : r * cols + s] = match[r * rb + s];
-  }
+  std::vector<double> benefit(rows * cols); // of components of a and b, of which the fewer are the rows
+  for_pairs(a, b, [&](i64 first, i64 last) {
+    const auto begin = static_cast<std::size_t>(first);
+    const auto count = static_cast<std::size_t>(last - first);
+    std::vector<double> match(count * rb, 1.0); // product of the cosines of each pair
+    std::vector<Scaled> wa(a.weights().begin() + first, a.weights().begin() + last);
+    for (int m = 0; m < a.order(); ++m) {
+      const ConstMatrix columns = a.factor(m).columns(first, last);
+      const Lengths lengths_a(columns);
+      const Lengths &of_b = lengths_b[static_cast<std::size_t>(m)];
+      const std::vector<double> gram = scaled_gram(columns, lengths_a.scales, b.factor(m), of_b.scales);
+      for (std::size_t r = 0; r < count; ++r) {
+        wa[r] = wa[r] * lengths_a.length(r);
+        for (std::size_t s = 0; s < rb; ++s)
+          match[r * rb + s] *= cosine(gram[r * rb + s], lengths_a.squares[r], of_b.squares[s]);
+      }
+    }
+    for (std::size_t r = 0; r < count; ++r) {
+      for (std::size_t s = 0; s < rb; ++s) { // 1 - |wa - wb| / max(wa, wb) for the magnitudes, as they are normalized
+        const double weighted = use_weights ? ratio_of_magnitudes(wa[r], wb[s]) : 1;
+        benefit[turned ? s * cols + begin + r : (begin + r) * cols + s] = match[r * rb + s] * weighted;
+      }
+    }
+  });
+
   const std::vector<i64> column_of = best_assignment(benefit, static_cast<i64>(rows), static_cast<i64>(cols));
   Score result;
   result.match.assign(ra, -1);
   for (std::size_t row = 0; row < rows; ++row) {
     const auto column = static_cast<std::size_t>(column_of[row]);
-    result.value += benefit[row * cols + column] / static_cast<double>(rows);
+    result.value += benefit[row * cols + column];
     result.match[turned ? column : row] = static_cast<i64>(turned ? row : column);
   }
+  result.value /= static_cast<double>(rows); // a sum of ones is exact
   return result;
 }
 

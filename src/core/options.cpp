@@ -21,8 +21,8 @@ constexpr OptionRow table[] = {
     {"context", "threads", OptionType::i64, "0", 0, 65536, "",
      "threads of the CPU backend in all workers together; 0: all cores that the process may use"},
     {"context", "memory_limit", OptionType::i64, "0", 0, huge, "",
-     "bytes of host memory that a tensor and the work on it may take together; 0: what the system and the process's "
-     "control group have left"},
+     "bytes of host memory that a tensor, ktensor or file and the work on it may take together; 0: what the system and "
+     "the process's control group and address space have left"},
 
     {"context", "device_memory_limit", OptionType::i64, "0", 0, huge, "",
      "bytes of a GPU's memory that copies of tensors, and building them there, may take; what has no room is built by "
@@ -76,7 +76,7 @@ constexpr OptionRow table[] = {
     {"cpals", "max_iters", OptionType::i64, "50", 1, huge, "", "iterations at most, those before a resume included"},
     {"cpals", "tol", OptionType::f64, "1e-4", 0, largest, "", "stop when the fit changes by less than this"},
     {"cpals", "max_seconds", OptionType::f64, "0", 0, largest, "",
-     "stop after the iteration in which this much time has passed; 0: no limit"},
+     "stop after the iteration in which this much time has passed, the start included; 0: no limit"},
     {"cpals", "init", OptionType::str, "random", 0, 0, "random|nvecs",
      "start: random (uniform in [0, 1) from seed) or nvecs (leading left singular vectors of each unfolding)"},
     {"cpals", "seed", OptionType::i64, "0", 0, huge, "", "seed of the random start"},

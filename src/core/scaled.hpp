@@ -40,20 +40,32 @@ private:
   i64 exponent_ = 0;
 };
 
-/// Sum whose terms may be out of range where the sum is not.
-inline Scaled sum(std::span<const Scaled> terms) {
-  bool any = false;
-  i64 largest = 0;
-  for (const Scaled &t : terms) {
-    if (!t.is_zero()) {
-      largest = any ? std::max(largest, t.exponent()) : t.exponent();
-      any = true;
+/// A sum whose terms may be out of range where the sum is not.
+class ScaledSum {
+public:
+  void add(Scaled term) {
+    if (term.is_zero())
+      return;
+    if (!any_ || term.exponent() > exponent_) { // the total is brought to the largest exponent so far
+      total_ = Scaled(total_, exponent_).over_power(term.exponent());
+      exponent_ = term.exponent();
+      any_ = true;
     }
+    total_ += term.over_power(exponent_);
   }
-  double total = 0;
-  for (const Scaled &t : terms)
-    total += t.over_power(largest);
-  return Scaled(total, largest);
+  Scaled total() const { return Scaled(total_, exponent_); }
+
+private:
+  double total_ = 0;
+  i64 exponent_ = 0;
+  bool any_ = false;
+};
+
+inline Scaled sum(std::span<const Scaled> terms) {
+  ScaledSum sum;
+  for (const Scaled &term : terms)
+    sum.add(term);
+  return sum.total();
 }
 
 /// |smaller| / |larger| of two numbers; 1 for two zeros.

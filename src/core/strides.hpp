@@ -54,11 +54,12 @@ template <class Visit> void for_each_element(std::span<const i64> dims, std::spa
   i64 offset = 0;
   for (i64 k = 0; k < count; ++k) {
     visit(k, strides.empty() ? k : offset, index);
-    for (std::size_t m = 0; m < dims.size(); ++m) {
-      offset += strides.empty() ? 0 : strides[m];
-      if (++index[m] < dims[m])
+    for (std::size_t m = 0; m < dims.size(); ++m) { // never to a place where there is no element
+      if (++index[m] < dims[m]) {
+        offset += strides.empty() ? 0 : strides[m];
         break;
-      offset -= strides.empty() ? 0 : strides[m] * dims[m];
+      }
+      offset -= strides.empty() ? 0 : strides[m] * (dims[m] - 1);
       index[m] = 0;
     }
   }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/memory.hpp"
 #include "formats/bin_sort.hpp"
 #include "formats/formats.hpp"
 #include "formats/key.hpp"
@@ -86,7 +87,7 @@ CopySize copy_size(const EntryShape &x, std::span<const int> modes, const TileRu
     if (m == modes.front())
       copy.mode = static_cast<int>(copy.dims.size());
     const bool merged = m == modes.front() && modes.size() > 1;
-    copy.dims.push_back(merged ? static_cast<i64>(copy.cells) : x.dims[static_cast<std::size_t>(m)]);
+    copy.dims.push_back(merged ? saturated(copy.cells) : x.dims[static_cast<std::size_t>(m)]);
     mode_at.push_back(static_cast<std::size_t>(m));
   }
   const std::vector<int> in_tile = tile_bits(tiles, copy.dims, copy.mode, x.nnz);

@@ -78,14 +78,13 @@ ReadTensor read_sparse(const ContainerReader &file, const ReadChoices &choices) 
   x.dims = read_dims(file, min_order);
   x.index_base = static_cast<std::int32_t>(read_whole_number(file, "index_base", 0, 1));
   const Section &values = file.section("values");
-  const ValueType type = choices.value_type.value_or(stored_type(values));
-  choices.room_for(values.count * (static_cast<i64>(x.dims.size()) * size_of(IndexType::i64) + size_of(type)), 0);
+  choices.require_room(values.count, values.count * static_cast<i64>(x.dims.size()));
   for (std::size_t m = 0; m < x.dims.size(); ++m) {
     const Section &column = section_of_count(file, numbered("index", m), values.count);
     x.indices.emplace_back(values.count, "the indices of a binary file");
     file.read_indices(column, x.indices.back().data(), choices.threads);
   }
-  x.values = ValueBuffer(type, values.count, "the values of a binary file");
+  x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), values.count, "the values of a binary file");
   file.read_values(values, x.values.type(), x.values.data(), choices.threads);
   std::string source =
       fmt::format("td binary version {}; sparse, {} values", container_version, name_of(stored_type(values)));
@@ -99,9 +98,8 @@ ReadTensor read_dense(const ContainerReader &file, const ReadChoices &choices) {
   if (!elements)
     file.refuse("the dims have a product above 2^63 - 1");
   const Section &values = section_of_count(file, "values", *elements);
-  const ValueType type = choices.value_type.value_or(stored_type(values));
-  choices.room_for(*elements * size_of(type), *elements * size_of(type));
-  x.values = ValueBuffer(type, *elements, "the values of a binary file");
+  choices.require_room(*elements, 0);
+  x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), *elements, "the values of a binary file");
   file.read_values(values, x.values.type(), x.values.data(), choices.threads);
   std::string source =
       fmt::format("td binary version {}; dense, {} values", container_version, name_of(stored_type(values)));
@@ -117,7 +115,7 @@ void add_ktensor(ContainerWriter &file, const Ktensor &k) {
   }
 }
 
-Ktensor read_factors(const ContainerReader &file, i64 smallest_order) {
+Ktensor read_factors(const ContainerReader &file, i64 smallest_order, const MemoryBudget &budget) {
   const std::vector<i64> dims = read_dims(file, smallest_order);
   const Section &weights = file.section("weights");
   if (dims.empty() && weights.count == 0) // a record may go without factors
@@ -136,7 +134,7 @@ Ktensor read_factors(const ContainerReader &file, i64 smallest_order) {
     file.refuse(fmt::format("{} and {}, expected both or none",
                             count_text(static_cast<i64>(dims.size()), "dim", "dims"),
                             count_text(weights.count, "weight", "weights")));
-  Ktensor k(dims, weights.count, stored_type(*factors[0]));
+  Ktensor k(dims, weights.count, stored_type(*factors[0]), budget);
   file.read_values(weights, ValueType::f64, k.weights().data(), 1);
   for (std::size_t m = 0; m < dims.size(); ++m)
     file.read_values(*factors[m], k.type(), k.factor(static_cast<int>(m)).data, available_threads());
@@ -180,11 +178,11 @@ void write_tensor_binary(const DenseArrayView &array, const std::string &path) {
   file.commit();
 }
 
-Ktensor read_ktensor_binary(const Source &source) {
+Ktensor read_ktensor_binary(const Source &source, const MemoryBudget &budget) {
   const ContainerReader file(source);
   if (file.kind() != ContainerKind::ktensor && file.kind() != ContainerKind::record)
     file.refuse(fmt::format("holds a {}, expected a ktensor", name_of(file.kind())));
-  return read_factors(file, min_order);
+  return read_factors(file, min_order, budget);
 }
 
 void write_ktensor_binary(const Ktensor &k, const std::string &path) {
@@ -193,12 +191,12 @@ void write_ktensor_binary(const Ktensor &k, const std::string &path) {
   file.commit();
 }
 
-Record read_record_binary(const Source &source) {
+Record read_record_binary(const Source &source, const MemoryBudget &budget) {
   const ContainerReader file(source);
   if (file.kind() != ContainerKind::record)
     file.refuse(fmt::format("holds a {}, expected a checkpoint", name_of(file.kind())));
   Record record;
-  record.factors = read_factors(file, 0);
+  record.factors = read_factors(file, 0, budget);
   for (const Section &section : file.sections()) {
     if (section.name.starts_with(series_prefix)) {
       std::vector<double> numbers(static_cast<std::size_t>(section.count));

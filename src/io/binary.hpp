@@ -9,9 +9,9 @@ ReadTensor read_tensor_binary(const Source &source, const ReadChoices &choices);
 void write_tensor_binary(const EntriesView &entries, const std::string &path);
 void write_tensor_binary(const DenseArrayView &array, const std::string &path);
 
-Ktensor read_ktensor_binary(const Source &source); // also that of a record
+Ktensor read_ktensor_binary(const Source &source, const MemoryBudget &budget = {}); // also that of a record
 void write_ktensor_binary(const Ktensor &k, const std::string &path);
 
-Record read_record_binary(const Source &source);
+Record read_record_binary(const Source &source, const MemoryBudget &budget = {});
 
 } // namespace td::io

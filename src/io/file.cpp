@@ -86,10 +86,10 @@ File::File(const std::string &path)
   ::posix_fadvise(descriptor_.get(), 0, 0, POSIX_FADV_SEQUENTIAL); // a hint; that it may fail does not matter
 }
 
-Plain::Plain(const Source &source, const RequireRoom &require_room) : source_(source) {
+Plain::Plain(const Source &source, const MemoryBudget &budget) : source_(source) {
   if (!is_gzip(source.beginning(2)))
     return;
-  auto [buffer, size] = inflate_all(source, require_room);
+  auto [buffer, size] = inflate_all(source, budget);
   inflated_ = std::move(buffer);
   source_ = Source(source.name(), inflated_.span().first(static_cast<std::size_t>(size)));
 }

@@ -1,11 +1,11 @@
 // A file's bytes: read when they are asked for, and inflated if they are gzip.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 
 #include "core/buffer.hpp"
+#include "core/memory.hpp"
 #include "core/views.hpp"
 
 namespace td::io {
@@ -18,10 +18,6 @@ struct Input {
 
 /// The operating system's words for an errno.
 std::string system_reason(int code);
-
-/// Asked before much memory is taken: throws if there is no room for `reading` bytes, and, where that is known, for
-/// `stored` bytes more of what is made of them. Empty: anything goes.
-using RequireRoom = std::function<void(i64 reading, i64 stored)>;
 
 /// What tells a file that others have changed meanwhile.
 struct FileState {
@@ -88,7 +84,9 @@ private:
 /// Either the source itself or, where it begins with gzip's magic, what it inflates to.
 class Plain {
 public:
-  explicit Plain(const Source &source, const RequireRoom &require_room = {});
+  /// What it inflates to stays within the budget.
+  explicit Plain(const Source &source, const MemoryBudget &budget = {});
+  i64 bytes() const noexcept { return inflated_.bytes(); }
   const Source &source() const noexcept { return source_; }
   bool was_gzip() const noexcept { return inflated_.size() > 0; }
 

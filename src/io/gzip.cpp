@@ -100,8 +100,16 @@ private:
   i64 read_ = 0; // bytes of the source that are in ready_ or behind it
 };
 
-Buffer<char> grown(const Buffer<char> &old, i64 used) {
-  Buffer<char> larger(old.size() * 2, inflated_text);
+/// Room for inflated text, besides `old`.
+Buffer<char> room_for(const Source &source, i64 size, i64 old, const MemoryBudget &budget) {
+  MemoryNeed need;
+  need.add("what it inflates to", static_cast<double>(size));
+  budget.beside(old).require(fmt::format("{}: reading a gzip file of {} bytes", source.name(), source.size()), need);
+  return {size, inflated_text};
+}
+
+Buffer<char> grown(const Source &source, const Buffer<char> &old, i64 used, const MemoryBudget &budget) {
+  Buffer<char> larger = room_for(source, old.size() * 2, old.size(), budget);
   std::memcpy(larger.data(), old.data(), static_cast<std::size_t>(used));
   return larger;
 }
@@ -113,23 +121,15 @@ bool is_gzip(std::span<const char> bytes) noexcept {
          static_cast<unsigned char>(bytes[1]) == 0x8b;
 }
 
-Inflated inflate_all(const Source &source, const RequireRoom &require_room) {
+Inflated inflate_all(const Source &source, const MemoryBudget &budget) {
   InflateStream stream;
   z_stream &z = stream.z;
   Feed feed(source);
-  const auto room_for = [&](i64 bytes) {
-    if (require_room)
-      require_room(bytes, 0);
-  };
-  const i64 capacity = likely_size(source);
-  room_for(capacity);
-  Buffer<char> out(capacity, inflated_text);
+  Buffer<char> out = room_for(source, likely_size(source), 0, budget);
   i64 used = 0;
   for (;;) {
-    if (used == out.size()) {
-      room_for(2 * out.size());
-      out = grown(out, used);
-    }
+    if (used == out.size())
+      out = grown(source, out, used, budget);
     const std::span<const char> in = feed.ready();
     const i64 room = std::min(most_room, out.size() - used);
     z.next_in = reinterpret_cast<const Bytef *>(in.data());

@@ -16,7 +16,7 @@ struct Inflated {
 };
 
 /// All members of a gzip file, one after the other.
-Inflated inflate_all(const Source &source, const RequireRoom &require_room = {});
+Inflated inflate_all(const Source &source, const MemoryBudget &budget = {});
 
 /// `text` as one gzip member. Members may be joined, so that blocks can be compressed by several threads.
 std::string gzip_member(std::string_view text);

@@ -15,16 +15,18 @@ namespace td::io {
 struct ReadTensor {
   std::variant<Entries, DenseArray> content;
   std::string source; // one line: file format or dialect, index base, and what they were decided by
+
+  i64 bytes() const; // of the content
 };
 
-/// Options "dialect", "index_base", "value_type". Text is parsed on `threads` threads.
-ReadTensor read_tensor(const std::string &path, const Options &options, int threads,
-                       const RequireRoom &require_room = {});
+/// Options "dialect", "index_base", "value_type", and "memory_limit" for what is read and what a compressed file
+/// inflates to. Text is parsed on `threads` threads.
+ReadTensor read_tensor(const std::string &path, const Options &options, int threads);
 
 void write_tensor(const EntriesView &entries, const std::string &path, const Options &options);
 void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options);
 
-Ktensor read_ktensor(const std::string &path);
+Ktensor read_ktensor(const std::string &path, const MemoryBudget &budget = {});
 void write_ktensor(const Ktensor &k, const std::string &path, const Options &options);
 
 /// A named list of arrays in td's binary container (versioned header, checksums), for checkpoints.
@@ -33,7 +35,7 @@ struct Record {
   std::vector<std::pair<std::string, std::vector<double>>> series;
   std::vector<std::pair<std::string, std::string>> text;
 };
-Record read_record(const std::string &path);
+Record read_record(const std::string &path, const MemoryBudget &budget = {});
 void write_record(const Record &record, const std::string &path);
 
 /// Throws if a record could not be written under this name, or would replace a file that is no record and not empty.

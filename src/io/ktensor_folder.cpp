@@ -116,7 +116,7 @@ void write_folder(const Ktensor &k, const std::string &folder, const Naming &nam
 
 } // namespace
 
-Ktensor read_ktensor_splatt(std::span<const Source> files) {
+Ktensor read_ktensor_splatt(std::span<const Source> files, const MemoryBudget &budget) {
   const Rows weights = read_rows(Whole(files[0]).input());
   const auto rank = static_cast<i64>(weights.values.size());
   std::vector<i64> dims;
@@ -126,19 +126,19 @@ Ktensor read_ktensor_splatt(std::span<const Source> files) {
     check_cols(file.name(), factors.back().cols, rank);
     dims.push_back(factors.back().rows);
   }
-  Ktensor k(dims, rank, ValueType::f64);
+  Ktensor k(dims, rank, ValueType::f64, budget);
   std::copy(weights.values.begin(), weights.values.end(), k.weights().begin());
   for (std::size_t m = 0; m < factors.size(); ++m)
     std::copy(factors[m].values.begin(), factors[m].values.end(), k.factor(static_cast<int>(m)).row<double>(0));
   return k;
 }
 
-Ktensor read_ktensor_npy(std::span<const Source> files) {
+Ktensor read_ktensor_npy(std::span<const Source> files, const MemoryBudget &budget) {
   std::vector<NpyArray> arrays;
   std::vector<i64> dims;
   ValueType type = ValueType::f32;
   for (const Source &file : files) {
-    arrays.push_back(read_npy(file, {}, 1));
+    arrays.push_back(read_npy(file, {}, 1, budget));
     const DenseArray &array = arrays.back().array;
     const bool weights = arrays.size() == 1;
     if (array.dims.size() != (weights ? 1u : 2u))
@@ -151,7 +151,7 @@ Ktensor read_ktensor_npy(std::span<const Source> files) {
     if (array.values.type() == ValueType::f64)
       type = ValueType::f64;
   }
-  Ktensor k(dims, arrays[0].array.dims[0], type);
+  Ktensor k(dims, arrays[0].array.dims[0], type, budget);
   dispatch(arrays[0].array.values.type(), [&](auto zero) {
     const auto *from = arrays[0].array.values.template as<decltype(zero)>();
     std::copy(from, from + k.rank(), k.weights().begin());
@@ -173,7 +173,7 @@ Ktensor read_ktensor_npy(std::span<const Source> files) {
   return k;
 }
 
-Ktensor read_ktensor_folder(const std::string &folder) {
+Ktensor read_ktensor_folder(const std::string &folder, const MemoryBudget &budget) {
   const bool has_splatt = exists(splatt.weights_name(folder));
   const bool has_npy = exists(npy.weights_name(folder));
   if (has_splatt == has_npy)
@@ -191,7 +191,7 @@ Ktensor read_ktensor_folder(const std::string &folder) {
   std::vector<Source> sources;
   for (const auto &file : files)
     sources.push_back(file->source());
-  Ktensor k = has_splatt ? read_ktensor_splatt(sources) : read_ktensor_npy(sources);
+  Ktensor k = has_splatt ? read_ktensor_splatt(sources, budget) : read_ktensor_npy(sources, budget);
   for (const Source &source : sources)
     source.require_unchanged();
   return k;

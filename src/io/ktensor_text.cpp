@@ -12,7 +12,7 @@ namespace {
 
 class KtensorReader {
 public:
-  explicit KtensorReader(const Input &text) : text_(text), words_(text) {}
+  KtensorReader(const Input &text, const MemoryBudget &budget) : text_(text), budget_(budget), words_(text) {}
 
   Ktensor read() {
     std::string_view word;
@@ -29,7 +29,7 @@ public:
     const i64 rank = positive("the rank");
     check_room(dims, rank);
 
-    Ktensor k(dims, rank, ValueType::f64);
+    Ktensor k(dims, rank, ValueType::f64, budget_);
     for (double &weight : k.weights())
       weight = words_.expect_value("a weight");
     for (int m = 0; m < k.order(); ++m)
@@ -78,12 +78,13 @@ private:
   }
 
   const Input &text_;
+  const MemoryBudget &budget_;
   Words words_;
 };
 
 } // namespace
 
-Ktensor read_ktensor_text(const Input &text) { return KtensorReader(text).read(); }
+Ktensor read_ktensor_text(const Input &text, const MemoryBudget &budget) { return KtensorReader(text, budget).read(); }
 
 void append_rows(std::string &out, ConstMatrix a, Range rows) {
   dispatch(a.type, [&](auto zero) {

@@ -288,7 +288,7 @@ bool is_npy(std::span<const char> bytes) noexcept {
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
 }
 
-NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threads, const RequireRoom &require_room) {
+NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threads, const MemoryBudget &budget) {
   const auto [header, content] = split_header(source);
   const Declared declared = DictReader(source.name(), header).read();
   if (!is_known_type(declared.type))
@@ -308,8 +308,9 @@ NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threa
   x.strides = *declared.fortran_order ? first_fastest_strides(x.dims) : last_fastest_strides(x.dims);
   const ValueType natural = declared.type.substr(1) == "f4" ? ValueType::f32 : ValueType::f64;
   const ValueType stored = type.value_or(natural);
-  if (require_room)
-    require_room(*elements * size_of(stored), *elements * size_of(stored));
+  MemoryNeed need;
+  need.add("values", static_cast<double>(*elements) * static_cast<double>(size_of(stored)));
+  budget.require(fmt::format("{}: reading a .npy file", source.name()), need);
   x.values = ValueBuffer(stored, *elements, "the values of a .npy file");
   const bool big = declared.type[0] == '>';
   const bool little = declared.type[0] == '<';

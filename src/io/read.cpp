@@ -25,7 +25,25 @@ ReadChoices ReadChoices::from(const Options &options, int threads) {
   if (type != "auto")
     choices.value_type = type == "f32" ? ValueType::f32 : ValueType::f64;
   choices.threads = std::max(threads, 1);
+  choices.memory = MemoryBudget(options);
   return choices;
+}
+
+void ReadChoices::require_room(i64 values, i64 indices) const {
+  MemoryNeed need;
+  need.add("values", static_cast<double>(values) * static_cast<double>(size_of(value_type.value_or(ValueType::f64))));
+  need.add("indices", 8 * static_cast<double>(indices));
+  memory.require("reading a tensor", need);
+}
+
+i64 ReadTensor::bytes() const {
+  if (const auto *array = std::get_if<DenseArray>(&content))
+    return array->values.bytes();
+  const auto &entries = std::get<Entries>(content);
+  i64 bytes = entries.values.bytes();
+  for (const Buffer<i64> &column : entries.indices)
+    bytes += column.bytes();
+  return bytes;
 }
 
 i64 mark_size(std::string_view text) noexcept {
@@ -38,7 +56,7 @@ ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices) {
   if (is_container(begin))
     return read_tensor_binary(source, choices);
   if (is_npy(begin)) {
-    NpyArray npy = read_npy(source, choices.value_type, choices.threads, choices.require_room);
+    NpyArray npy = read_npy(source, choices.value_type, choices.threads, choices.memory);
     if (npy.array.dims.size() < min_order)
       throw_error(Status::shape, "{}: .npy array of {}, expected {} to {}", source.name(),
                   count_text(static_cast<i64>(npy.array.dims.size()), "dim", "dims"), min_order, max_order);
@@ -48,11 +66,11 @@ ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices) {
   return header.dense ? read_array_text(source, header, choices) : read_entries_text(source, header, choices);
 }
 
-ReadTensor read_tensor(const std::string &path, const Options &options, int threads, const RequireRoom &require_room) {
+ReadTensor read_tensor(const std::string &path, const Options &options, int threads) {
   const File file(path);
-  const Plain plain(file.source(), require_room);
   ReadChoices choices = ReadChoices::from(options, threads);
-  choices.require_room = require_room;
+  const Plain plain(file.source(), choices.memory);
+  choices.memory = choices.memory.beside(plain.bytes());
   ReadTensor tensor = read_tensor_bytes(plain.source(), choices);
   file.source().require_unchanged();
   if (plain.was_gzip())
@@ -60,10 +78,10 @@ ReadTensor read_tensor(const std::string &path, const Options &options, int thre
   return tensor;
 }
 
-Ktensor read_ktensor_bytes(const Source &source) {
+Ktensor read_ktensor_bytes(const Source &source, const MemoryBudget &budget) {
   const std::string begin = source.beginning(longest_magic);
   if (is_container(begin))
-    return read_ktensor_binary(source);
+    return read_ktensor_binary(source, budget);
   // What is no ktensor is refused from its beginning, however large it is.
   constexpr i64 enough = i64{1} << 16;
   const std::string head = source.beginning(enough);
@@ -75,18 +93,18 @@ Ktensor read_ktensor_bytes(const Source &source) {
   std::string_view word;
   Words words(text);
   if (words.next(word) && word != "ktensor")
-    return read_ktensor_text(text);
+    return read_ktensor_text(text, budget);
   const Whole whole(source);
-  return read_ktensor_text(text_of(whole.input()));
+  return read_ktensor_text(text_of(whole.input()), budget);
 }
 
-Ktensor read_ktensor(const std::string &path) {
+Ktensor read_ktensor(const std::string &path, const MemoryBudget &budget) {
   std::error_code unknown; // a path that cannot be looked at is left to File to complain about
   if (std::filesystem::is_directory(path, unknown))
-    return read_ktensor_folder(path);
+    return read_ktensor_folder(path, budget);
   const File file(path);
-  const Plain plain(file.source());
-  Ktensor k = read_ktensor_bytes(plain.source());
+  const Plain plain(file.source(), budget);
+  Ktensor k = read_ktensor_bytes(plain.source(), budget.beside(plain.bytes()));
   file.source().require_unchanged();
   return k;
 }
@@ -108,11 +126,11 @@ void check_finite(const Ktensor &k, const std::string &name) {
   }
 }
 
-Record read_record(const std::string &path) {
+Record read_record(const std::string &path, const MemoryBudget &budget) {
   const File file(path);
   if (!is_container(file.source().beginning(longest_magic)))
     throw_error(Status::io, "{}: is not a td binary file, expected a checkpoint", path);
-  Record record = read_record_binary(file.source());
+  Record record = read_record_binary(file.source(), budget);
   file.source().require_unchanged();
   return record;
 }

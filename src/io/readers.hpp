@@ -15,24 +15,23 @@ struct ReadChoices {
   int index_base = -1; // -1: as the file says
   std::optional<ValueType> value_type;
   int threads = 1;
-  RequireRoom require_room;
+  MemoryBudget memory;
+
+  /// Before a tensor of so many numbers, of which `indices` are indices, is allocated.
+  void require_room(i64 values, i64 indices) const;
 
   static ReadChoices from(const Options &options, int threads);
-  void room_for(i64 reading, i64 stored) const {
-    if (require_room)
-      require_room(reading, stored);
-  }
 };
 
 /// Any tensor file that is not compressed.
 ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices);
-Ktensor read_ktensor_bytes(const Source &source);
+Ktensor read_ktensor_bytes(const Source &source, const MemoryBudget &budget = {});
 
-Ktensor read_ktensor_text(const Input &text);
-Ktensor read_ktensor_folder(const std::string &folder);
+Ktensor read_ktensor_text(const Input &text, const MemoryBudget &budget = {});
+Ktensor read_ktensor_folder(const std::string &folder, const MemoryBudget &budget = {});
 /// The files of a folder: weights, then a factor each.
-Ktensor read_ktensor_splatt(std::span<const Source> files);
-Ktensor read_ktensor_npy(std::span<const Source> files);
+Ktensor read_ktensor_splatt(std::span<const Source> files, const MemoryBudget &budget = {});
+Ktensor read_ktensor_npy(std::span<const Source> files, const MemoryBudget &budget = {});
 
 /// Text behind its header.
 ReadTensor read_entries_text(const Source &source, const TextHeader &header, const ReadChoices &choices);

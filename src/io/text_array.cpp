@@ -72,11 +72,10 @@ ReadTensor read_array_text(const Source &source, const TextHeader &header, const
   if (chunks.records() != given)
     throw_error(Status::io, "{}: the dims make {}, but {} {}", source.name(), count_text(given, "value", "values"),
                 chunks.records(), chunks.records() == 1 ? "follows" : "follow");
-
+  choices.require_room(*elements, 0);
   DenseArray x;
   x.dims = header.dims;
   const ValueType type = choices.value_type.value_or(ValueType::f64);
-  choices.room_for(*elements * size_of(type), *elements * size_of(type));
   x.values = ValueBuffer(type, *elements, "the values of a text file");
   chunks.parse(choices.threads, [&](std::span<const char> text, Chunk &chunk, std::size_t) {
     dispatch(type, [&](auto zero) { parse_values(text, chunk, x.values.as<decltype(zero)>()); });

@@ -256,8 +256,7 @@ ReadTensor read_entries_text(const Source &source, const TextHeader &header, con
                 count_text(*header.entries, "entry", "entries"), chunks.records(),
                 chunks.records() == 1 ? "follows" : "follow");
   const ValueType type = choices.value_type.value_or(ValueType::f64);
-  choices.room_for(chunks.records() * (header.order * size_of(IndexType::i64) + size_of(type)), 0);
-
+  choices.require_room(chunks.records(), chunks.records() * header.order); // an entry has as many characters
   Entries x;
   std::vector<i64 *> columns;
   for (int m = 0; m < header.order; ++m) {

@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "core/checked.hpp"
 #include "core/mode_list.hpp"
 
 namespace td::plan {
@@ -119,11 +120,13 @@ void Groups::add(std::vector<Group> partition, std::vector<formats::Coo> cells) 
 
 void Groups::add(Group modes, std::optional<formats::Coo> cells) {
   auto part = std::make_unique<Part>();
-  part->cell_count = 1;
+  std::vector<i64> inside_dims;
   for (const int m : modes) {
     group_of_[static_cast<std::size_t>(m)] = count();
-    part->cell_count *= dims_[static_cast<std::size_t>(m)];
+    inside_dims.push_back(dims_[static_cast<std::size_t>(m)]);
   }
+  // Only a sparse tensor's modes may have more, and its cells are counted.
+  part->cell_count = checked_product(inside_dims).value_or(std::numeric_limits<i64>::max());
   if (cells) {
     part->cell_count = cells->values.size();
     std::call_once(part->once, [&] { part->cells = std::move(cells); });

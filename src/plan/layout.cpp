@@ -64,7 +64,7 @@ void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &r
     add_single_modes(layout);
     layout.bytes = footprint_of(layout.format.what, x, tiles, request.threads);
     if (layout.format.what == "blco")
-      layout.blocks = formats::linear_bits(x.dims) > 64 ? static_cast<i64>(x.combinations(formats::blco_bits(x.dims)))
+      layout.blocks = formats::linear_bits(x.dims) > 64 ? saturated(x.combinations(formats::blco_bits(x.dims)))
                                                         : std::min<i64>(x.nnz, 1);
   } else {
     const bool gpu = request.gpu && option == "auto";
@@ -72,7 +72,7 @@ void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &r
     layout.groups.why = why_groups(request.options, layout.type, request.gpu, std::move(grouping.why));
     for (const Group &modes : grouping.groups) {
       layout.copies.push_back(formats::copy_size(x, modes, tiles, request.threads));
-      const auto cells = static_cast<i64>(layout.copies.back().cells);
+      const i64 cells = saturated(layout.copies.back().cells);
       layout.partition.push_back({modes, cells, modes.size() > 1});
     }
     layout.bytes = formats::sorted_footprint(x, layout.copies, request.threads);

@@ -28,7 +28,7 @@ Choice choose_format(const formats::EntryShape &x, const Options &options, const
   const bool fits = sorted <= quarter;
   return {fits ? "sorted" : "blco",
           fmt::format("a copy sorted by each mode is fastest and takes {}, {} a quarter of the memory that there is",
-                      size_text(static_cast<i64>(std::min(sorted, 1e18))), fits ? "at most" : "more than")};
+                      size_text(saturated(sorted)), fits ? "at most" : "more than")};
 }
 
 formats::Footprint footprint_of(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles,
@@ -61,6 +61,17 @@ void require_storage(std::string_view format, const formats::EntryShape &x, cons
       fmt::format("a {} tensor of {}", format,
                   format == "dense" ? count_text(x.nnz, "element", "elements") : count_text(x.nnz, "entry", "entries")),
       need, memory, advice);
+}
+
+Decoded decoded_bytes(std::string_view format, const formats::EntryShape &x, int threads) {
+  if (format == "coo" || format == "dense")
+    return {};
+  const double coordinates =
+      static_cast<double>(x.nnz) * (8 * static_cast<double>(x.dims.size()) + static_cast<double>(size_of(x.type)));
+  if (format == "blco") // in canonical order
+    return {coordinates, coordinates};
+  const auto sorting = formats::coo_footprint(x, threads); // beside coordinates in the order of a copy
+  return {coordinates, coordinates + sorting.stored + sorting.building};
 }
 
 double cell_bytes_of(const Groups &groups, bool sparse, ValueType type, i64 rank) {
@@ -104,14 +115,17 @@ SolverNeed solver_need(const SolverSizes &sizes) {
     need.workers.add("sums in f64", workers * longest * rank * 8);
   if (sizes.f32_rows)
     need.workers.add("copies of the factors in f32",
-                     workers * sum(sizes.stored_dims) * static_cast<double>(4 * kernels::gathered_columns(sizes.rank)));
+                     workers * sum(sizes.stored_dims) * 4 *
+                         static_cast<double>(kernels::gathered_columns(std::min(sizes.rank, i64{1} << 62))));
   need.workers.add("Gram matrices and normal equations",
                    workers * (static_cast<double>(sizes.dims.size()) + 4) * rank * rank * 8);
   need.workers.add("partial products", workers * sizes.cells * row);
   need.workers.add("sums on their way", workers * sizes.kernels);
-  // A start is made for all rows, those without entries too.
-  if (const auto total = static_cast<double>(need.workers.total()); model > total)
-    need.workers.add("making the start", model - total);
+  // A start is made before the sweeps, and for all rows, those without entries too.
+  const double start = std::max(model, sizes.start);
+  if (const auto total = static_cast<double>(need.workers.total()); start > total)
+    need.workers.add("making the start", start - total);
+  need.host.add("making the start", sizes.start_host);
   return need;
 }
 

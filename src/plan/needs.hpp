@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "core/memory.hpp"
 #include "formats/footprint.hpp"
 #include "plan/groups.hpp"
-#include "plan/memory.hpp"
 
 namespace td::plan {
 
@@ -29,6 +29,13 @@ formats::Footprint footprint_of(std::string_view format, const formats::EntrySha
 void require_storage(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles, int threads,
                      const HostMemory &memory);
 
+/// What coordinates take that are decoded from a format: what stays, and what is there at most meanwhile.
+struct Decoded {
+  double kept = 0;
+  double peak = 0;
+};
+Decoded decoded_bytes(std::string_view format, const formats::EntryShape &x, int threads);
+
 /// What CP-ALS takes besides the tensor.
 struct SolverSizes {
   std::span<const i64> dims;        // of the start and of the model
@@ -42,6 +49,8 @@ struct SolverSizes {
   double cells = 0;      // rows of the largest partial product
   double cell_bytes = 0; // coordinates of cells that are made when they are first needed
   double kernels = 0;    // what a worker's kernels take for a while
+  double start = 0;      // what making the start takes besides it, where workers' memory is
+  double start_host = 0; // the same on the host, where that is another place
 };
 
 /// SolverSizes::cell_bytes of a tensor with such groups.

@@ -5,6 +5,7 @@
 
 #include "core/buffer.hpp"
 #include "core/error.hpp"
+#include "plan/nvecs.hpp"
 #include "plan/reasons.hpp"
 #include "plan/sharding.hpp"
 #include "plan/spans.hpp"
@@ -13,14 +14,6 @@
 namespace td::plan {
 
 namespace {
-
-i64 whole(double bytes) {
-  MemoryNeed need;
-  need.add("", bytes);
-  return need.total();
-}
-
-i64 sum(i64 a, i64 b) { return a > std::numeric_limits<i64>::max() - b ? std::numeric_limits<i64>::max() : a + b; }
 
 Choice sharding_choice(std::string_view format, const std::string &option, bool deterministic, int workers) {
   if (workers == 1)
@@ -100,6 +93,8 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
     rates = request.backends.front()->rates();
   plan.rates_why =
       read == 0 && operations == 0 ? "measured now, once a process" : "measured, but for what options give";
+  if (rates.read == 0)
+    plan.rates_why = "not known: the backend does not measure, or too little memory is free to measure with";
   if (read > 0)
     rates.read = rates.near_rows = rates.middle_rows = rates.far_rows = read;
   if (operations > 0)
@@ -128,6 +123,11 @@ SolverSizes sizes_of(const Layout &l, const Tensor *x, const SweepForecast &swee
   sizes.f64_sums = precision_of(tensor_options(x, request), l.type).f64_sums;
   sizes.f32_rows = sweep.gathers;
   sizes.kernels = sweep.bytes;
+  if (request.options.text("init") == "nvecs") {
+    const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
+    sizes.start = is_gpu(request) ? start.device : start.together;
+    sizes.start_host = is_gpu(request) ? start.host : 0;
+  }
   return sizes;
 }
 
@@ -153,8 +153,8 @@ void place_on_device(Plan &plan, const Tensor *x, const kernels::Backend &backen
   const double passing = std::min(3 * longest * static_cast<double>(span_entries(l.nnz)), std::max(room, 0.0) / 4);
   const double lists = l.bytes.stored - entries;
   const double kept = std::clamp(room - lists - passing, 0.0, entries);
-  plan.device.tensor = whole(lists + passing + kept);
-  plan.device.streamed = whole(entries - kept);
+  plan.device.tensor = saturated(lists + passing + kept);
+  plan.device.streamed = saturated(entries - kept);
 }
 
 /// Bytes a second that come to a device as the parts of a streamed tensor do, measured; 0 where too little memory is
@@ -205,7 +205,7 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   plan.threads = threads_of(request);
   plan.devices = request.devices;
   const Layout &l = plan.layout;
-  plan.available = host_memory(request.options, l.exists ? whole(l.bytes.stored) : 0);
+  plan.available = host_memory(request.options, l.exists ? saturated(l.bytes.stored) : 0);
   plan.rates = rates_for(plan, request);
 
   SweepForecast sweep = sweep_of(l, x, request, plan.rates);
@@ -220,8 +220,8 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
                                     request.options.integer("deterministic") != 0, is_gpu(request));
 
   const SolverNeed need = solver_need(sizes_of(l, x, sweep, request, !request.options.text("checkpoint").empty()));
-  plan.host.tensor = whole(l.bytes.stored);
-  plan.host.building = whole(l.bytes.building);
+  plan.host.tensor = saturated(l.bytes.stored);
+  plan.host.building = saturated(l.bytes.building);
   if (!is_gpu(request)) {
     plan.solver = need.together();
     plan.host.solver = plan.solver.total();
@@ -244,7 +244,7 @@ LayoutRequest layout_request(const PlanRequest &request) {
 
 } // namespace
 
-i64 PlaceBytes::peak() const noexcept { return sum(tensor, std::max(building, solver)); }
+i64 PlaceBytes::peak() const noexcept { return saturated_sum(tensor, std::max(building, solver)); }
 
 Plan plan_of(const Tensor &x, const PlanRequest &request) {
   return finish(layout_of(x, layout_request(request)), &x, request);
@@ -258,6 +258,41 @@ void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint
   require_memory(fmt::format("CP-ALS of rank {} with {} worker{}", request.rank, workers, workers == 1 ? "" : "s"),
                  is_gpu(request) ? need.host : need.together(), host_memory(request.options, x.bytes()),
                  workers > 1 ? "a smaller rank needs less, and so do fewer workers" : "a smaller rank needs less");
+}
+
+void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode, bool copies_factors) {
+  const auto m = static_cast<std::size_t>(mode);
+  const auto rank = static_cast<double>(request.rank);
+  const double row = rank * static_cast<double>(size_of(x.type()));
+  const auto workers = static_cast<double>(request.backends.size());
+  const auto rows = [](std::span<const i64> dims) {
+    double sum = 0;
+    for (const i64 dim : dims)
+      sum += static_cast<double>(dim);
+    return sum;
+  };
+  MemoryNeed need;
+  if (copies_factors)
+    need.add("copies of the factors", rows(x.dims()) * row);
+  else
+    need.add("the result", static_cast<double>(x.dims()[m]) * row);
+  const MemoryBudget budget(request.options, x.bytes());
+  if (!is_gpu(request)) {
+    need.add("the factors at work", workers * rows(x.stored_dims()) * row);
+    need.add("the result of MTTKRP", workers * static_cast<double>(x.stored_dims()[m]) * row);
+    const Groups &groups = x.groups();
+    const int group = groups.group_of(mode);
+    if (groups.modes(group).size() > 1 && (x.sparse() || groups.named()))
+      need.add("partial products", workers * static_cast<double>(groups.cell_count(group)) * row);
+    // What kernels take for a while is small beside the tensor where this is small.
+    if (request.rank > 0 && (budget.limit() > 0 || budget.concerns(need.total()))) {
+      const Layout layout = layout_of(x, layout_request(request));
+      const SweepForecast sweep = sweep_of(layout, &x, request, {});
+      need.add("sums on their way", workers * sweep.modes[m].bytes);
+      need.add("the coordinates of cells", layout.cell_bytes);
+    }
+  }
+  budget.require(fmt::format("MTTKRP of rank {} in mode {}", request.rank, mode), need, "a smaller rank needs less");
 }
 
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request) {

@@ -22,7 +22,7 @@ std::string choice(const Choice &c) { return c.why.empty() ? c.what : fmt::forma
 std::string place_text(const PlaceBytes &bytes, bool exists) {
   return fmt::format("tensor {}, {} {}, CP-ALS {}; at most {}", size_text(bytes.tensor),
                      exists ? "building it took" : "building it", size_text(bytes.building), size_text(bytes.solver),
-                     size_text(exists ? bytes.tensor + bytes.solver : bytes.peak()));
+                     size_text(exists ? saturated_sum(bytes.tensor, bytes.solver) : bytes.peak()));
 }
 
 std::string load_text(const ModePlan &mode) {

@@ -9,7 +9,7 @@ namespace td::plan {
 
 namespace {
 
-i64 rounded_up(i64 a, i64 b) { return (a + b - 1) / b; }
+i64 rounded_up(i64 a, i64 b) { return a / b + (a % b > 0 ? 1 : 0); }
 
 /// Neighbouring slots that one worker takes.
 struct Shard {

@@ -27,7 +27,7 @@ public:
         sweep.gathers |= gathers;
       }
       computed[g] = true;
-      const kernels::Forecast update = work_.backend.forecast_update(layout_.stored_dims[m] / work_.workers + 1,
+      const kernels::Forecast update = work_.backend.forecast_update((layout_.stored_dims[m] - 1) / work_.workers + 1,
                                                                      work_.rank, layout_.type, work_.rates);
       sweep.seconds_mttkrp += mode.seconds;
       sweep.seconds_update += update.seconds;
@@ -36,7 +36,7 @@ public:
     }
     if (sweep.gathers && work_.rates.read > 0) // each factor is copied once: read twice, written once
       for (const i64 rows : layout_.stored_dims)
-        sweep.seconds_update += 20 * static_cast<double>(rows * work_.rank) / work_.rates.read;
+        sweep.seconds_update += 20 * static_cast<double>(rows) * static_cast<double>(work_.rank) / work_.rates.read;
     return sweep;
   }
 
@@ -72,8 +72,8 @@ private:
       x.layout.order = static_cast<int>(copy.bits.size());
       for (std::size_t m = 0; m < copy.bits.size(); ++m)
         x.layout.bits[m] = static_cast<std::uint8_t>(copy.bits[m]);
-      x.rows = static_cast<i64>(copy.rows);
-      x.tiles = static_cast<i64>(copy.tiles);
+      x.rows = saturated(copy.rows);
+      x.tiles = saturated(copy.tiles);
       return x;
     }
     if (layout_.format.what == "blco") {

@@ -78,6 +78,7 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, c
 
 void Tensor::take_options(const Options &options) {
   options_ = options.in_scope("tensor");
+  memory_limit_ = options.integer("memory_limit");
   sharding_ = options.text("sharding");
   conflicts_ = conflicts_of(options.text("conflicts"));
   precision_ = precision_of(options, type_);
@@ -282,6 +283,9 @@ kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int th
     throw_error(Status::unsupported, "coordinates of a dense tensor, expected a sparse one");
   if (coo_)
     return coo_->view();
+  MemoryNeed need;
+  need.add("coordinates", decoded_bytes(format_, {stored_dims(), facts_.nnz, type_}, threads).peak);
+  MemoryBudget(memory_limit_, bytes()).require(fmt::format("decoding a tensor of format {}", format_), need);
   const kernels::TensorView view = stored(whole_form()).view(OnHost::all);
   if (blco_)
     holder = formats::decode(std::get<kernels::BlcoView>(view), threads);

@@ -107,8 +107,8 @@ public:
   /// The options of scope "tensor" that it was made with.
   const Options &options() const noexcept { return options_; }
 
-  /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored. `holder` keeps
-  /// them.
+  /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored, if there is room.
+  /// `holder` keeps them.
   kernels::CooView coordinates(std::optional<formats::Coo> &holder, int threads) const;
 
   /// The elements of a dense tensor, else null.
@@ -141,6 +141,7 @@ private:
   std::string source_;
   std::string format_;
   Options options_;
+  i64 memory_limit_ = 0; // option of that name
   std::string sharding_;
   kernels::Conflicts conflicts_ = kernels::Conflicts::automatic;
   Precision precision_;

@@ -126,7 +126,10 @@ private:
 
   /// Before anything is allocated that grows with the rank.
   void require_memory() const {
-    plan::require_solver(*x_, {request_.options, request_.rank, request_.backends, request_.devices},
+    Options options = request_.options;
+    if (request_.resume || request_.init != nullptr) // then the start is there
+      options.set_text("init", "random");
+    plan::require_solver(*x_, {options, request_.rank, request_.backends, request_.devices},
                          static_cast<bool>(request_.save));
   }
 
@@ -138,7 +141,7 @@ private:
       throw_error(Status::argument, "option 'fixed_modes' = \"{}\" without a start: expected init or resume",
                   request_.options.text("fixed_modes"));
     if (settings_.init == "nvecs")
-      return nvecs_start(backend, given_, request_.rank, settings_.seed);
+      return nvecs_start(backend, given_, request_.rank, settings_.seed, [this] { return time_is_up(); });
     return random_start(backend, given_.dims(), request_.rank, given_.type(), settings_.seed);
   }
 
@@ -247,7 +250,7 @@ private:
     report_.seconds_fit = sweep.times().fit;
 
     bool last = settled();
-    if (!last && settings_.max_seconds > 0 && report_.seconds >= settings_.max_seconds) {
+    if (!last && time_is_up()) {
       report_.stop_reason = "max_seconds";
       last = true;
     }
@@ -259,6 +262,8 @@ private:
       save(sweep);
     return last;
   }
+
+  bool time_is_up() const { return settings_.max_seconds > 0 && seconds_since(begin_) >= settings_.max_seconds; }
 
   /// Whether the iterations so far are enough, and why. A fit that is not known to `tol` cannot tell that it changed by
   /// less.

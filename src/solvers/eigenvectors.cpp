@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/symmetric_eigen.hpp"
+#include "plan/nvecs.hpp"
 #include "solvers/replica.hpp"
 
 namespace td::solvers {
@@ -14,15 +15,17 @@ using kernels::Backend;
 
 // ---- short modes: the matrix itself ----
 
-constexpr i64 identity_columns = 64; // computed at a time
-
-std::vector<double> unfolding_gram(Backend &backend, const UnfoldingNormal &normal, i64 n) {
+/// Empty if time was up before all columns were there.
+std::vector<double> unfolding_gram(Backend &backend, const UnfoldingNormal &normal, i64 n,
+                                   const std::function<bool()> &time_is_up) {
   std::vector<double> matrix(static_cast<std::size_t>(n * n));
-  const i64 width = std::min(n, identity_columns);
+  const i64 width = std::min(n, plan::identity_columns);
   const DeviceMatrix omega(backend, n, width, ValueType::f64, "columns of an identity");
   const DeviceMatrix product(backend, n, width, ValueType::f64, "columns of X X^T");
   std::vector<double> host(static_cast<std::size_t>(n * width));
   for (i64 begin = 0; begin < n; begin += width) {
+    if (time_is_up())
+      return {};
     std::fill(host.begin(), host.end(), 0.0);
     const i64 columns = std::min(width, n - begin); // beyond them: zeros
     for (i64 c = 0; c < columns; ++c)
@@ -39,7 +42,6 @@ std::vector<double> unfolding_gram(Backend &backend, const UnfoldingNormal &norm
 // ---- long modes: randomized subspace iteration with Rayleigh-Ritz (Halko, Martinsson and Tropp, SIAM Review 53,
 // 2011, algorithm 4.4, to convergence) ----
 
-constexpr i64 oversampling = 10;
 constexpr int most_iterations = 60;
 // Of the residuals of the Ritz pairs, relative to the largest eigenvalue. They are differences of Gram matrices, which
 // are good to about 1e-8 here; a start needs no more.
@@ -99,6 +101,7 @@ public:
     std::vector<double> host(static_cast<std::size_t>(n * 2 * s_));
     backend_.download(host.data(), both_.view().data, both_.bytes());
     Eigenvectors out{n, 0, {}};
+    out.vectors.reserve(static_cast<std::size_t>(count * n));
     for (i64 k = 0; k < count && value(k) > 1e-14 * values_.front(); ++k) {
       for (i64 i = 0; i < n; ++i)
         out.vectors.push_back(host[static_cast<std::size_t>(i * 2 * s_ + k)]);
@@ -171,15 +174,20 @@ private:
 
 } // namespace
 
-Eigenvectors leading_eigenvectors(Backend &backend, const UnfoldingNormal &normal, int mode, i64 n, i64 count,
-                                  u64 seed) {
-  if (n <= longest_whole_mode) {
-    SymmetricEigen eigen = symmetric_eigen(unfolding_gram(backend, normal, n), n);
+Eigenvectors leading_eigenvectors(Backend &backend, const UnfoldingNormal &normal, int mode, i64 n, i64 count, u64 seed,
+                                  const std::function<bool()> &time_is_up) {
+  if (n <= plan::longest_whole_mode) {
+    std::vector<double> matrix = unfolding_gram(backend, normal, n, time_is_up);
+    if (matrix.empty())
+      return {n, 0, {}};
+    SymmetricEigen eigen = symmetric_eigen(std::move(matrix), n);
     eigen.vectors.resize(static_cast<std::size_t>(count * n));
     return {n, count, std::move(eigen.vectors)};
   }
-  Subspace subspace(backend, normal, mode, n, std::min(n, count + oversampling), seed);
-  for (int iteration = 0; !subspace.improve(count) && iteration < most_iterations; ++iteration)
+  if (time_is_up())
+    return {n, 0, {}};
+  Subspace subspace(backend, normal, mode, n, plan::subspace_columns(n, count), seed);
+  for (int iteration = 0; !subspace.improve(count) && iteration < most_iterations && !time_is_up(); ++iteration)
     subspace.advance();
   return subspace.take(count);
 }

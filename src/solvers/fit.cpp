@@ -93,9 +93,18 @@ private:
 
   static int common_exponent(const plan::Tensor &x, const BalancedModel &balanced) {
     const int e = unusual_exponent(x);
-    return balanced.exponent() - e > much_larger ? static_cast<int>(std::min<i64>(balanced.exponent(), 2000)) : e;
+    return balanced.exponent() - e > much_larger ? static_cast<int>(balanced.exponent()) : e;
   }
 };
+
+/// A tensor's norm, which as a pair has it may have vanished beside a far larger model. Where it is beyond f64 itself,
+/// the relative residual is beyond f64 by far, whatever the norm.
+Scaled norm_of(const plan::Tensor &x, Scaled in_pair) {
+  const double norm = x.facts().norm;
+  if (std::isnormal(norm) || in_pair.is_zero())
+    return Scaled(std::min(norm, std::numeric_limits<double>::max()));
+  return in_pair;
+}
 
 } // namespace
 
@@ -139,11 +148,14 @@ double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, 
   return Scaled(squared.value, 2 * i64{pair.tensor.exponent()}).value();
 }
 
+// Each is scaled by itself: of a tensor that is divided by the power of two of a far larger model nothing would remain.
 double dot(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
-  const Pair pair(backend, x, model);
-  const Comparison stored =
-      Placed(backend, pair.model, pair.tensor->numbering()).compare(pair.tensor->whole_view(backend));
-  return Scaled(stored.inner, 2 * i64{pair.tensor.exponent()}).value();
+  check_same_dims(x, model);
+  const ScaledTensor tensor(x, unusual_exponent(x), backend.threads());
+  const BalancedModel balanced(model, x.type());
+  const Ktensor scaled = balanced.over_power(balanced.exponent());
+  const Comparison stored = Placed(backend, scaled, tensor->numbering()).compare(tensor->whole_view(backend));
+  return Scaled(stored.inner, tensor.exponent() + balanced.exponent()).value();
 }
 
 Fit fit(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
@@ -158,7 +170,7 @@ Fit fit(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) 
     const bool seen = !x.sparse() || !cells.complete(); // the stored entries are what it visits
     squared = cells.residual_squared(seen ? stored : placed.compare(cells.view(backend)), norm);
   }
-  return fit_of(Scaled(tensor_norm, pair.tensor.exponent()), pair.residual(squared.value));
+  return fit_of(norm_of(x, Scaled(tensor_norm, pair.tensor.exponent())), pair.residual(squared.value));
 }
 
 } // namespace td::solvers

@@ -46,6 +46,8 @@ bool is_trustworthy(const ResidualSquared &expanded) noexcept;
 /// otherwise over the stored entries, with |M|^2 outside them from the Gram matrices.
 double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model);
 
+// Numbers that are beyond f64 are infinite, of their sign.
+
 double dot(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model);
 Fit fit(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model);
 

@@ -48,7 +48,8 @@ Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 r
   return start;
 }
 
-Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 rank, u64 seed) {
+Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 rank, u64 seed,
+                    const std::function<bool()> &time_is_up) {
   Ktensor start = random_start(backend, given.dims(), rank, given.type(), seed);
   const ScaledTensor x(given, unusual_exponent(given), backend.threads());
   std::optional<formats::Coo> holder;
@@ -57,7 +58,7 @@ Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 ra
   std::optional<kernels::CooView> coordinates;
   if (x->sparse())
     coordinates = x->coordinates(holder, backend.threads());
-  for (int m = 0; m < start.order(); ++m) {
+  for (int m = 0; m < start.order() && !time_is_up(); ++m) {
     const Matrix a = start.factor(m);
     fibers.reset(); // at most one such copy at a time
     if (coordinates)
@@ -74,7 +75,8 @@ Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 ra
     const auto normal = [&](ConstMatrix omega, Matrix y) {
       placement.unfolding_normal(backend, mode, omega, y, at_once);
     };
-    const Eigenvectors eigen = leading_eigenvectors(backend, normal, m, a.rows, std::min(rank, a.rows), seed);
+    const Eigenvectors eigen =
+        leading_eigenvectors(backend, normal, m, a.rows, std::min(rank, a.rows), seed, time_is_up);
     for (i64 r = 0; r < eigen.count; ++r)
       set_column(
           a, r,

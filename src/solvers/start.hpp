@@ -1,6 +1,8 @@
 // Where CP-ALS starts from.
 #pragma once
 
+#include <functional>
+
 #include "core/ktensor.hpp"
 #include "plan/tensor.hpp"
 
@@ -10,7 +12,10 @@ namespace td::solvers {
 Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed);
 
 /// Leading eigenvectors of X_(n) X_(n)^T in each mode; columns beyond dims[n] are random as in random_start. The
-/// entry of largest magnitude of each column is positive.
-Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &x, i64 rank, u64 seed);
+/// entry of largest magnitude of each column is positive. Once time_is_up(), which is asked between its steps, modes
+/// are left as far as they have come: not quite converged, or random.
+Ktensor nvecs_start(
+    kernels::Backend &backend, const plan::Tensor &x, i64 rank, u64 seed,
+    const std::function<bool()> &time_is_up = [] { return false; });
 
 } // namespace td::solvers

@@ -1,6 +1,7 @@
 // What operations on a model must keep, and what Tensor Toolbox's documentation shows of them.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -147,6 +148,44 @@ TEST_P(Ktensors, ScoreOfDifferentRanks) {
   EXPECT_EQ(back, (std::vector<int64_t>{3, 1}));
 }
 
+// Exactly 1, not nearly: cosines of a column with itself, weights, and the mean. A component of zeros is its own match.
+TEST_P(Ktensors, ScoreOfAModelWithItselfIsOne) {
+  for (const int64_t rank : {1, 7, 10, 49}) {
+    Factors f = random_factors(random_, {6, 5, 7}, rank, type_);
+    std::vector<double> w;
+    for (int64_t r = 0; r < rank; ++r)
+      w.push_back(std::ldexp(random_.symmetric(), static_cast<int>(random_.below(40))));
+    for (int64_t i = 0; i < 5; ++i)
+      f.at(1, i, rank / 2) = rank == 10 ? 0 : f.at(1, i, rank / 2);
+    const Ktensor k = make_ktensor(context_, f, type_, w);
+    for (int form = 0; form < 3; ++form) {
+      must(form == 0 ? TD_OK : form == 1 ? td_ktensor_normalize(k) : td_ktensor_arrange(k));
+      Ktensor same;
+      must(td_ktensor_copy(k, same.out()));
+      EXPECT_EQ(score(k, same), 1) << "rank " << rank << ", form " << form;
+      EXPECT_EQ(score(k, same, false), 1) << "rank " << rank << ", form " << form;
+    }
+  }
+}
+
+// More pairs of components than are there at a time.
+TEST_P(Ktensors, ManyComponents) {
+  const int64_t rank = 700;
+  const Factors f = random_factors(random_, {2, 1, 3}, rank, type_), g = random_factors(random_, {2, 1, 3}, 600, type_);
+  const std::vector<double> ones(700, 1), fewer(600, 1);
+  const Ktensor a = make_ktensor(context_, f, type_, ones), b = make_ktensor(context_, g, type_, fewer);
+  const Bounded fa = oracle_full(f, ones), fb = oracle_full(g, fewer);
+  long double inner = 0, magnitude = 0;
+  for (std::size_t e = 0; e < fa.value.size(); ++e) {
+    inner += fa.value[e] * fb.value[e];
+    magnitude += fa.magnitude[e] * fb.magnitude[e];
+  }
+  double dot = 0;
+  must(td_ktensor_dot(a, b, &dot));
+  EXPECT_NEAR(dot, static_cast<double>(inner), gamma(700 * 600, TD_F64) * static_cast<double>(magnitude));
+  EXPECT_EQ(score(a, a), 1);
+}
+
 // Greedy matching takes the best pair first and is left with the worst. Columns in the plane at angles of 0 and 40
 // degrees in a, 30 and 75 in b, equal in the other mode: greedy takes (40, 30), cos 10 = 0.985, and is left with
 // (0, 75), cos 75 = 0.259, sum 1.244; optimal are (0, 30) and (40, 75), cos 30 + cos 35 = 0.866 + 0.819 = 1.685.
@@ -161,6 +200,98 @@ TEST_P(Ktensors, ScoreIsTheBestAssignment) {
   const double expected = (std::cos(30 * std::acos(-1.0) / 180) + std::cos(35 * std::acos(-1.0) / 180)) / 2;
   EXPECT_NEAR(score(at_angles(0, 40), at_angles(30, 75)), expected, 64 * u_);
 }
+
+/// A model whose norm is `size` times that of one with entries around 1, out of factors and weights in f64's range.
+class Far : public testing::TestWithParam<td_type> {
+protected:
+  td_type type_ = GetParam();
+  Context context_ = make_context("cpu");
+  Random random_{67};
+  Factors factors_ = random_factors(random_, {6, 5, 7}, 3, type_);
+  Entries x_ = random_cells(random_, {6, 5, 7}, type_);
+
+  Ktensor model(int exponent) { return make_ktensor(context_, scaled(exponent), type_, weights(exponent)); }
+  /// Of exponents beyond 1000 what the weights do not take goes into two factors, of f32 up to 2^100 each.
+  static std::vector<double> weights(int exponent) {
+    const double w = std::ldexp(1.0, std::min(exponent, 1000));
+    return {w, -2 * w, w / 2};
+  }
+  Factors scaled(int exponent) const {
+    Factors f = factors_;
+    const int rest = std::max(exponent - 1000, 0);
+    for (double &v : f.a[0])
+      v = std::ldexp(v, rest / 2);
+    for (double &v : f.a[2])
+      v = std::ldexp(v, rest - rest / 2);
+    return f;
+  }
+  Tensor tensor(const char *format, int exponent) {
+    Entries e = x_;
+    for (double &v : e.values)
+      v = std::ldexp(v, exponent);
+    return make_tensor(context_, format, e, {type_, TD_I64, 0});
+  }
+};
+
+/// The number where it is in f64's range, else TD_ERR_NUMERICAL with a sentence. `least` is the smallest of the numbers
+/// that it is a difference of.
+void expect_or_refuse(td_status status, double came, long double expected, long double tolerance, const char *name,
+                      long double least = 0) {
+  if (std::abs(expected) > std::numeric_limits<double>::max()) {
+    EXPECT_EQ(status, TD_ERR_NUMERICAL) << name << " is " << expected << ", came " << came;
+    EXPECT_NE(last_error().find(name), std::string::npos) << last_error();
+  } else {
+    ASSERT_EQ(status, TD_OK) << name << " is " << expected << ": " << last_error();
+    EXPECT_LE(std::abs(came - expected), tolerance * std::max(std::abs(expected), least))
+        << name << " is " << expected << ", came " << came;
+  }
+}
+
+TEST_P(Far, NormsProductsAndFitsAreRightOrRefused) {
+  // Numbers in extended precision, whose range is that of 2^16384; roundings of MTTKRP-like sums in the tensor's type.
+  const double tolerance = 4096 * unit_roundoff(type_);
+  for (const int e : {0, 200, 900, 1023, 1030, 1060, 1130, 1200})
+    for (const int x_exponent : {-100, 0, 100}) {
+      SCOPED_TRACE("model 2^" + std::to_string(e) + ", tensor 2^" + std::to_string(x_exponent));
+      const Bounded m = oracle_full(scaled(e), weights(e));
+      long double mm = 0, mx = 0, mx_magnitude = 0, xx = 0, rest = 0;
+      for (std::size_t k = 0; k < m.value.size(); ++k) {
+        const long double v = std::ldexp(static_cast<long double>(x_.values[k]), x_exponent);
+        mm += m.value[k] * m.value[k];
+        mx += m.value[k] * v;
+        mx_magnitude += m.magnitude[k] * std::abs(v);
+        xx += v * v;
+        rest += (v - m.value[k]) * (v - m.value[k]);
+      }
+      const Ktensor k = model(e);
+      double came = 0;
+      td_status status = td_ktensor_norm(k, &came);
+      expect_or_refuse(status, came, std::sqrt(mm), tolerance, "norm");
+      status = td_ktensor_dot(k, k, &came);
+      expect_or_refuse(status, came, mm, tolerance, "inner product");
+      for (const char *format : {"sorted", "dense"}) {
+        const Tensor x = tensor(format, x_exponent);
+        status = td_ktensor_dot_tensor(context_, k, x, &came);
+        expect_or_refuse(status, came, mx, tolerance * mx_magnitude / std::abs(mx), "inner product");
+        status = td_ktensor_fit(context_, k, x, nullptr, nullptr, nullptr, &came);
+        expect_or_refuse(status, came, std::sqrt(rest), tolerance, "residual");
+        const long double relative = std::sqrt(rest / xx);
+        status = td_ktensor_fit(context_, k, x, nullptr, nullptr, &came, nullptr);
+        expect_or_refuse(status, came, relative, tolerance, "relative residual");
+        status = td_ktensor_fit(context_, k, x, &came, nullptr, nullptr, nullptr);
+        expect_or_refuse(status, came, 1 - relative, tolerance, "fit", 1);
+        status = td_ktensor_fit(context_, k, x, nullptr, &came, nullptr, nullptr);
+        expect_or_refuse(status, came, 1 - relative * relative, tolerance, "explained", 1);
+      }
+      std::vector<double> full(m.value.size());
+      const bool inside = std::all_of(m.value.begin(), m.value.end(),
+                                      [](long double v) { return std::abs(v) <= std::numeric_limits<double>::max(); });
+      EXPECT_EQ(td_ktensor_full(k, nullptr, TD_F64, full.data()), inside ? TD_OK : TD_ERR_NUMERICAL);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Far, testing::Values(TD_F32, TD_F64),
+                         [](const auto &info) { return info.param == TD_F32 ? "f32" : "f64"; });
 
 INSTANTIATE_TEST_SUITE_P(All, Ktensors, testing::Values(TD_F32, TD_F64),
                          [](const auto &info) { return info.param == TD_F32 ? "f32" : "f64"; });

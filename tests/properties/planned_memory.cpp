@@ -79,6 +79,7 @@ struct Case {
   td_type type = TD_F64;
   const char *tiles = "auto";
   const char *accumulate = "auto";
+  const char *init = "random";
 };
 
 /// Predicted / allocated, within 5 %.
@@ -95,8 +96,10 @@ TEST_P(PlannedMemory, is_what_is_allocated) {
   const Case &c = GetParam();
   Context context;
   const Options options{{"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows}, {"tiles", c.tiles},
-                        {"max_iters", "2"},   {"tol", "0"},         {"accumulate", c.accumulate}};
-  must(td_context_create(c.devices, nullptr, context.out()));
+                        {"max_iters", "2"},   {"tol", "0"},         {"accumulate", c.accumulate}, {"init", c.init}};
+  // An iteration for a start is many small pieces of work: one thread, however busy the machine is.
+  const std::string threads = c.init == std::string("nvecs") ? "1" : "0";
+  must(td_context_create(c.devices, Options{{"threads", threads}}, context.out()));
   const Entries entries(c.dims, c.entries, c.skew, c.twice);
   { entries.build(context, c.type, options); } // what is allocated once a process is there
   Plan shape;
@@ -123,7 +126,8 @@ TEST_P(PlannedMemory, is_what_is_allocated) {
   // What a run is refused by is what the plan says.
   const auto run_within = [&](std::int64_t limit) {
     Context narrow;
-    must(td_context_create(c.devices, Options{{"memory_limit", std::to_string(limit)}}, narrow.out()));
+    must(td_context_create(c.devices, Options{{"memory_limit", std::to_string(limit)}, {"threads", threads}},
+                           narrow.out()));
     return td_cpals(narrow, x, c.rank, nullptr, options, nullptr, nullptr, Ktensor().out(), nullptr);
   };
   EXPECT_EQ(run_within(stored + bytes(plan, "solver") - 1), TD_ERR_HOST_MEMORY);
@@ -158,6 +162,63 @@ INSTANTIATE_TEST_SUITE_P(
              "f64"},
         Case{"sorted_skewed", {30000, 4000, 5000}, 60000, 0.5, "sorted", "none", "auto", 10, "cpu:2"},
         Case{"sorted_tiles", {24, 11400, 17170, 183}, 200000, 0, "sorted", "none", "auto", 32, "cpu"},
+        // 24 columns of a subspace: whole registers of any kind.
+        Case{"nvecs_coo",
+             {600, 400, 500},
+             60000,
+             0,
+             "coo",
+             "auto",
+             "keep",
+             14,
+             "cpu",
+             0,
+             TD_F64,
+             "auto",
+             "auto",
+             "nvecs"},
+        Case{"nvecs_blco",
+             {300, 400, 500},
+             60000,
+             0,
+             "blco",
+             "auto",
+             "keep",
+             40,
+             "cpu",
+             0,
+             TD_F32,
+             "auto",
+             "auto",
+             "nvecs"},
+        Case{"nvecs_sorted",
+             {200, 300, 400},
+             200000,
+             0,
+             "sorted",
+             "none",
+             "keep",
+             8,
+             "cpu",
+             0,
+             TD_F64,
+             "auto",
+             "auto",
+             "nvecs"},
+        Case{"nvecs_eigenvectors",
+             {512, 400, 300},
+             20000,
+             0,
+             "sorted",
+             "none",
+             "keep",
+             8,
+             "cpu",
+             0,
+             TD_F64,
+             "auto",
+             "auto",
+             "nvecs"},
         Case{"groups", {24, 11400, 17170, 183}, 200000, 0.5, "sorted", "0,1|2|3", "auto", 16, "cpu"},
         Case{"groups_of_its_own", {24, 11400, 17170, 183}, 200000, 0.5, "sorted", "auto", "auto", 16, "cpu"},
         Case{"empty_rows", {100000, 70000, 200000}, 60000, 0, "sorted", "auto", "auto", 8, "cpu"},

@@ -1,5 +1,6 @@
 // X_(n) X_(n)^T omega and the start nvecs on a device that has room for all of a tensor, for some, and for nothing.
 #include "kernels/cpu/cpu.hpp"
+#include "plan/nvecs.hpp"
 #include "plan/resident.hpp"
 #include "plan/spans.hpp"
 #include "solvers/eigenvectors.hpp"
@@ -91,7 +92,7 @@ TEST(PlanFibers, NoEntriesGiveZeros) {
 
 // Short modes and one that takes iterations.
 TEST(PlanFibers, NvecsOfATensorThatDoesNotFit) {
-  const std::vector<i64> dims{4, solvers::longest_whole_mode + 8, 6};
+  const std::vector<i64> dims{4, plan::longest_whole_mode + 8, 6};
   std::vector<double> values = full_array(random_ktensor(dims, 5, 62));
   for (std::size_t k = 0; k < values.size(); k += 3)
     values[k] = 0;

@@ -2,6 +2,7 @@
 #include "unit/solver_make.hpp"
 
 #include "kernels/cpu/cpu.hpp"
+#include "plan/nvecs.hpp"
 #include "solvers/eigenvectors.hpp"
 #include "solvers/start.hpp"
 
@@ -74,7 +75,7 @@ TEST(Start, NvecsAreEigenvectors) {
 
 TEST(Start, LongModesConvergeToEigenvectors) {
   const std::vector<i64> dims{4, 700, 6};
-  ASSERT_GT(dims[1], solvers::longest_whole_mode);
+  ASSERT_GT(dims[1], plan::longest_whole_mode);
   const auto values = full_array(random_ktensor(dims, 20, 62));
   const auto backend = kernels::cpu::make_backend(2);
   for (const TensorPointer &x : {dense_tensor(dims, values), sparse_tensor(dims, values, "sorted")}) {

@@ -18,7 +18,10 @@ inline constexpr i64 part_rows = 4096;     // rows of all parts' sums together, 
 inline constexpr i64 items_per_thread = 4; // shares of the work, so that a slow thread does not keep the others waiting
 inline constexpr i64 least_rows = 2 * simd::block_rows; // that make good use of a tile's Khatri-Rao rows
 
-constexpr i64 ceil_of(i64 a, i64 b) { return (a + b - 1) / b; }
+constexpr i64 ceil_of(i64 a, i64 b) { return a / b + (a % b > 0 ? 1 : 0); }
+
+/// Bytes of a row, for dividing a cache's bytes by: beyond a cache's size it does not matter how many more they are.
+constexpr i64 row_bytes(i64 columns, i64 size) { return std::min(columns, i64{1} << 40) * size; }
 
 struct DenseCuts {
   bool long_left;
@@ -29,7 +32,7 @@ struct DenseCuts {
 
   /// `padded` columns of tiles and sums; elements of `size` bytes.
   DenseCuts(const Unfolding &shape, i64 padded, i64 size) : long_left(shape.left >= short_left) {
-    const i64 depth = std::max(product_bytes / (padded * size), long_depth);
+    const i64 depth = std::max(product_bytes / row_bytes(padded, size), long_depth);
     pieces = long_left ? ceil_of(shape.left, depth) : 1;
     q_per_tile = long_left ? 1 : std::max<i64>(1, short_depth / shape.left);
     tiles = pieces * ceil_of(shape.right, q_per_tile);
@@ -39,7 +42,7 @@ struct DenseCuts {
   /// Shares of the rows, each making the Khatri-Rao rows of its tiles again: several where the rows are too many for
   /// the cache, and where parts are too few for the threads.
   i64 groups(i64 rows, i64 padded, int threads) const {
-    i64 most_rows = std::max(sums_bytes / (padded * 8), least_rows);
+    i64 most_rows = std::max(sums_bytes / row_bytes(padded, 8), least_rows);
     if (!long_left)
       most_rows = std::min(most_rows, short_rows);
     const i64 wanted = ceil_of(items_per_thread * threads, parts);

@@ -30,6 +30,9 @@ constexpr double far_bytes = 64 << 20;   // the same, of memory
 // Of the rates that are measured what kernels reach, which have other things to do besides.
 constexpr double product_part = 0.9;
 
+/// Columns of whole registers; of ranks that no memory holds about so many, for the sake of their sum's range.
+i64 padded_columns(i64 rank, ValueType type) { return simd::padded(std::min(rank, i64{1} << 62), type); }
+
 double numbers(const ConstMatrix &a) { return static_cast<double>(a.rows) * static_cast<double>(a.cols); }
 
 /// Bytes a second of rows that lie about in so many bytes: between the rates that are known by the logarithm.
@@ -103,7 +106,7 @@ public:
     f.kernel = "tiles of the Khatri-Rao product, made in cache, times the tensor where it lies";
     f.conflicts = "fixed parts, summed in order";
     const i64 rows = args_.rows.size();
-    const i64 padded = simd::padded(args_.out.cols, args_.out.type);
+    const i64 padded = padded_columns(args_.out.cols, args_.out.type);
     const Unfolding shape(x.dims, args_.mode);
     const DenseCuts cuts(shape, padded, static_cast<i64>(size_of(args_.out.type)));
     const i64 groups = cuts.groups(rows, padded, threads_);
@@ -135,7 +138,7 @@ private:
     if (!known())
       return 0;
     const auto width =
-        static_cast<double>(simd::padded(args_.out.cols, args_.out.type)); // whole registers are worked on
+        static_cast<double>(padded_columns(args_.out.cols, args_.out.type)); // whole registers are worked on
     double rows = 0;
     for (int m = 0; m < order(); ++m)
       if (m != args_.mode) {
@@ -215,7 +218,7 @@ Forecast CpuBackend::forecast_mttkrp(const TensorView &x, const MttkrpArgs &args
 Forecast CpuBackend::forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const {
   const auto n = static_cast<double>(rows);
   const auto r = static_cast<double>(rank);
-  const double width = static_cast<double>(simd::padded(rank, ValueType::f64));
+  const double width = static_cast<double>(padded_columns(rank, ValueType::f64));
   const double step = std::clamp(16384 / width, 16.0, 512.0);
   const double parts = std::floor(std::clamp(n / step, 1.0, std::clamp(4194304 / (r * width), 8.0, 64.0)));
   const double gram_threads = std::min<double>(threads_, parts);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include "core/buffer.hpp"
 #include "core/clock.hpp"
+#include "core/memory.hpp"
 #include "core/parallel.hpp"
 #include "kernels/cpu/simd.hpp"
 
@@ -45,10 +47,14 @@ template <class Body> void time(double &least, int threads, Body &&body) {
 
 class Measurement {
 public:
+  static i64 far_rows(int threads) {
+    return std::max(least_far_rows, static_cast<i64>(std::bit_floor(static_cast<u64>(all_far_rows / threads))));
+  }
+  static i64 bytes(int threads) { return threads * (far_rows(threads) + 64) * rank * static_cast<i64>(sizeof(double)); }
+
   explicit Measurement(int threads)
-      : threads_(threads),
-        far_rows_(std::max(least_far_rows, static_cast<i64>(std::bit_floor(static_cast<u64>(all_far_rows / threads))))),
-        rows_(threads * far_rows_ * rank, "rows to measure with"), sums_(threads * 64 * rank, "sums to measure with") {
+      : threads_(threads), far_rows_(far_rows(threads)), rows_(threads * far_rows_ * rank, "rows to measure with"),
+        sums_(threads * 64 * rank, "sums to measure with") {
     parallel(threads_, [&](int thread, int count) { // each thread first touches its own
       for (int t = thread; t < threads_; t += count) {
         std::fill_n(rows_.data() + t * far_rows_ * rank, far_rows_ * rank, 1.0);
@@ -144,12 +150,18 @@ std::mutex mutex;
 } // namespace
 
 Rates measured_rates(int threads) {
+  // More threads than processors share these: they are no faster, and each needs rows of its own.
+  threads = std::min(threads, available_threads());
   static std::map<int, Rates> known;
   const std::lock_guard lock(mutex);
-  const auto [at, fresh] = known.try_emplace(threads);
-  if (fresh)
-    at->second = Measurement(threads).run();
-  return at->second;
+  const auto at = known.find(threads);
+  if (at != known.end())
+    return at->second;
+  if (available_memory().value_or(std::numeric_limits<i64>::max()) / 2 < Measurement::bytes(threads))
+    return {};
+  const Rates rates = Measurement(threads).run(); // a measurement that fails is made again by the next who asks
+  known.emplace(threads, rates);
+  return rates;
 }
 
 } // namespace td::kernels::cpu

@@ -74,6 +74,7 @@ bool by_eigen(double *f, int n, double cutoff, SolveRecord &record) {
   double wanted = 0;
   int status = 0;
   const int query = -1;
+  const BlasRoom room(true); // of any size it multiplies on BLAS's threads
   dsyev_("V", "U", &n, f, &n, eigenvalues.data(), &wanted, &query, &status, 1, 1);
   const int work_size = std::max(static_cast<int>(wanted), 3 * n);
   Buffer<double> work(work_size, "the eigen-decomposition of the normal equations");

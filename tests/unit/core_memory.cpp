@@ -1,5 +1,5 @@
 // How much memory there is, told from files as the system writes them, and refusing what needs more.
-#include "plan/memory.hpp"
+#include "core/memory.hpp"
 
 #include "unit/formats_random.hpp"
 #include "unit/io_files.hpp"
@@ -17,7 +17,7 @@ public:
     folder_.put(path, content);
     return *this;
   }
-  std::optional<i64> available() const { return plan::available_memory(folder_.path().string() + "/"); }
+  std::optional<i64> available() const { return td::available_memory(folder_.path().string() + "/"); }
 
 private:
   io::TempFolder folder_;
@@ -26,14 +26,14 @@ private:
 constexpr std::string_view meminfo = "MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:    8000 kB\n";
 constexpr i64 in_system = 8000 * 1024;
 
-TEST(PlanMemory, IsWhatTheSystemHas) {
+TEST(Memory, IsWhatTheSystemHas) {
   EXPECT_EQ(FakeSystem().available(), std::nullopt);
   EXPECT_EQ(FakeSystem().put("proc/meminfo", meminfo).available(), in_system);
   EXPECT_EQ(FakeSystem().put("proc/meminfo", "MemTotal: 16000 kB\n").available(), std::nullopt);
-  EXPECT_GT(plan::available_memory().value_or(1), 0); // this machine
+  EXPECT_GT(td::available_memory().value_or(1), 0); // this machine
 }
 
-TEST(PlanMemory, IsLimitedByAGroupOfVersion2AndThoseAboveIt) {
+TEST(Memory, IsLimitedByAGroupOfVersion2AndThoseAboveIt) {
   const FakeSystem s;
   s.put("proc/meminfo", meminfo).put("proc/self/cgroup", "0::/batch/job\n");
   s.put("sys/fs/cgroup/batch/job/memory.max", "max\n").put("sys/fs/cgroup/batch/job/memory.current", "3000000\n");
@@ -49,7 +49,7 @@ TEST(PlanMemory, IsLimitedByAGroupOfVersion2AndThoseAboveIt) {
   EXPECT_EQ(s.available(), 0);
 }
 
-TEST(PlanMemory, IsLimitedByAGroupOfVersion1) {
+TEST(Memory, IsLimitedByAGroupOfVersion1) {
   const FakeSystem s;
   s.put("proc/meminfo", meminfo).put("proc/self/cgroup", "5:cpu,cpuacct:/a\n4:hugetlb,memory:/docker/c1\n0::/\n");
   s.put("sys/fs/cgroup/memory/docker/c1/memory.limit_in_bytes", "9223372036854771712\n");
@@ -62,7 +62,7 @@ TEST(PlanMemory, IsLimitedByAGroupOfVersion1) {
   EXPECT_EQ(s.available(), 800000);
 }
 
-TEST(PlanMemory, IsLimitedByAContainersOwnMount) {
+TEST(Memory, IsLimitedByAContainersOwnMount) {
   // The path is the host's; inside, the group's files stand at the mount.
   const FakeSystem s;
   s.put("proc/meminfo", meminfo).put("proc/self/cgroup", "0::/system.slice/container-17\n");
@@ -71,24 +71,24 @@ TEST(PlanMemory, IsLimitedByAContainersOwnMount) {
   EXPECT_EQ(FakeSystem().put("proc/meminfo", meminfo).put("proc/self/cgroup", "nonsense\n::\n").available(), in_system);
 }
 
-TEST(PlanMemory, SizesAreReadByPeople) {
-  EXPECT_EQ(plan::size_text(0), "0 bytes");
-  EXPECT_EQ(plan::size_text(999), "999 bytes");
-  EXPECT_EQ(plan::size_text(1500), "1.5 kB");
-  EXPECT_EQ(plan::size_text(999960), "1.0 MB");
-  EXPECT_EQ(plan::size_text(std::numeric_limits<i64>::max()), "9.2 EB");
+TEST(Memory, SizesAreReadByPeople) {
+  EXPECT_EQ(td::size_text(0), "0 bytes");
+  EXPECT_EQ(td::size_text(999), "999 bytes");
+  EXPECT_EQ(td::size_text(1500), "1.5 kB");
+  EXPECT_EQ(td::size_text(999960), "1.0 MB");
+  EXPECT_EQ(td::size_text(std::numeric_limits<i64>::max()), "9.2 EB");
 }
 
-TEST(PlanMemory, RefusesWithTheNumbers) {
-  plan::MemoryNeed need;
+TEST(Memory, RefusesWithTheNumbers) {
+  td::MemoryNeed need;
   need.add("crumbs", 10.5);
   need.add("nothing", 0);
   need.add("bread", 2000);
   EXPECT_EQ(need.total(), 2011);
-  plan::require_memory("a meal", need, {2011, false}, "");
+  td::require_memory("a meal", need, {2011, false}, "");
   EXPECT_EQ(test::refusal(Status::host_memory,
                           [&] {
-                            plan::require_memory("a meal", need, {2010, false}, "fasting needs less");
+                            td::require_memory("a meal", need, {2010, false}, "fasting needs less");
                           }),
             "out of host memory: a meal needs 2011 bytes (2.0 kB for bread, 11 bytes for crumbs); available are 2010 "
             "bytes; fasting needs less");
@@ -96,15 +96,15 @@ TEST(PlanMemory, RefusesWithTheNumbers) {
   EXPECT_EQ(need.total(), std::numeric_limits<i64>::max());
 }
 
-TEST(PlanMemory, TheLimitCoversWhatIsHeldAlready) {
+TEST(Memory, TheLimitCoversWhatIsHeldAlready) {
   const Options options = io::options({{"memory_limit", "1000"}});
-  EXPECT_EQ(plan::host_memory(options, 300).bytes, 700);
-  EXPECT_TRUE(plan::host_memory(options, 300).limited_by_option);
-  EXPECT_EQ(plan::host_memory(options, 1300).bytes, 0);
-  EXPECT_FALSE(plan::host_memory(Options{}, 300).limited_by_option);
+  EXPECT_EQ(td::host_memory(options, 300).bytes, 700);
+  EXPECT_TRUE(td::host_memory(options, 300).limited_by_option);
+  EXPECT_EQ(td::host_memory(options, 1300).bytes, 0);
+  EXPECT_FALSE(td::host_memory(Options{}, 300).limited_by_option);
 }
 
-TEST(PlanMemory, ATensorThatDoesNotFitIsRefused) {
+TEST(Memory, ATensorThatDoesNotFitIsRefused) {
   const std::vector<i64> dims{30, 20, 10};
   const std::vector<double> values(6000, 1.0);
   auto entries = test::random_entries<i64, double>(dims, 2000, 0, 5);
@@ -128,7 +128,7 @@ TEST(PlanMemory, ATensorThatDoesNotFitIsRefused) {
   });
 }
 
-TEST(PlanMemory, ARunThatDoesNotFitIsRefusedBeforeItBegins) {
+TEST(Memory, ARunThatDoesNotFitIsRefusedBeforeItBegins) {
   const std::vector<i64> dims{30, 20, 10};
   const auto x = test::sparse_tensor(dims, std::vector<double>(6000, 1.0), "coo");
   auto request = test::request_for(*x, 100, 2);

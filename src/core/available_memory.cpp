@@ -4,9 +4,12 @@
 #include <fstream>
 #include <string>
 
-#include "plan/memory.hpp"
+#include <sys/resource.h>
+#include <unistd.h>
 
-namespace td::plan {
+#include "core/memory.hpp"
+
+namespace td {
 
 namespace {
 
@@ -93,6 +96,19 @@ std::optional<i64> left_in_groups(const std::string &root) {
   return left;
 }
 
+/// What RLIMIT_AS leaves of the address space; /proc/self/statm begins with the pages in use.
+std::optional<i64> left_of_addresses(const std::string &root) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::nullopt;
+  const auto pages = number_in(root + "proc/self/statm");
+  const auto used = pages ? checked_multiply(*pages, ::sysconf(_SC_PAGESIZE)) : std::nullopt;
+  if (!used)
+    return std::nullopt;
+  const auto all = static_cast<i64>(std::min<u64>(limit.rlim_cur, std::numeric_limits<i64>::max()));
+  return std::max<i64>(all - *used, 0);
+}
+
 } // namespace
 
 std::optional<i64> available_memory(const std::string &root) {
@@ -106,7 +122,7 @@ std::optional<i64> available_memory(const std::string &root) {
       free = checked_multiply(kibibytes, 1024);
     std::getline(info, rest);
   }
-  return smaller(free, left_in_groups(root));
+  return smaller(smaller(free, left_in_groups(root)), left_of_addresses(root));
 }
 
-} // namespace td::plan
+} // namespace td
