@@ -21,6 +21,17 @@ void require_ld(std::int64_t ld, i64 rows, std::string_view name) {
     throw_error(Status::shape, "{}: ld = {} < rows = {}", name, ld, rows);
 }
 
+/// Before MTTKRP allocates. Where nothing limits it but the machine, little work is not held up by being planned.
+void require_room(const Context &context, const plan::Tensor &x, i64 rank, int mode, bool copies_factors) {
+  const double workers = static_cast<double>(context.backends.size());
+  const plan::Groups &groups = x.groups();
+  double rows = workers * static_cast<double>(groups.cell_count(groups.group_of(mode)));
+  for (const i64 dim : x.dims())
+    rows += (1 + 2 * workers) * static_cast<double>(dim);
+  if (context.memory_limit > 0 || context.budget().concerns(saturated(8 * rows * static_cast<double>(rank))))
+    plan::require_mttkrp(x, {options_in(context, nullptr), rank, context.backends, ""}, mode, copies_factors);
+}
+
 void run(const Context &context, const plan::Tensor &x, int mode, std::span<const ConstMatrix> factors, Matrix result,
          Space &space, void *out, std::int64_t ld_out) {
   solvers::mttkrp(context.backends, x, mode, factors, result);
@@ -69,7 +80,7 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
         throw_error(Status::argument, "factors[{}]: null pointer", m);
       require_ld(ld[m], dims[static_cast<std::size_t>(m)], fmt::format("factor {}", m));
     }
-    plan::require_mttkrp(*x, {options_in(*c, nullptr), rank, c->backends, ""}, mode, true);
+    require_room(*c, *x, rank, mode, true);
     Ktensor k(dims, rank, x->type());
     for (int m = 0; m < x->order(); ++m)
       if (m != mode)
@@ -98,7 +109,7 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
                   name_of(x->type()));
     require_ld(ld_out, dims[static_cast<std::size_t>(mode)], "out");
     const i64 rows = dims[static_cast<std::size_t>(mode)];
-    plan::require_mttkrp(*x, {options_in(*c, nullptr), k->rank(), c->backends, ""}, mode, false);
+    require_room(*c, *x, k->rank(), mode, false);
     ValueBuffer result(x->type(), checked_multiply(rows, k->rank()).value_or(-1), "the result of MTTKRP");
     run(*c, *x, mode, factors_of(*k), {result.data(), x->type(), rows, k->rank(), k->rank()}, where, out, ld_out);
     c->say_shortage();
