@@ -26,7 +26,8 @@ int count_devices() {
                 CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, cudaGetErrorString(result));
   if (result == cudaSuccess || result == cudaErrorNoDevice)
     throw_error(Status::backend_unavailable, "cuda: this machine has no NVIDIA GPU, or shows none to this process");
-  throw_error(Status::backend_unavailable, "cuda: the GPUs of this machine do not answer: {}: {}",
+  throw_error(Status::backend_unavailable, "cuda: the GPUs of this machine do not answer{}: {}: {}",
+              result == cudaErrorInitializationError ? ", as in a process that was forked from one that uses CUDA" : "",
               cudaGetErrorName(result), cudaGetErrorString(result));
 }
 
