@@ -57,9 +57,11 @@ CUresult id_of(CUcontext context, unsigned long long *id) noexcept {
   return ask == nullptr ? CUDA_SUCCESS : ask(context, id);
 }
 
-/// Whether this process was forked from one that had a Memory. A page that the system clears in a forked process tells
-/// without asking the system, which every call of a backend would have to.
-bool is_forked() noexcept {
+} // namespace
+
+// A page that the system clears in a forked process tells without asking the system, which every call of a backend
+// would have to.
+bool Memory::is_forked() noexcept {
   static const volatile char *const page = [] {
     constexpr std::size_t size = 4096; // the system takes a whole page
     static char never = 1;
@@ -76,8 +78,6 @@ bool is_forked() noexcept {
   }();
   return *page == 0;
 }
-
-} // namespace
 
 Memory &Memory::of(int ordinal) {
   static auto *mutex = new std::mutex;

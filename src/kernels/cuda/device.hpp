@@ -74,6 +74,8 @@ public:
   /// The one of a GPU, made at its first use, and anew after a reset. None is ever destroyed: memory may be freed in
   /// the last moments of a process.
   static Memory &of(int ordinal);
+  /// Whether this process was forked from one that had a Memory.
+  static bool is_forked() noexcept;
 
   /// Throws Status::device if what was made with this memory is gone.
   CurrentDevice enter() const;

@@ -49,6 +49,9 @@ std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceS
   if (build != TD_VERSION)
     throw_error(Status::backend_unavailable, "libtd_cuda is of version {}, libtd of {}: expected the same", TD_VERSION,
                 build);
+  if (Memory::is_forked())
+    throw_error(Status::backend_unavailable,
+                "cuda: this process was forked from one that uses CUDA, which does not work across a fork");
   const int count = count_devices();
   std::vector<int> ordinals = spec.devices;
   if (ordinals.empty()) {
