@@ -148,7 +148,7 @@ bool Groups::shared(int group, i64 rank) const {
   if (named() || sparse_)
     return true;
   // A cell's row, its coordinates and its value, against the elements that belong to a cell.
-  const double row = static_cast<double>(rank + 1) * static_cast<double>(size_of(type_)) +
+  const double row = (static_cast<double>(rank) + 1) * static_cast<double>(size_of(type_)) +
                      static_cast<double>((p.modes.size() + 1) * sizeof(i64));
   double elements = 1;
   for (std::size_t m = 0; m < dims_.size(); ++m)
