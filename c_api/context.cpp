@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include "core/team.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
 
@@ -13,6 +16,22 @@ int Context::threads() const {
 std::string Context::describe() const {
   const std::string one = backends.front()->describe();
   return backends.size() == 1 ? one : fmt::format("{} workers, each {}", backends.size(), one);
+}
+
+void Context::require_own_process() const {
+  if (gpu_process != 0 && gpu_process != getpid())
+    throw_error(
+        Status::backend_unavailable,
+        "context: its GPU was opened by process {}, of which this one, {}, is a fork, and CUDA does not work in "
+        "both: start a new program (exec; in Python, multiprocessing's \"spawn\"), or use a context of \"cpu\"",
+        gpu_process, getpid());
+}
+
+void Context::say_shortage() const {
+  const ThreadShortage s = take_thread_shortage();
+  if (s.wanted > s.started)
+    say(1, fmt::format("threads: {} were wanted and {} could be started; the work went on with these", s.wanted,
+                       s.started));
 }
 
 } // namespace td::c_api
@@ -32,6 +51,8 @@ td_status td_context_create(const char *devices, const td_options *options, td_c
     context->spec = kernels::parse_devices(devices);
     context->spec.memory_limit = o.integer("device_memory_limit");
     context->backends = kernels::open_backends(context->spec, static_cast<int>(o.integer("threads")));
+    if (context->spec.kind == kernels::DeviceSpec::Kind::cuda)
+      context->gpu_process = getpid();
     *out = make_handle<td_context>(std::move(context));
   });
 }

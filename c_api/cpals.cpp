@@ -1,5 +1,8 @@
 #include "solvers/cpals.hpp"
 
+#include <cmath>
+
+#include "core/sentence.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
 #include "io/io.hpp"
@@ -10,6 +13,8 @@ using solvers::State;
 
 namespace {
 
+constexpr std::string_view record_kind = "cpals checkpoint";
+
 // Counters travel in the record as series of one number each.
 io::Record record_of(const State &state) {
   io::Record record;
@@ -18,12 +23,14 @@ io::Record record_of(const State &state) {
                    {"exact_residuals", {static_cast<double>(state.exact_residuals)}},
                    {"tensor_norm", {state.tensor_norm}},
                    {"fit", state.fit},
+                   {"fit_error", state.fit_error},
                    {"fit_change", state.fit_change},
                    {"residual", state.residual},
                    {"elapsed", state.elapsed},
                    {"effective_rank", state.effective_rank},
+                   {"condition", state.condition},
                    {"mttkrp_seconds", state.mttkrp_seconds}};
-  record.text = {{"kind", "cpals checkpoint"}, {"settings", state.settings}};
+  record.text = {{"kind", std::string(record_kind)}, {"settings", state.settings}};
   return record;
 }
 
@@ -42,31 +49,63 @@ double take_number(io::Record &record, std::string_view name, const std::string 
   return series.front();
 }
 
+i64 take_count(io::Record &record, std::string_view name, const std::string &path) {
+  constexpr double most = 9007199254740992.0; // 2^53: whole numbers up to here are exact
+  const double count = take_number(record, name, path);
+  if (!(count >= 0 && count <= most) || count != std::trunc(count))
+    throw_error(Status::io, "{}: '{}' is {}; expected a whole number of at least 0", path, name, count);
+  return static_cast<i64>(count);
+}
+
 State state_of(const std::string &path) {
   io::Record record = io::read_record(path);
   State state;
-  state.iterations = static_cast<i64>(take_number(record, "iterations", path));
-  state.exact_residuals = static_cast<i64>(take_number(record, "exact_residuals", path));
+  if (const std::string kind = take(record.text, "kind", path); kind != record_kind)
+    throw_error(Status::io, "{}: is a '{}'; expected a '{}'", path, kind, record_kind);
+  state.iterations = take_count(record, "iterations", path);
+  state.exact_residuals = take_count(record, "exact_residuals", path);
   state.tensor_norm = take_number(record, "tensor_norm", path);
   state.fit = take(record.series, "fit", path);
+  state.fit_error = take(record.series, "fit_error", path);
   state.fit_change = take(record.series, "fit_change", path);
   state.residual = take(record.series, "residual", path);
   state.elapsed = take(record.series, "elapsed", path);
   state.effective_rank = take(record.series, "effective_rank", path);
+  state.condition = take(record.series, "condition", path);
   state.mttkrp_seconds = take(record.series, "mttkrp_seconds", path);
   state.settings = take(record.text, "settings", path);
   state.factors = std::move(record.factors);
   return state;
 }
 
-// Lends a report to the callback under a handle that ends with the call.
-bool call_progress(td_progress_fn progress, void *user, const solvers::Report &so_far) {
-  const std::shared_ptr<const solvers::Report> lent(std::shared_ptr<void>{}, &so_far);
-  td_report *handle = make_handle<td_report>(lent);
-  const bool go_on = progress(handle, user) == 0;
-  drop_handle(handle);
-  return go_on;
+// A run of days does not end for want of a place to write to: what cannot be written is said, and the run goes on.
+std::string save(const Context &context, const State &state, const std::string &path) {
+  try {
+    io::write_record(record_of(state), path);
+    return {};
+  } catch (const Error &e) {
+    if (e.status() != Status::io)
+      throw;
+    context.say(1, fmt::format("the checkpoint after {} could not be written, the run goes on: {}",
+                               count_text(state.iterations, "iteration", "iterations"), e.what()));
+    return e.what();
+  }
 }
+
+// Lends a report to the callback under a handle that ends with the call, also where the callback does not return.
+class LentReport {
+public:
+  explicit LentReport(const solvers::Report &report)
+      : handle_(make_handle<td_report>(std::shared_ptr<const solvers::Report>(std::shared_ptr<void>{}, &report))) {}
+  LentReport(const LentReport &) = delete;
+  LentReport &operator=(const LentReport &) = delete;
+  ~LentReport() { drop_handle(handle_); }
+
+  const td_report *handle() const noexcept { return handle_; }
+
+private:
+  td_report *handle_;
+};
 
 } // namespace
 
@@ -91,13 +130,18 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     request.backends = c->backends;
     request.devices = c->describe();
     if (progress != nullptr)
-      request.progress = [&](const solvers::Report &so_far) { return call_progress(progress, user, so_far); };
-    if (const std::string path = request.options.text("checkpoint"); !path.empty())
-      request.save = [path](const State &state) { io::write_record(record_of(state), path); };
+      request.progress = [&](const solvers::Report &so_far) {
+        return progress(LentReport(so_far).handle(), user) == 0;
+      };
+    if (const std::string path = request.options.text("checkpoint"); !path.empty()) {
+      io::require_place_for_record(path);
+      request.save = [path, &c](const State &state) { return save(*c, state, path); };
+    }
     if (const std::string path = request.options.text("resume"); !path.empty())
       request.resume = state_of(path);
 
     solvers::CpalsResult result = solvers::cpals(request);
+    c->say_shortage();
     td_report *report_handle =
         report == nullptr ? nullptr
                           : make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));

@@ -1,7 +1,27 @@
 #include "core/parallel.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
-#include "io/io.hpp"
+#include "plan/memory.hpp"
+#include "reading.hpp"
+
+namespace td::c_api {
+
+io::ReadTensor read_for(const Context &context, const std::string &path, const Options &options, bool stored) {
+  const auto require_room = [&](i64 reading, i64 storing) {
+    const std::string work = fmt::format("reading {}", path);
+    plan::MemoryNeed need;
+    need.add("the tensor", stored ? static_cast<double>(storing) : 0.0);
+    if (const plan::HostMemory memory = plan::host_memory(options, 0); memory.limited_by_option)
+      plan::require_memory(work, need, memory, ""); // the option covers the tensor, not what is gone when it is there
+    need.add("its content", static_cast<double>(reading));
+    plan::require_memory(work, need, plan::host_memory({}, 0), "");
+  };
+  io::ReadTensor file = io::read_tensor(path, options, context.threads(), require_room);
+  context.say(2, fmt::format("{}: {}", path, file.source));
+  return file;
+}
+
+} // namespace td::c_api
 
 using namespace td;
 using namespace td::c_api;
@@ -14,15 +34,15 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
     const auto c = object_of(context, "context");
     require(path, "path");
     const Options o = options_in(*c, options);
-    io::ReadTensor file = io::read_tensor(path, o, c->threads());
-    c->say(2, fmt::format("{}: {}", path, file.source));
-    std::shared_ptr<const plan::Tensor> x;
-    if (auto *entries = std::get_if<Entries>(&file.content))
-      x = plan::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target(),
-                                    c->backends.front().get());
-    else
-      x = plan::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(), std::move(file.source),
-                                   c->target());
+    io::ReadTensor file = read_for(*c, path, o, true);
+    std::shared_ptr<const plan::Tensor> x = about(path, [&] {
+      if (auto *entries = std::get_if<Entries>(&file.content))
+        return plan::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target(),
+                                         c->backends.front().get());
+      return plan::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(),
+                                      std::move(file.source), c->target());
+    });
+    c->say_shortage();
     *out = make_handle<td_tensor>(std::move(x));
   });
 }

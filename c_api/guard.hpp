@@ -1,8 +1,11 @@
 // The one place where exceptions become a status and a text, and the checks that every entry point shares.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <string_view>
 
+#include "core/caller_state.hpp"
 #include "core/error.hpp"
 #include "core/types.hpp"
 #include "td/td.h"
@@ -14,8 +17,10 @@ void remember_error(std::string_view text) noexcept;
 
 td_status status_of_current_exception() noexcept;
 
-/// Runs a function body that gives nothing (TD_OK) or a td_status.
-template <class Body> td_status guard(Body &&body) noexcept {
+/// Runs a function body that gives nothing (TD_OK) or a td_status. It passes on a thread's own end: where a callback
+/// ends its thread (pthread_exit), the thread unwinds through td and what it held is given back.
+template <class Body> td_status guard(Body &&body) {
+  const CallerState kept;
   try {
     if constexpr (std::is_void_v<decltype(body())>) {
       body();
@@ -23,6 +28,8 @@ template <class Body> td_status guard(Body &&body) noexcept {
     } else {
       return body();
     }
+  } catch (const abi::__forced_unwind &) {
+    throw;
   } catch (...) {
     return status_of_current_exception();
   }

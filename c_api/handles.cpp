@@ -1,7 +1,11 @@
 #include "handles.hpp"
 
+#include <ctime>
 #include <mutex>
 #include <unordered_map>
+
+#include <pthread.h>
+#include <sys/random.h>
 
 #include "core/error.hpp"
 
@@ -14,15 +18,27 @@ namespace {
 constexpr std::uintptr_t mark = std::uintptr_t{0x7d7d} << 48;
 constexpr std::uintptr_t mark_mask = std::uintptr_t{0xffff} << 48;
 
+/// A number that no other copy of libtd in this process begins with, and that leaves room for 2^43 handles.
+std::uintptr_t first_serial() noexcept {
+  std::uintptr_t serial = 0;
+  if (getrandom(&serial, sizeof serial, GRND_NONBLOCK) != sizeof serial) {
+    std::timespec now{};
+    std::timespec_get(&now, TIME_UTC);
+    serial = (reinterpret_cast<std::uintptr_t>(&mark) ^ static_cast<std::uintptr_t>(now.tv_nsec)) * 0x9e3779b97f4a7c15;
+  }
+  return serial >> 21;
+}
+
 struct Registry {
   std::mutex mutex;
-  std::uintptr_t next_serial = 1;
+  std::uintptr_t next_serial = first_serial();
   std::unordered_map<std::uintptr_t, std::shared_ptr<void>> objects;
 };
 
 // Never destroyed: handles may be dropped by static destructors of the caller.
 Registry &registry() {
-  static auto *const r = new Registry;
+  alignas(Registry) static unsigned char place[sizeof(Registry)];
+  static auto *const r = new (place) Registry;
   return *r;
 }
 
@@ -43,6 +59,10 @@ const char *name_of(Kind kind) {
   }
   return "unknown kind";
 }
+
+// A child of fork finds the registry unlocked and whole, whatever other threads were doing.
+[[maybe_unused]] const int held_over_forks = pthread_atfork(
+    [] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); }, [] { registry().mutex.unlock(); });
 
 Kind kind_of(std::uintptr_t handle) { return static_cast<Kind>(handle & 15); }
 

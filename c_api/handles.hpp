@@ -6,6 +6,7 @@
 
 #include "core/ktensor.hpp"
 #include "core/options.hpp"
+#include "core/sentence.hpp"
 #include "kernels/loader.hpp"
 #include "plan/plan.hpp"
 #include "plan/tensor.hpp"
@@ -19,17 +20,22 @@ struct Context {
   kernels::DeviceSpec spec;
   std::vector<std::shared_ptr<kernels::Backend>> backends;
   i64 memory_limit = 0; // option of that name
+  int gpu_process = 0;  // which opened the GPU; 0 without one
   td_log_fn log = nullptr;
   void *log_user = nullptr;
 
   int threads() const;
   std::string describe() const;
+  /// Throws Status::backend_unavailable in a child of fork, where a GPU of the parent's does not answer.
+  void require_own_process() const;
   plan::Target target() const noexcept {
     return spec.kind == kernels::DeviceSpec::Kind::cuda ? plan::Target::gpu : plan::Target::cpu;
   }
+  /// Says that a call had fewer threads than it wanted, if so; calls that work with threads end with it.
+  void say_shortage() const;
   void say(std::int32_t level, const std::string &text) const {
     if (log != nullptr)
-      log(level, text.c_str(), log_user);
+      log(level, escaped(text).c_str(), log_user);
   }
 };
 
@@ -76,8 +82,11 @@ template <class Handle> Handle *make_handle(std::shared_ptr<ObjectOf<Handle>> ob
 
 /// The object of a handle; throws Status::handle naming the argument.
 template <class Handle> std::shared_ptr<ObjectOf<Handle>> object_of(const Handle *handle, const char *argument) {
-  return std::static_pointer_cast<ObjectOf<Handle>>(
+  auto object = std::static_pointer_cast<ObjectOf<Handle>>(
       detail::find(reinterpret_cast<std::uintptr_t>(handle), HandleTraits<Handle>::kind, argument));
+  if constexpr (std::is_same_v<Handle, td_context>)
+    object->require_own_process();
+  return object;
 }
 
 template <class Handle> void drop_handle(Handle *handle) noexcept {

@@ -77,6 +77,7 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
                                     fmt::format("factor {}", m)),
                      ld[m]);
     run(*c, *x, mode, factors_of(k), k.factor(mode), where, out, ld_out);
+    c->say_shortage();
   });
 }
 
@@ -98,6 +99,7 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
     const i64 rows = dims[static_cast<std::size_t>(mode)];
     ValueBuffer result(x->type(), checked_multiply(rows, k->rank()).value_or(-1), "the result of MTTKRP");
     run(*c, *x, mode, factors_of(*k), {result.data(), x->type(), rows, k->rank(), k->rank()}, where, out, ld_out);
+    c->say_shortage();
   });
 }
 

@@ -5,8 +5,8 @@
 #include "arguments.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
-#include "io/io.hpp"
 #include "named.hpp"
+#include "reading.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -168,8 +168,7 @@ td_status td_plan_read(td_context *context, const char *path, int64_t rank, cons
     const auto c = object_of(context, "context");
     require(path, "path");
     const plan::PlanRequest request = request_in(*c, rank, options);
-    io::ReadTensor file = io::read_tensor(path, request.options, c->threads());
-    c->say(2, fmt::format("{}: {}", path, file.source));
+    io::ReadTensor file = read_for(*c, path, request.options, false);
     if (auto *entries = std::get_if<Entries>(&file.content)) {
       *out = handle_of(plan::plan_of(entries->view(), request));
     } else {

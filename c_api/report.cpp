@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "guard.hpp"
 #include "handles.hpp"
@@ -12,12 +13,23 @@ namespace {
 
 double last(const std::vector<double> &series) { return series.empty() ? 0.0 : series.back(); }
 
+/// Those of as many solves as there are modes: the last iteration's, and of an earlier one where modes are fixed.
+std::span<const double> last_solves(const Report &r, const std::vector<double> &series) {
+  return std::span(series).last(std::min(series.size(), static_cast<std::size_t>(r.order)));
+}
+
 i64 smallest_effective_rank(const Report &r) {
-  const auto solves = std::min(r.effective_rank.size(), static_cast<std::size_t>(r.order));
   double least = static_cast<double>(r.rank);
-  for (std::size_t k = r.effective_rank.size() - solves; k < r.effective_rank.size(); ++k)
-    least = std::min(least, r.effective_rank[k]);
+  for (const double rank : last_solves(r, r.effective_rank))
+    least = std::min(least, rank);
   return static_cast<i64>(least);
+}
+
+double largest_condition(const Report &r) {
+  double largest = 0;
+  for (const double condition : last_solves(r, r.condition))
+    largest = std::max(largest, condition);
+  return largest;
 }
 
 constexpr NamedValue<Report, i64> integers[] = {
@@ -37,7 +49,9 @@ constexpr NamedValue<Report, double> reals[] = {
     {"explained", [](const Report &r) { return r.explained; }},
     {"relative", [](const Report &r) { return r.relative; }},
     {"residual", [](const Report &r) { return last(r.residual); }},
+    {"fit_error", [](const Report &r) { return last(r.fit_error); }},
     {"fit_change", [](const Report &r) { return last(r.fit_change); }},
+    {"condition", largest_condition},
     {"norm", [](const Report &r) { return r.norm; }},
     {"seconds", [](const Report &r) { return r.seconds; }},
     {"seconds.init", [](const Report &r) { return r.seconds_init; }},
@@ -51,14 +65,17 @@ constexpr NamedValue<Report, const std::string &> texts[] = {
     {"format", [](const Report &r) -> const std::string & { return r.format; }},
     {"devices", [](const Report &r) -> const std::string & { return r.devices; }},
     {"init", [](const Report &r) -> const std::string & { return r.init; }},
+    {"checkpoint_error", [](const Report &r) -> const std::string & { return r.checkpoint_error; }},
 };
 
 constexpr NamedValue<Report, const std::vector<double> &> series[] = {
     {"fit", [](const Report &r) -> const std::vector<double> & { return r.fit; }},
+    {"fit_error", [](const Report &r) -> const std::vector<double> & { return r.fit_error; }},
     {"fit_change", [](const Report &r) -> const std::vector<double> & { return r.fit_change; }},
     {"residual", [](const Report &r) -> const std::vector<double> & { return r.residual; }},
     {"seconds", [](const Report &r) -> const std::vector<double> & { return r.elapsed; }},
     {"effective_rank", [](const Report &r) -> const std::vector<double> & { return r.effective_rank; }},
+    {"condition", [](const Report &r) -> const std::vector<double> & { return r.condition; }},
     {"mttkrp_seconds", [](const Report &r) -> const std::vector<double> & { return r.mttkrp_seconds; }},
 };
 

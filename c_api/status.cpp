@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/sentence.hpp"
 #include "kernels/loader.hpp"
 
 namespace td::c_api {
@@ -31,11 +32,7 @@ thread_local char last_error[1024] = "";
 } // namespace
 
 void remember_error(std::string_view text) noexcept {
-  std::size_t n = std::min(text.size(), sizeof last_error - 1);
-  while (n < text.size() && n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80)
-    --n; // do not cut a UTF-8 character
-  std::memcpy(last_error, text.data(), n);
-  last_error[n] = '\0';
+  last_error[escape(text, last_error, sizeof last_error - 1)] = '\0';
 }
 
 td_status status_of_current_exception() noexcept {

@@ -67,8 +67,9 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
       return Tensor::make_sparse(given, options_in(*c, options), c->threads(), "", c->target(),
                                  c->backends.front().get());
     };
-    *out = make_handle<td_tensor>(where.gpu() == nullptr ? make(formats::Given(view))
-                                                         : make(formats::Given(view, *where.gpu())));
+    auto x = where.gpu() == nullptr ? make(formats::Given(view)) : make(formats::Given(view, *where.gpu()));
+    c->say_shortage();
+    *out = make_handle<td_tensor>(std::move(x));
   });
 }
 
@@ -86,8 +87,9 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
     formats::check_dims(shape);
     const Range reach = reach_of(shape, steps);
     const void *array = where.readable(values, reach.begin, reach.end, size_of(type), "values");
-    *out = make_handle<td_tensor>(
-        Tensor::make_dense({shape, steps, type, array}, options_in(*c, options), c->threads(), "", c->target()));
+    auto x = Tensor::make_dense({shape, steps, type, array}, options_in(*c, options), c->threads(), "", c->target());
+    c->say_shortage();
+    *out = make_handle<td_tensor>(std::move(x));
   });
 }
 

@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "figures.hpp"
 #include "interrupt.hpp"
+#include "output.hpp"
 #include "recipe.hpp"
 
 namespace cli {
@@ -100,16 +101,15 @@ int run_bench(const BenchFlags &flags) {
       figures.print(wish);
   }
   if (flags.work.json)
-    fmt::print("{}\n", Json({{"machine", machine.document()},
-                             {"devices", devices},
-                             {"floors_by",
-                              {{"read_bytes_per_second", limits.read},
-                               {"f64_operations_per_second", limits.f64},
-                               {"f32_operations_per_second", limits.f32}}},
-                             {"repeats", wish.repeats},
-                             {"options", flags.work.table.given()},
-                             {"tensors", tensors}})
-                           .dump(2));
+    print_json(Json({{"machine", machine.document()},
+                     {"devices", devices},
+                     {"floors_by",
+                      {{"read_bytes_per_second", limits.read},
+                       {"f64_operations_per_second", limits.f64},
+                       {"f32_operations_per_second", limits.f32}}},
+                     {"repeats", wish.repeats},
+                     {"options", flags.work.table.given()},
+                     {"tensors", tensors}}));
   return exit_ok;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "output.hpp"
 #include "tensor_facts.hpp"
 
 namespace cli {
@@ -28,14 +29,16 @@ std::vector<std::string> suspicions(const td_tensor *x, const std::vector<Slices
   if (count(x, "sparse") == 0)
     return out; // zeros and empty slices mean nothing in a dense tensor
   if (const auto n = count(x, "duplicates"); n > 0)
-    out.push_back(fmt::format("{} entries repeat the coordinates of others; they are summed", n));
+    out.push_back(n == 1 ? "1 entry repeats the coordinates of another; they are summed"
+                         : fmt::format("{} entries repeat the coordinates of others; they are summed", n));
   if (const auto n = count(x, "zeros"); n > 0)
-    out.push_back(fmt::format("{} entries are stored but zero", n));
+    out.push_back(n == 1 ? "1 entry is stored but zero" : fmt::format("{} entries are stored but zero", n));
   std::size_t first_empty = 0;
   for (std::size_t m = 0; m < modes.size(); ++m) {
     first_empty += modes[m].first_is_empty ? 1 : 0;
     if (const auto empty = modes[m].dim - modes[m].nonempty; empty > 0)
-      out.push_back(fmt::format("mode {}: {} of {} slices are empty", m, empty, modes[m].dim));
+      out.push_back(
+          fmt::format("mode {}: {} of {} slices {} empty", m, empty, modes[m].dim, empty == 1 ? "is" : "are"));
   }
   // What a 1-based file looks like that is read with base 0.
   if (first_empty == modes.size() && get<std::int64_t>(td_tensor_nnz, x) > 0)
@@ -45,7 +48,7 @@ std::vector<std::string> suspicions(const td_tensor *x, const std::vector<Slices
 
 void print_check(const CheckFlags &flags, const td_tensor *x, const std::vector<std::string> &found) {
   const auto d = dims(x);
-  fmt::print("file        {}\n", flags.file);
+  fmt::print("file        {}\n", shown(flags.file));
   fmt::print("source      {}\n", text(td_tensor_get_str, x, "source"));
   fmt::print("dims        {}\n", fmt::join(d, " x "));
   fmt::print("entries     {} ({})\n", get<std::int64_t>(td_tensor_nnz, x),
@@ -76,7 +79,7 @@ int run_check(const CheckFlags &flags) {
     for (const Slices &s : modes)
       out["empty_slices"].push_back(s.dim - s.nonempty);
     out["suspicious"] = found;
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
   } else {
     print_check(flags, x.get(), found);
   }

@@ -5,6 +5,7 @@
 
 #include "commands.hpp"
 #include "entry_arrays.hpp"
+#include "output.hpp"
 #include "tensor_facts.hpp"
 
 namespace cli {
@@ -52,28 +53,29 @@ Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *op
 }
 
 int run_convert(const ConvertFlags &flags) {
+  refuse_overwriting({flags.in}, {flags.out});
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
   if (flags.ktensor) {
     const Ktensor model = make<Ktensor>(td_ktensor_read, context.get(), flags.in.c_str());
     check(td_ktensor_write(model.get(), flags.out.c_str(), options.get()));
     if (!flags.work.quiet)
-      fmt::print("wrote {}: a ktensor of rank {}\n", flags.out, weights(model.get()).size());
+      fmt::print("wrote {}: a ktensor of rank {}\n", shown(flags.out), weights(model.get()).size());
     return exit_ok;
   }
   Tensor x = make<Tensor>(td_tensor_read, context.get(), flags.in.c_str(), options.get());
   const bool sparse = get<std::int64_t>(td_tensor_get_i64, x.get(), "sparse") != 0;
   if (!flags.work.quiet && !flags.work.json)
-    fmt::print("read {}: {}\n", flags.in, text(td_tensor_get_str, x.get(), "source"));
+    fmt::print("read {}: {}\n", shown(flags.in), text(td_tensor_get_str, x.get(), "source"));
   if (flags.as == "dense" && sparse)
     x = dense_copy(context.get(), x.get(), options.get());
   if (flags.as == "sparse" && !sparse)
     x = sparse_copy(context.get(), x.get(), options.get());
   check(td_tensor_write(x.get(), flags.out.c_str(), options.get()));
   if (flags.work.json)
-    fmt::print("{}\n", Json({{"file", flags.out}, {"tensor", tensor_facts(x.get())}}).dump(2));
+    print_json(Json({{"file", flags.out}, {"tensor", tensor_facts(x.get())}}));
   else if (!flags.work.quiet)
-    fmt::print("wrote {}: {}\n", flags.out, text(td_tensor_describe, x.get()));
+    fmt::print("wrote {}: {}\n", shown(flags.out), text(td_tensor_describe, x.get()));
   return exit_ok;
 }
 

@@ -12,6 +12,7 @@
 #include "commands.hpp"
 #include "flags.hpp"
 #include "interrupt.hpp"
+#include "output.hpp"
 #include "progress.hpp"
 #include "tensor_facts.hpp"
 
@@ -87,6 +88,7 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
   out["seconds"] = seconds;
   out["history"] = history;
   out["output"] = flags.output;
+  out["checkpoint_error"] = word(r, "checkpoint_error");
   return out;
 }
 
@@ -113,7 +115,8 @@ void print_weights(const std::vector<double> &w) {
 void print_summary(const CpdFlags &flags, const Result &r) {
   fmt::print("fit       {:.6e}   explained {:.6e}   relative error {:.6e}\n", number(r, "fit"), number(r, "explained"),
              number(r, "relative"));
-  fmt::print("stopped   after {} iterations: {}\n", count(r, "iterations"), reason(flags, r));
+  const std::int64_t iterations = count(r, "iterations");
+  fmt::print("stopped   after {} {}: {}\n", iterations, iterations == 1 ? "iteration" : "iterations", reason(flags, r));
   if (const auto rank = count(r, "effective_rank"); rank < flags.rank)
     fmt::print("note      the last solves had effective rank {} of {}: components are linearly dependent\n", rank,
                flags.rank);
@@ -122,11 +125,19 @@ void print_summary(const CpdFlags &flags, const Result &r) {
              number(r, "seconds"), number(r, "seconds.init"), number(r, "seconds.mttkrp"), number(r, "seconds.solve"),
              number(r, "seconds.fit"), r.read_seconds);
   if (r.score)
-    fmt::print("score     {:.6f} against {}\n", *r.score, flags.compare);
-  fmt::print("model     {}\n", flags.output.empty() ? "not written (--output FILE)" : "written to " + flags.output);
+    fmt::print("score     {:.6f} against {}\n", *r.score, shown(flags.compare));
+  if (const std::string why = word(r, "checkpoint_error"); !why.empty())
+    fmt::print("note      the last checkpoint was not written: {}\n", why);
+  fmt::print("model     {}\n",
+             flags.output.empty() ? "not written (--output FILE)" : "written to " + shown(flags.output));
 }
 
 int run_cpd(const CpdFlags &flags) {
+  const Json given = flags.work.table.given();
+  const std::string checkpoint = given.value("checkpoint", "");
+  const std::string resume = given.value("resume", "");
+  refuse_overwriting({flags.file, flags.start, flags.compare}, {flags.output, checkpoint});
+  refuse_overwriting({resume}, {flags.output}); // a run may go on in the checkpoint that it resumes
   if (!flags.output.empty())
     refuse_unwritable(flags.output);
   const Options options = flags.work.table.options();
@@ -147,12 +158,14 @@ int run_cpd(const CpdFlags &flags) {
     check(td_ktensor_score(r.model.get(), other.get(), 1, &*r.score, nullptr));
   }
   if (flags.work.json) {
-    fmt::print("{}\n", document(flags, x.get(), r).dump(2));
+    print_json(document(flags, x.get(), r));
   } else {
     fmt::print("{}", flags.work.quiet ? "" : "\n");
     print_summary(flags, r);
   }
-  return r.signal == 0 ? int{exit_ok} : 128 + r.signal;
+  if (r.signal != 0)
+    return 128 + r.signal;
+  return word(r, "checkpoint_error").empty() ? exit_ok : exit_input;
 }
 
 } // namespace

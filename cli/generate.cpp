@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "output.hpp"
 #include "recipe.hpp"
 #include "tensor_facts.hpp"
 
@@ -21,6 +22,7 @@ int run_generate(const GenerateFlags &flags) {
   const Recipe recipe = flags.recipe.wanted();
   if (!flags.model.empty() && recipe.rank == 0)
     throw Failure(exit_usage, "--model needs --rank: without one no ktensor is planted");
+  refuse_overwriting({}, {flags.out, flags.model});
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
   const Planted planted = plant(context.get(), recipe);
@@ -28,9 +30,9 @@ int run_generate(const GenerateFlags &flags) {
   if (!flags.model.empty())
     check(td_ktensor_write(planted.truth.get(), flags.model.c_str(), nullptr));
   if (flags.work.json)
-    fmt::print("{}\n", Json({{"file", flags.out}, {"tensor", tensor_facts(planted.tensor.get())}}).dump(2));
+    print_json(Json({{"file", flags.out}, {"tensor", tensor_facts(planted.tensor.get())}}));
   else if (!flags.work.quiet)
-    fmt::print("wrote {}: {}\n", flags.out, text(td_tensor_describe, planted.tensor.get()));
+    fmt::print("wrote {}: {}\n", shown(flags.out), text(td_tensor_describe, planted.tensor.get()));
   return exit_ok;
 }
 

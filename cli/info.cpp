@@ -9,6 +9,7 @@
 
 #include "commands.hpp"
 #include "flags.hpp"
+#include "output.hpp"
 
 namespace cli {
 
@@ -77,7 +78,7 @@ int run_info(bool json) {
   if (json) {
     Json out = {{"version", version}, {"abi", td_abi_version()}, {"features", features},
                 {"devices", devices}, {"blas", blas.blas},       {"blas_advice", blas.advice}};
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
     return exit_ok;
   }
   fmt::print("td         {} (ABI {}; this program was built for {}.{}.{}, ABI {})\n", version, td_abi_version(),

@@ -1,5 +1,6 @@
 // td: tensor decompositions from the command line, written against td.h alone.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <new>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "commands.hpp"
 #include "handles.hpp"
+#include "output.hpp"
 
 namespace {
 
@@ -48,7 +50,7 @@ int run(int argc, char **argv) {
     if (e.get_exit_code() == 0)
       return td.exit(e); // --help, --version
     const auto used = td.get_subcommands();
-    fmt::print(stderr, "td: {}; see td{}{} --help\n", e.what(), used.empty() ? "" : " ",
+    fmt::print(stderr, "td: {}; see td{}{} --help\n", shown(e.what()), used.empty() ? "" : " ",
                used.empty() ? "" : used.front()->get_name());
     return exit_usage;
   }
@@ -60,13 +62,15 @@ int run(int argc, char **argv) {
 
 int fail(int code, const char *sentence) {
   std::fflush(stdout);
-  std::fprintf(stderr, "td: %s\n", sentence);
+  std::fprintf(stderr, "td: %s\n", shown(sentence).c_str());
   return code;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
+  // A write beyond the limit on files' sizes fails with a sentence instead of ending the program.
+  std::signal(SIGXFSZ, SIG_IGN);
   constexpr const char *no_output = "standard output cannot be written";
   try {
     const int code = run(argc, argv);

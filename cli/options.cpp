@@ -5,6 +5,7 @@
 
 #include "commands.hpp"
 #include "flags.hpp"
+#include "output.hpp"
 
 namespace cli {
 
@@ -31,7 +32,7 @@ int run_options(bool json) {
                      {"largest", row.largest},
                      {"choices", row.choices},
                      {"help", row.help}});
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
     return exit_ok;
   }
   std::string scope;

@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "entry_arrays.hpp"
 #include "flags.hpp"
+#include "output.hpp"
 #include "recipe.hpp"
 
 namespace cli {
@@ -168,7 +169,7 @@ int run_plan(const PlanFlags &flags) {
   if (flags.check)
     checked = check_plan(flags, context.get(), options.get(), plan.get());
   if (flags.work.json)
-    fmt::print("{}\n", document(flags, plan.get(), checked).dump(2));
+    print_json(document(flags, plan.get(), checked));
   else if (flags.check)
     print_checked(checked);
   return exit_ok;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "output.hpp"
 #include "selftest_cases.hpp"
 #include "tensor_facts.hpp"
 
@@ -33,7 +34,7 @@ int run_selftest(const WorkFlags &flags) {
                  why.empty() ? "" : "      " + why + "\n");
   }
   if (flags.json)
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
   else
     fmt::print("{} of {} passed in {:.2f} s\n", selftest_cases().size() - static_cast<std::size_t>(failed),
                selftest_cases().size(), timer.seconds());

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "output.hpp"
 #include "tensor_facts.hpp"
 
 namespace cli {
@@ -57,7 +58,7 @@ int run_stats(const StatsFlags &flags) {
                             {"median", s.median},
                             {"max", s.largest},
                             {"skew", s.skew}});
-  fmt::print("{}\n", out.dump(2));
+  print_json(out);
   return exit_ok;
 }
 

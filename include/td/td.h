@@ -466,9 +466,12 @@ typedef int32_t (*td_progress_fn)(const td_report *so_far, void *user);
  *
  *  Returns TD_OK, or TD_STOPPED if progress asked to stop. Reaching max_iters or max_seconds is TD_OK; the report's
  *  "stop_reason" tells. Defaults are those of Tensor Toolbox's cp_als.
- *  Errors: TD_ERR_SHAPE (rank < 1, init does not fit), TD_ERR_ARGUMENT (init is zero in every entry of a factor that
- *  is used before it is computed), TD_ERR_OPTION_RANGE, TD_ERR_IO (checkpoint or resume file), TD_ERR_NUMERICAL (the
- *  factors overflowed). */
+ *  Errors: TD_ERR_SHAPE (rank < 1, init does not fit), TD_ERR_ARGUMENT (init is zero in every entry of a factor that is
+ *  used before it is computed), TD_ERR_OPTION_RANGE, TD_ERR_IO (the file to resume from holds what no run leaves; the
+ *  checkpoint's place cannot be written to, which is tried before the first iteration, or holds a file that is no
+ *  checkpoint, which would be lost), TD_ERR_NUMERICAL (the factors overflowed). A checkpoint that cannot be written
+ *  later, as when a disk is full, does not end the run: the context's log hears why, and the report's
+ *  "checkpoint_error" says so. */
 TD_API td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, const td_ktensor *init,
                           const td_options *options, td_progress_fn progress, void *user, td_ktensor **model,
                           td_report **report);
@@ -489,7 +492,8 @@ TD_API td_status td_report_get_i64(const td_report *report, const char *key, int
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_f64(const td_report *report, const char *key, double *value);
 
-/** "stop_reason" ("tol", "max_iters", "max_seconds", "callback"), "format", "devices", "init".
+/** "stop_reason" ("tol", "max_iters", "max_seconds", "callback"), "format", "devices", "init", "checkpoint_error" (why
+ *  the last checkpoint could not be written; empty if it was, or none was asked for).
  *  Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_str(const td_report *report, const char *key, char *buf, int64_t cap, int64_t *needed);
 
@@ -581,17 +585,21 @@ TD_API td_status td_plan_describe(const td_plan *plan, char *buf, int64_t cap, i
 /** @defgroup td_files Files
  *  @{ */
 
-/** Reads a tensor: coordinate text in the dialects of FROSTT, ParTI, Tensor Toolbox (also its dense "tensor") and
- *  GenTen, plain or compressed with gzip; td's binary format; NumPy .npy (dense). What a file is, is found from its
- *  content; options "dialect" and "index_base" settle what content leaves open, and a file that stays ambiguous is
- *  refused. The decision is told to the context's log and kept as td_tensor_get_str(x, "source").
- *  options (may be NULL): scopes "read" and "tensor".
- *  Errors: TD_ERR_IO (missing, a directory, truncated, corrupt, ragged: names the line), TD_ERR_INDEX, TD_ERR_SHAPE. */
+/** Reads a tensor: coordinate text in the dialects of FROSTT, ParTI, Tensor Toolbox (also its dense "tensor"), GenTen
+ *  and Matrix Market (also its dense "array"), plain or compressed with gzip; td's binary format; NumPy .npy (dense).
+ *  What a file is, is found from its content; options "dialect" and "index_base" settle what content leaves open, and
+ *  a file that stays ambiguous is refused. The decision is told to the context's log and kept as td_tensor_get_str(x,
+ *  "source"). options (may be NULL): scopes "read" and "tensor". A file may be shortened or rewritten by others
+ *  meanwhile: it is not mapped, and that it changed is TD_ERR_IO wherever its size, its time or its content shows it.
+ *  Errors: TD_ERR_IO (missing, a directory, truncated, corrupt, changed, ragged: names the line), TD_ERR_INDEX,
+ *  TD_ERR_SHAPE, TD_ERR_UNSUPPORTED (complex numbers), TD_ERR_HOST_MEMORY (before the content is read). */
 TD_API td_status td_tensor_read(td_context *context, const char *path, const td_options *options, td_tensor **out);
 
 /** Writes a tensor in the file format of option "file_format"; "auto" goes by the name: .tns FROSTT text, .txt Tensor
  *  Toolbox text, .tdb td's binary, .npy NumPy (dense), each text also with .gz. Text reads back exactly. The file
- *  appears under its name only when it is whole; a file of that name is replaced. options may be NULL: scope "write".
+ *  appears under its name only when it is whole; a file of that name is replaced, and its permissions, owner and group
+ *  are kept as far as the process may. Where a limit on the size of files is set, SIGXFSZ ends a process that does not
+ *  ignore it: td leaves signals alone. options may be NULL: scope "write".
  *  Errors: TD_ERR_IO (the file system's reason), TD_ERR_UNSUPPORTED (this format cannot hold this tensor). */
 TD_API td_status td_tensor_write(const td_tensor *tensor, const char *path, const td_options *options);
 

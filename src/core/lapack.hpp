@@ -9,9 +9,9 @@ void dtrti2_(const char *uplo, const char *diag, const int *n, double *a, const 
              std::size_t);
 void dlauu2_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t);
 void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t uplo_length);
-void dpotri_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t uplo_length);
-void dpocon_(const char *uplo, const int *n, const double *a, const int *lda, const double *anorm, double *rcond,
-             double *work, int *iwork, int *info, std::size_t uplo_length);
+void dtrtri_(const char *uplo, const char *diag, const int *n, double *a, const int *lda, int *info, std::size_t,
+             std::size_t);
+void dlauum_(const char *uplo, const int *n, double *a, const int *lda, int *info, std::size_t);
 double dlansy_(const char *norm, const char *uplo, const int *n, const double *a, const int *lda, double *work,
                std::size_t norm_length, std::size_t uplo_length);
 void dsyev_(const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w, double *work,

@@ -63,7 +63,7 @@ constexpr OptionRow table[] = {
     {"plan", "operation_rate", OptionType::f64, "0", 0, largest, "",
      "floating-point operations a second that a plan's times assume; 0: measured"},
 
-    {"read", "dialect", OptionType::str, "auto", 0, 0, "auto|frostt|parti|toolbox|genten",
+    {"read", "dialect", OptionType::str, "auto", 0, 0, "auto|frostt|parti|toolbox|genten|matrixmarket",
      "dialect of a text file; auto: found from its content"},
     {"read", "index_base", OptionType::i64, "-1", -1, 1, "",
      "smallest index of a text file, 0 or 1; -1: what the dialect and the content say"},

@@ -1,57 +1,36 @@
 #include "core/parallel.hpp"
 
-#include <exception>
-#include <mutex>
+#include <memory>
 
 #include <omp.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define TD_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TD_TSAN 1
-#endif
-#endif
-
-#ifdef TD_TSAN
-extern "C" void __tsan_acquire(void *);
-extern "C" void __tsan_release(void *);
-#define TD_NO_TSAN __attribute__((no_sanitize("thread")))
-#else
-#define TD_NO_TSAN
-#endif
+#include "core/team.hpp"
 
 namespace td {
 
 namespace {
 
-struct Region {
-  void (*body)(void *, int, int);
-  void *closure;
-  std::mutex mutex;
-  std::exception_ptr error;
-};
+/// The calling thread's team, which ends with the thread. What still calls td then (destructors of static objects) gets
+/// a new one.
+thread_local Team *team = nullptr;
 
-// Kept out of line so that its accesses are instrumented, unlike those of the function that holds the region.
-__attribute__((noinline)) void run_one(Region &region, int thread, int count) noexcept {
-#ifdef TD_TSAN
-  __tsan_acquire(&region);
-#endif
-  try {
-    region.body(region.closure, thread, count);
-  } catch (...) {
-    const std::lock_guard lock(region.mutex);
-    if (!region.error)
-      region.error = std::current_exception();
+struct EndOfThread {
+  bool armed = false;
+  ~EndOfThread() { delete std::exchange(team, nullptr); }
+};
+thread_local EndOfThread end_of_thread;
+
+Team &team_of_this_thread() {
+  if (team == nullptr) {
+    team = new Team;
+    end_of_thread.armed = true; // makes it, and so has it ended
   }
-#ifdef TD_TSAN
-  __tsan_release(&region);
-#endif
+  return *team;
 }
 
-TD_NO_TSAN void fork_join(Region &region, int threads) {
-#pragma omp parallel num_threads(threads)
-  run_one(region, omp_get_thread_num(), omp_get_num_threads());
+/// Where OpenMP would not fork again because the caller is in a parallel region of its own, td does not either.
+bool caller_is_parallel() noexcept {
+  return omp_get_active_level() > 0 && omp_get_active_level() >= omp_get_max_active_levels();
 }
 
 } // namespace
@@ -59,20 +38,18 @@ TD_NO_TSAN void fork_join(Region &region, int threads) {
 namespace detail {
 
 void run_parallel(int threads, void (*body)(void *, int, int), void *closure) {
-  if (threads <= 1) {
-    body(closure, 0, 1);
-    return;
+  if (threads > 1 && !Region::on_this_thread() && !caller_is_parallel()) {
+    Team &workers = team_of_this_thread();
+    threads = workers.grow(threads);
+    if (threads > 1) {
+      Region region{body, closure, threads, {}, {}};
+      workers.run(region);
+      if (region.error)
+        std::rethrow_exception(region.error);
+      return;
+    }
   }
-  Region region{body, closure, {}, {}};
-#ifdef TD_TSAN
-  __tsan_release(&region);
-#endif
-  fork_join(region, threads);
-#ifdef TD_TSAN
-  __tsan_acquire(&region);
-#endif
-  if (region.error)
-    std::rethrow_exception(region.error);
+  body(closure, 0, 1);
 }
 
 } // namespace detail

@@ -1,6 +1,6 @@
-// The one door to OpenMP: every parallel region of the library goes through `parallel`.
-// It never touches OpenMP's global settings, carries exceptions out of the region, and tells ThreadSanitizer about
-// the fork and the join, which libgomp hides from it.
+// Every parallel region of the library goes through `parallel`. It carries exceptions out of the region and works with
+// fewer threads where the system lets no more be started. OpenMP is asked how many threads the process may use and
+// where they are to be bound; the threads are td's own (core/team.hpp).
 #pragma once
 
 #include <utility>

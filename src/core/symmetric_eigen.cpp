@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/blas_room.hpp"
 #include "core/error.hpp"
 #include "core/lapack.hpp"
 
@@ -11,6 +12,7 @@ SymmetricEigen symmetric_eigen(std::vector<double> matrix, i64 size) {
   constexpr i64 largest_size = 16384; // its workspace of 2 n^2 numbers is counted in an int
   if (size > largest_size)
     throw_error(Status::unsupported, "eigenvectors of a {} x {} matrix: expected at most {}", size, size, largest_size);
+  const BlasRoom room(true);
   const int n = static_cast<int>(size);
   std::vector<double> values(static_cast<std::size_t>(n));
   int status = 0;

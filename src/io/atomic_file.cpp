@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <system_error>
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/sentence.hpp"
 #include "io/file.hpp"
 
 namespace td::io {
@@ -23,6 +25,19 @@ std::string folder_of(const std::string &path) {
   return slash == std::string::npos ? "." : path.substr(0, slash == 0 ? 1 : slash);
 }
 
+/// Where links lead that end at a file which is not there yet. Plain strings: std::filesystem::path of libstdc++ 12
+/// crashes where memory runs out.
+std::string end_of_links(std::string path) {
+  for (;;) { // stat() has refused links that lead in a circle
+    char target[PATH_MAX];
+    const ssize_t size = ::readlink(path.c_str(), target, sizeof target);
+    if (size < 0)
+      return path; // no link
+    const std::string next(target, static_cast<std::size_t>(size));
+    path = next.starts_with('/') ? next : folder_of(path) + "/" + next;
+  }
+}
+
 /// Where a file of this name really lives; refuses what must not be replaced by a file.
 std::string resolve(const std::string &path) {
   if (path.empty())
@@ -31,7 +46,7 @@ std::string resolve(const std::string &path) {
   if (::stat(path.c_str(), &facts) != 0) {
     if (errno != ENOENT)
       throw_error(Status::io, "{}: cannot be written: {}", path, system_reason(errno));
-    return path;
+    return end_of_links(path);
   }
   if (S_ISDIR(facts.st_mode))
     throw_error(Status::io, "{}: is a directory, expected a file", path);
@@ -42,21 +57,34 @@ std::string resolve(const std::string &path) {
   return unresolved ? path : real.string();
 }
 
+/// Gives a new file what the one that it replaces has. A group that cannot be kept may do no more than both the old
+/// group and everybody could: nobody gains by the change.
+void keep_access(int fd, const struct stat &old) {
+  mode_t mode = old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+  if (::fchown(fd, old.st_uid, old.st_gid) != 0 && ::fchown(fd, static_cast<uid_t>(-1), old.st_gid) != 0)
+    mode &= ~static_cast<mode_t>(S_IRWXG) | (mode & S_IRWXO) << 3;
+  ::fchmod(fd, mode); // where a file system knows no permissions, those of a file that nobody else reads stay
+}
+
 } // namespace
 
 AtomicFile::AtomicFile(const std::string &path) : path_(path), target_(resolve(path)) {
+  struct stat old = {};
+  const bool replaces = ::stat(target_.c_str(), &old) == 0;
   const std::string folder = folder_of(target_);
   do {
     // A short name of its own, because the target's may already be as long as names can be. open() with 0666 lets the
     // process's umask decide, which mkstemp would not.
     temporary_ = fmt::format("{}/.td-{}-{}.tmp", folder, ::getpid(), next_number++);
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? 0600 : 0666);
   } while (fd_ < 0 && errno == EEXIST);
   if (fd_ < 0) {
     const int code = errno;
     temporary_.clear();
     throw_error(Status::io, "{}: cannot be written: {}", path_, system_reason(code));
   }
+  if (replaces)
+    keep_access(fd_, old);
 }
 
 AtomicFile::~AtomicFile() {
@@ -66,7 +94,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(const char *what) const {
-  throw_error(Status::io, "{}: {} after {} bytes: {}", path_, what, size_, system_reason(errno));
+  throw_error(Status::io, "{}: {} after {}: {}", path_, what, count_text(size_, "byte", "bytes"), system_reason(errno));
 }
 
 void AtomicFile::close() noexcept {

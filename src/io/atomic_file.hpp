@@ -9,7 +9,8 @@
 namespace td::io {
 
 /// Writes to a temporary file in the same folder; commit() makes it durable and gives it its name. If the object goes
-/// away before that, the temporary file is removed and a file that had the name is as it was.
+/// away before that, the temporary file is removed and a file that had the name is as it was. A file that is replaced
+/// hands on its permissions and, where the process may, its owner and group; a symbolic link stays one.
 class AtomicFile {
 public:
   explicit AtomicFile(const std::string &path);

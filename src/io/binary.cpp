@@ -6,6 +6,7 @@
 
 #include "core/checked.hpp"
 #include "core/parallel.hpp"
+#include "core/sentence.hpp"
 #include "io/container.hpp"
 #include "io/dense_order.hpp"
 
@@ -29,7 +30,8 @@ void add_dims(ContainerWriter &file, std::span<const i64> dims) {
 std::vector<i64> read_dims(const ContainerReader &file, i64 smallest_order) {
   const Section &section = file.section("dims");
   if (section.count < smallest_order || section.count > max_order)
-    file.refuse(fmt::format("{} dims, expected {} to {}", section.count, smallest_order, max_order));
+    file.refuse(
+        fmt::format("{}, expected {} to {}", count_text(section.count, "dim", "dims"), smallest_order, max_order));
   std::vector<i64> dims(static_cast<std::size_t>(section.count));
   file.read_indices(section, dims.data(), 1);
   for (const i64 dim : dims)
@@ -52,7 +54,8 @@ i64 read_whole_number(const ContainerReader &file, std::string_view name, i64 sm
 const Section &section_of_count(const ContainerReader &file, const std::string &name, i64 count) {
   const Section &section = file.section(name);
   if (section.count != count)
-    file.refuse(fmt::format("section {}: {} elements, expected {}", name, section.count, count));
+    file.refuse(
+        fmt::format("section {}: {}, expected {}", name, count_text(section.count, "element", "elements"), count));
   return section;
 }
 
@@ -75,12 +78,14 @@ ReadTensor read_sparse(const ContainerReader &file, const ReadChoices &choices) 
   x.dims = read_dims(file, min_order);
   x.index_base = static_cast<std::int32_t>(read_whole_number(file, "index_base", 0, 1));
   const Section &values = file.section("values");
+  const ValueType type = choices.value_type.value_or(stored_type(values));
+  choices.room_for(values.count * (static_cast<i64>(x.dims.size()) * size_of(IndexType::i64) + size_of(type)), 0);
   for (std::size_t m = 0; m < x.dims.size(); ++m) {
     const Section &column = section_of_count(file, numbered("index", m), values.count);
     x.indices.emplace_back(values.count, "the indices of a binary file");
     file.read_indices(column, x.indices.back().data(), choices.threads);
   }
-  x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), values.count, "the values of a binary file");
+  x.values = ValueBuffer(type, values.count, "the values of a binary file");
   file.read_values(values, x.values.type(), x.values.data(), choices.threads);
   std::string source =
       fmt::format("td binary version {}; sparse, {} values", container_version, name_of(stored_type(values)));
@@ -94,7 +99,9 @@ ReadTensor read_dense(const ContainerReader &file, const ReadChoices &choices) {
   if (!elements)
     file.refuse("the dims have a product above 2^63 - 1");
   const Section &values = section_of_count(file, "values", *elements);
-  x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), *elements, "the values of a binary file");
+  const ValueType type = choices.value_type.value_or(stored_type(values));
+  choices.room_for(*elements * size_of(type), *elements * size_of(type));
+  x.values = ValueBuffer(type, *elements, "the values of a binary file");
   file.read_values(values, x.values.type(), x.values.data(), choices.threads);
   std::string source =
       fmt::format("td binary version {}; dense, {} values", container_version, name_of(stored_type(values)));
@@ -126,7 +133,9 @@ Ktensor read_factors(const ContainerReader &file, i64 smallest_order) {
       file.refuse(fmt::format("{} is not of the type of factor.0", name));
   }
   if (dims.empty() || weights.count == 0)
-    file.refuse(fmt::format("{} dims and {} weights, expected both or none", dims.size(), weights.count));
+    file.refuse(fmt::format("{} and {}, expected both or none",
+                            count_text(static_cast<i64>(dims.size()), "dim", "dims"),
+                            count_text(weights.count, "weight", "weights")));
   Ktensor k(dims, weights.count, stored_type(*factors[0]));
   file.read_values(weights, ValueType::f64, k.weights().data(), 1);
   for (std::size_t m = 0; m < dims.size(); ++m)
@@ -137,8 +146,8 @@ Ktensor read_factors(const ContainerReader &file, i64 smallest_order) {
 
 } // namespace
 
-ReadTensor read_tensor_binary(const Input &input, const ReadChoices &choices) {
-  const ContainerReader file(input);
+ReadTensor read_tensor_binary(const Source &source, const ReadChoices &choices) {
+  const ContainerReader file(source);
   if (file.kind() == ContainerKind::sparse)
     return read_sparse(file, choices);
   if (file.kind() == ContainerKind::dense)
@@ -171,8 +180,8 @@ void write_tensor_binary(const DenseArrayView &array, const std::string &path) {
   file.commit();
 }
 
-Ktensor read_ktensor_binary(const Input &input) {
-  const ContainerReader file(input);
+Ktensor read_ktensor_binary(const Source &source) {
+  const ContainerReader file(source);
   if (file.kind() != ContainerKind::ktensor && file.kind() != ContainerKind::record)
     file.refuse(fmt::format("holds a {}, expected a ktensor", name_of(file.kind())));
   return read_factors(file, min_order);
@@ -184,8 +193,8 @@ void write_ktensor_binary(const Ktensor &k, const std::string &path) {
   file.commit();
 }
 
-Record read_record_binary(const Input &input) {
-  const ContainerReader file(input);
+Record read_record_binary(const Source &source) {
+  const ContainerReader file(source);
   if (file.kind() != ContainerKind::record)
     file.refuse(fmt::format("holds a {}, expected a checkpoint", name_of(file.kind())));
   Record record;

@@ -5,13 +5,13 @@
 
 namespace td::io {
 
-ReadTensor read_tensor_binary(const Input &input, const ReadChoices &choices);
+ReadTensor read_tensor_binary(const Source &source, const ReadChoices &choices);
 void write_tensor_binary(const EntriesView &entries, const std::string &path);
 void write_tensor_binary(const DenseArrayView &array, const std::string &path);
 
-Ktensor read_ktensor_binary(const Input &input); // also that of a record
+Ktensor read_ktensor_binary(const Source &source); // also that of a record
 void write_ktensor_binary(const Ktensor &k, const std::string &path);
 
-Record read_record_binary(const Input &input);
+Record read_record_binary(const Source &source);
 
 } // namespace td::io

@@ -14,8 +14,8 @@ constexpr i64 piece = i64{1} << 18; // fits a core's L2 cache with room for what
 constexpr i64 grain = i64{1} << 20;
 } // namespace
 
-std::uint32_t checksum(std::span<const char> bytes, int threads, const std::function<void(Range)> &also) {
-  const auto size = static_cast<i64>(bytes.size());
+std::uint32_t checksum(const Source &source, Range range, int threads, const EachBlock &also) {
+  const i64 size = range.size();
   const i64 pieces = (size + piece - 1) / piece;
   const auto parts = static_cast<int>(std::clamp(size / grain, i64{1}, static_cast<i64>(std::max(threads, 1))));
   struct Part {
@@ -26,13 +26,14 @@ std::uint32_t checksum(std::span<const char> bytes, int threads, const std::func
   parallel(parts, [&](int thread, int count) {
     const Range mine = part_of({0, pieces}, thread, count);
     Part part;
+    Buffer<char> room;
     for (i64 i = mine.begin; i < mine.end; ++i) {
       const Range r{i * piece, std::min(size, (i + 1) * piece)};
-      part.sum =
-          ::crc32_z(part.sum, reinterpret_cast<const Bytef *>(bytes.data() + r.begin), static_cast<z_size_t>(r.size()));
+      const auto block = source.bytes({range.begin + r.begin, range.begin + r.end}, room);
+      part.sum = ::crc32_z(part.sum, reinterpret_cast<const Bytef *>(block.data()), block.size());
       part.size += r.size();
       if (also)
-        also(r);
+        also(r.begin, block);
     }
     sums[static_cast<std::size_t>(thread)] = part;
   });
@@ -40,6 +41,10 @@ std::uint32_t checksum(std::span<const char> bytes, int threads, const std::func
   for (const Part &part : sums) // threads that were not granted left 0 of size 0, which changes nothing
     sum = join_checksums(sum, static_cast<std::uint32_t>(part.sum), part.size);
   return sum;
+}
+
+std::uint32_t checksum(std::span<const char> bytes, int threads) {
+  return checksum(Source({}, bytes), {0, static_cast<i64>(bytes.size())}, threads);
 }
 
 std::uint32_t join_checksums(std::uint32_t first, std::uint32_t second, i64 size) noexcept {

@@ -1,16 +1,19 @@
-// CRC-32 (zlib's) of memory, by several threads where there is much of it.
+// CRC-32 (zlib's), by several threads where there is much to sum.
 #pragma once
 
 #include <functional>
 #include <span>
 
 #include "core/views.hpp"
+#include "io/file.hpp"
 
 namespace td::io {
 
-/// `also`, if given, is called by the threads with each range of bytes just after it was summed, while it is still in
-/// the cache. Ranges begin at multiples of 64.
-std::uint32_t checksum(std::span<const char> bytes, int threads, const std::function<void(Range)> &also = {});
+/// Of a range of a source. `also`, if given, is called by the threads with each block of bytes, and where in the range
+/// it begins, just after it was summed: what was summed is what it is given. Blocks begin at multiples of 64.
+using EachBlock = std::function<void(i64 begin, std::span<const char> block)>;
+std::uint32_t checksum(const Source &source, Range range, int threads, const EachBlock &also = {});
+std::uint32_t checksum(std::span<const char> bytes, int threads);
 
 /// The checksum of two stretches joined; `size` is that of the second.
 std::uint32_t join_checksums(std::uint32_t first, std::uint32_t second, i64 size) noexcept;

@@ -55,13 +55,12 @@ bool is_element_type(std::uint32_t type) {
   return std::any_of(std::begin(known), std::end(known), [&](ElementType t) { return t == ElementType{type}; });
 }
 
-/// Converts the elements in bytes [r.begin, r.end) of `from`, which need not be aligned; false if one does not fit.
-template <class From, class To> bool convert(std::span<const char> from, Range r, To *to) {
+/// Converts the elements of a block, which need not be aligned; false if one does not fit.
+template <class From, class To> bool convert(std::span<const char> from, To *to) {
   bool fits = true;
-  constexpr auto step = static_cast<i64>(sizeof(From));
-  for (i64 i = r.begin / step; i < r.end / step; ++i) {
+  for (std::size_t i = 0; i < from.size() / sizeof(From); ++i) {
     From v;
-    std::memcpy(&v, from.data() + i * step, sizeof v);
+    std::memcpy(&v, from.data() + i * sizeof v, sizeof v);
     to[i] = static_cast<To>(v);
     if constexpr (sizeof(To) < sizeof(From))
       fits = fits && (std::isfinite(to[i]) || !std::isfinite(v));
@@ -87,6 +86,14 @@ std::string_view name_of(ContainerKind kind) noexcept {
 
 bool is_container(std::span<const char> bytes) noexcept {
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
+}
+
+bool is_container_of(ContainerKind kind, std::span<const char> bytes) noexcept {
+  Header header;
+  if (!is_container(bytes) || bytes.size() < sizeof header)
+    return false;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return header.kind == static_cast<std::uint32_t>(kind);
 }
 
 ContainerWriter::ContainerWriter(const std::string &path, ContainerKind kind) : file_(path), kind_(kind) {
@@ -159,41 +166,42 @@ void ContainerWriter::commit() {
   file_.commit();
 }
 
-ContainerReader::ContainerReader(const Input &input) : input_(input) { read_header(); }
-
 void ContainerReader::refuse(const std::string &why) const {
-  throw_error(Status::io, "{}: td binary file: {}", input_.name, why);
+  source_.require_unchanged(); // else that is the reason
+  throw_error(Status::io, "{}: td binary file: {}", source_.name(), why);
 }
 
 void ContainerReader::read_header() {
   Header header;
-  const std::span<const char> bytes = input_.bytes;
-  if (bytes.size() < sizeof header)
-    refuse(fmt::format("truncated: {} bytes are less than a header's {}", bytes.size(), sizeof header));
-  std::memcpy(&header, bytes.data(), sizeof header);
+  const auto size = static_cast<u64>(source_.size());
+  if (size < sizeof header)
+    refuse(fmt::format("truncated: {} bytes are less than a header's {}", size, sizeof header));
+  source_.read(0, {reinterpret_cast<char *>(&header), sizeof header});
   if (header.byte_order != byte_order)
     refuse("was written on a machine of the other byte order, or is corrupt");
   if (header.version != container_version)
     refuse(fmt::format("version {}, expected {}", header.version, container_version));
   if (header.checksum != header_checksum(header))
     refuse("corrupt: the header's checksum does not match");
-  if (header.file_size != bytes.size())
-    refuse(fmt::format("truncated or extended: {} bytes, expected {}", bytes.size(), header.file_size));
+  if (header.file_size != size)
+    refuse(fmt::format("truncated or extended: {} bytes, expected {}", size, header.file_size));
   if (header.kind < 1 || header.kind > 4)
     refuse(fmt::format("kind of content {}, expected 1 to 4", header.kind));
   kind_ = ContainerKind{header.kind};
   const u64 table_size = u64{header.sections} * sizeof(TableEntry);
-  if (header.table_offset > bytes.size() || table_size > bytes.size() - header.table_offset)
+  if (header.table_offset > size || table_size > size - header.table_offset)
     refuse(fmt::format("a table of {} sections at byte {} goes beyond the file's {} bytes", header.sections,
-                       header.table_offset, bytes.size()));
-  const auto table = bytes.subspan(header.table_offset, table_size);
+                       header.table_offset, size));
+  Buffer<char> room;
+  const auto begin = static_cast<i64>(header.table_offset);
+  const auto table = source_.bytes({begin, begin + static_cast<i64>(table_size)}, room);
   if (header.table_checksum != checksum(table, 1))
     refuse("corrupt: the table's checksum does not match");
   read_table(table);
 }
 
 void ContainerReader::read_table(std::span<const char> table) {
-  const u64 size = input_.bytes.size();
+  const auto size = static_cast<u64>(source_.size());
   for (; !table.empty(); table = table.subspan(sizeof(TableEntry))) {
     TableEntry e;
     std::memcpy(&e, table.data(), sizeof e);
@@ -212,7 +220,7 @@ void ContainerReader::read_table(std::span<const char> table) {
                          "aligned to {}",
                          s.name, e.count, step, e.offset, size, alignment));
     s.count = static_cast<i64>(e.count);
-    s.bytes = input_.bytes.subspan(e.offset, e.count * step);
+    s.place = {static_cast<i64>(e.offset), static_cast<i64>(e.offset + e.count * step)};
     s.checksum = e.checksum;
     sections_.push_back(std::move(s));
   }
@@ -225,16 +233,18 @@ const Section &ContainerReader::section(std::string_view name) const {
   refuse(fmt::format("{} without section {}", name_of(kind_), name));
 }
 
-void ContainerReader::verify(const Section &section, int threads, const std::function<void(Range)> &also) const {
-  if (checksum(section.bytes, threads, also) != section.checksum)
+void ContainerReader::verify(const Section &section, int threads, const EachBlock &also) const {
+  if (checksum(source_, section.place, threads, also) != section.checksum)
     refuse(fmt::format("corrupt: the checksum of section {} does not match", section.name));
 }
 
 std::string ContainerReader::read_text(const Section &section) const {
   if (section.type != ElementType::text)
     refuse(fmt::format("section {}: expected text", section.name));
-  verify(section, 1, {});
-  return {section.bytes.begin(), section.bytes.end()};
+  std::string text(static_cast<std::size_t>(section.count), '\0');
+  verify(section, 1,
+         [&](i64 begin, std::span<const char> block) { std::copy(block.begin(), block.end(), text.begin() + begin); });
+  return text;
 }
 
 void ContainerReader::read_values(const Section &section, ValueType type, void *out, int threads) const {
@@ -244,9 +254,9 @@ void ContainerReader::read_values(const Section &section, ValueType type, void *
   dispatch(type, [&](auto zero) {
     using T = decltype(zero);
     T *to = static_cast<T *>(out);
-    const auto from = section.bytes;
-    verify(section, threads, [&](Range r) {
-      if (section.type == ElementType::f32 ? !convert<float>(from, r, to) : !convert<double>(from, r, to))
+    verify(section, threads, [&](i64 begin, std::span<const char> block) {
+      T *first = to + begin / size_of(section.type);
+      if (section.type == ElementType::f32 ? !convert<float>(block, first) : !convert<double>(block, first))
         fits = false;
     });
   });
@@ -257,12 +267,12 @@ void ContainerReader::read_values(const Section &section, ValueType type, void *
 void ContainerReader::read_indices(const Section &section, i64 *out, int threads) const {
   if (section.type != ElementType::i32 && section.type != ElementType::i64)
     refuse(fmt::format("section {}: expected i32 or i64 elements", section.name));
-  const auto from = section.bytes;
-  verify(section, threads, [&](Range r) {
+  verify(section, threads, [&](i64 begin, std::span<const char> block) {
+    i64 *first = out + begin / size_of(section.type);
     if (section.type == ElementType::i32)
-      convert<std::int32_t>(from, r, out);
+      convert<std::int32_t>(block, first);
     else
-      convert<i64>(from, r, out);
+      convert<i64>(block, first);
   });
 }
 

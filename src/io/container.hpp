@@ -8,6 +8,7 @@
 
 #include "core/views.hpp"
 #include "io/atomic_file.hpp"
+#include "io/checksum.hpp"
 #include "io/file.hpp"
 
 namespace td::io {
@@ -29,6 +30,9 @@ constexpr bool is_real(ElementType t) noexcept { return t == ElementType::f32 ||
 inline constexpr std::uint32_t container_version = 1;
 
 bool is_container(std::span<const char> bytes) noexcept;
+
+/// Whether a file that begins so is, or was before it was damaged, of a kind.
+bool is_container_of(ContainerKind kind, std::span<const char> bytes) noexcept;
 
 /// Sections are written as they are added; commit() adds the table and the header, and the file appears.
 class ContainerWriter {
@@ -61,14 +65,14 @@ struct Section {
   std::string name;
   ElementType type = ElementType::text;
   i64 count = 0;
-  std::span<const char> bytes;
+  Range place; // of its bytes in the file
   std::uint32_t checksum = 0;
 };
 
 /// Header and table are checked when it is made, a section's content when it is read.
 class ContainerReader {
 public:
-  explicit ContainerReader(const Input &input);
+  explicit ContainerReader(const Source &source) : source_(source) { read_header(); }
 
   ContainerKind kind() const noexcept { return kind_; }
   std::span<const Section> sections() const noexcept { return sections_; }
@@ -81,14 +85,14 @@ public:
   void read_indices(const Section &section, i64 *out, int threads) const;
 
   [[noreturn]] void refuse(const std::string &why) const;
-  const std::string &name() const noexcept { return input_.name; }
+  const std::string &name() const noexcept { return source_.name(); }
 
 private:
   void read_header();
   void read_table(std::span<const char> table);
-  void verify(const Section &section, int threads, const std::function<void(Range)> &also) const;
+  void verify(const Section &section, int threads, const EachBlock &also) const;
 
-  Input input_;
+  Source source_;
   ContainerKind kind_ = ContainerKind::sparse;
   std::vector<Section> sections_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/sentence.hpp"
+
 #define ZLIB_CONST
 #include <zlib.h>
 
@@ -12,8 +14,9 @@ namespace {
 
 constexpr int gzip_window = 15 + 16; // zlib: largest window, gzip wrapping
 constexpr i64 first_capacity = i64{1} << 16;
-constexpr i64 largest_ratio = 1032; // deflate cannot expand by more (zlib's technical notes)
-constexpr i64 feed = i64{1} << 30;  // zlib counts in 32 bits
+constexpr i64 largest_ratio = 1032;     // deflate cannot expand by more (zlib's technical notes)
+constexpr i64 most_room = i64{1} << 30; // zlib counts in 32 bits
+constexpr const char *inflated_text = "the inflated text of a gzip file";
 
 class InflateStream {
 public:
@@ -41,24 +44,64 @@ public:
 };
 
 /// The size that the last member states (modulo 2^32), as far as the compressed size makes it possible.
-i64 likely_size(std::span<const char> bytes) {
+i64 likely_size(const Source &source) {
   constexpr std::size_t trailer = 4;
-  const auto given = static_cast<i64>(bytes.size());
-  if (bytes.size() < trailer)
+  if (source.size() < static_cast<i64>(trailer))
     return first_capacity;
+  char last[trailer];
+  source.read(source.size() - static_cast<i64>(trailer), last);
   u64 stated = 0;
   for (std::size_t i = 0; i < trailer; ++i)
-    stated |= u64{static_cast<unsigned char>(bytes[bytes.size() - trailer + i])} << (8 * i);
-  const i64 possible = given > (i64{1} << 40) ? given : given * largest_ratio;
+    stated |= u64{static_cast<unsigned char>(last[i])} << (8 * i);
+  const i64 possible = source.size() > (i64{1} << 40) ? source.size() : source.size() * largest_ratio;
   return std::max(first_capacity, std::min(static_cast<i64>(stated), possible) + 1);
 }
 
-bool only_zeros(std::span<const char> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; });
-}
+/// The compressed bytes in turn, and how many are left.
+class Feed {
+public:
+  explicit Feed(const Source &source) : source_(source) {}
+
+  i64 left() const noexcept { return static_cast<i64>(ready_.size()) + source_.size() - read_; }
+  /// The next bytes; none at the end.
+  std::span<const char> ready() {
+    constexpr i64 block = i64{1} << 20;
+    if (ready_.empty() && read_ < source_.size()) {
+      const Range r{read_, std::min(source_.size(), read_ + block)};
+      ready_ = source_.bytes(r, room_);
+      read_ = r.end;
+    }
+    return ready_;
+  }
+  void take(std::size_t bytes) { ready_ = ready_.subspan(bytes); }
+  /// Whether what is left begins with gzip's magic, which may lie across two blocks.
+  bool at_gzip() const {
+    char magic[2];
+    if (left() < 2)
+      return false;
+    source_.read(source_.size() - left(), magic);
+    return is_gzip(magic);
+  }
+  bool only_zeros() const {
+    Feed rest(source_);
+    rest.read_ = source_.size() - left();
+    while (!rest.ready().empty()) {
+      if (!std::all_of(rest.ready_.begin(), rest.ready_.end(), [](char c) { return c == 0; }))
+        return false;
+      rest.take(rest.ready_.size());
+    }
+    return true;
+  }
+
+private:
+  const Source &source_;
+  Buffer<char> room_;
+  std::span<const char> ready_;
+  i64 read_ = 0; // bytes of the source that are in ready_ or behind it
+};
 
 Buffer<char> grown(const Buffer<char> &old, i64 used) {
-  Buffer<char> larger(old.size() * 2, "the inflated text of a gzip file");
+  Buffer<char> larger(old.size() * 2, inflated_text);
   std::memcpy(larger.data(), old.data(), static_cast<std::size_t>(used));
   return larger;
 }
@@ -70,37 +113,51 @@ bool is_gzip(std::span<const char> bytes) noexcept {
          static_cast<unsigned char>(bytes[1]) == 0x8b;
 }
 
-Inflated inflate_all(const Input &input) {
+Inflated inflate_all(const Source &source, const RequireRoom &require_room) {
   InflateStream stream;
   z_stream &z = stream.z;
-  std::span<const char> rest = input.bytes;
-  Buffer<char> out(likely_size(rest), "the inflated text of a gzip file");
+  Feed feed(source);
+  const auto room_for = [&](i64 bytes) {
+    if (require_room)
+      require_room(bytes, 0);
+  };
+  const i64 capacity = likely_size(source);
+  room_for(capacity);
+  Buffer<char> out(capacity, inflated_text);
   i64 used = 0;
   for (;;) {
-    if (used == out.size())
+    if (used == out.size()) {
+      room_for(2 * out.size());
       out = grown(out, used);
-    const i64 in = std::min(feed, static_cast<i64>(rest.size()));
-    const i64 room = std::min(feed, out.size() - used);
-    z.next_in = reinterpret_cast<const Bytef *>(rest.data());
-    z.avail_in = static_cast<uInt>(in);
+    }
+    const std::span<const char> in = feed.ready();
+    const i64 room = std::min(most_room, out.size() - used);
+    z.next_in = reinterpret_cast<const Bytef *>(in.data());
+    z.avail_in = static_cast<uInt>(in.size());
     z.next_out = reinterpret_cast<Bytef *>(out.data() + used);
     z.avail_out = static_cast<uInt>(room);
     const int code = ::inflate(&z, Z_NO_FLUSH);
-    rest = rest.subspan(static_cast<std::size_t>(in - z.avail_in));
+    feed.take(in.size() - z.avail_in);
     used += room - z.avail_out;
     if (code == Z_STREAM_END) {
-      if (only_zeros(rest)) // some archivers pad
+      if (feed.at_gzip()) {
+        ::inflateReset(&z);
+        continue;
+      }
+      if (feed.only_zeros()) // some archivers pad
         return {std::move(out), used};
-      if (!is_gzip(rest))
-        throw_error(Status::io, "{}: {} bytes after the end of the gzip data are not gzip", input.name, rest.size());
-      ::inflateReset(&z);
+      throw_error(Status::io, "{}: {} after the end of the gzip data, which {} not gzip", source.name(),
+                  count_text(feed.left(), "byte", "bytes"), feed.left() == 1 ? "is" : "are");
     } else if (code == Z_MEM_ERROR) {
       throw_error(Status::host_memory, "out of host memory: zlib's window for reading gzip");
     } else if (code == Z_BUF_ERROR) {
-      throw_error(Status::io, "{}: the gzip data end early, after {} inflated bytes", input.name, used);
+      source.require_unchanged();
+      throw_error(Status::io, "{}: the gzip data end early, after {}", source.name(),
+                  count_text(used, "inflated byte", "inflated bytes"));
     } else if (code != Z_OK) {
-      throw_error(Status::io, "{}: corrupt gzip data after {} inflated bytes: {}", input.name, used,
-                  z.msg != nullptr ? z.msg : "no reason given");
+      source.require_unchanged();
+      throw_error(Status::io, "{}: corrupt gzip data after {}: {}", source.name(),
+                  count_text(used, "inflated byte", "inflated bytes"), z.msg != nullptr ? z.msg : "no reason given");
     }
   }
 }

@@ -1,9 +1,9 @@
 // gzip in memory.
 #pragma once
 
+#include <span>
 #include <string>
 
-#include "core/buffer.hpp"
 #include "io/file.hpp"
 
 namespace td::io {
@@ -16,7 +16,7 @@ struct Inflated {
 };
 
 /// All members of a gzip file, one after the other.
-Inflated inflate_all(const Input &input);
+Inflated inflate_all(const Source &source, const RequireRoom &require_room = {});
 
 /// `text` as one gzip member. Members may be joined, so that blocks can be compressed by several threads.
 std::string gzip_member(std::string_view text);

@@ -8,6 +8,7 @@
 #include "core/entries.hpp"
 #include "core/ktensor.hpp"
 #include "core/options.hpp"
+#include "io/file.hpp"
 
 namespace td::io {
 
@@ -17,7 +18,8 @@ struct ReadTensor {
 };
 
 /// Options "dialect", "index_base", "value_type". Text is parsed on `threads` threads.
-ReadTensor read_tensor(const std::string &path, const Options &options, int threads);
+ReadTensor read_tensor(const std::string &path, const Options &options, int threads,
+                       const RequireRoom &require_room = {});
 
 void write_tensor(const EntriesView &entries, const std::string &path, const Options &options);
 void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options);
@@ -33,5 +35,9 @@ struct Record {
 };
 Record read_record(const std::string &path);
 void write_record(const Record &record, const std::string &path);
+
+/// Throws if a record could not be written under this name, or would replace a file that is no record and not empty.
+/// What is there stays as it is.
+void require_place_for_record(const std::string &path);
 
 } // namespace td::io

@@ -3,6 +3,7 @@
 #include <memory>
 #include <system_error>
 
+#include "core/sentence.hpp"
 #include "io/npy.hpp"
 #include "io/readers.hpp"
 #include "io/text.hpp"
@@ -56,8 +57,8 @@ Rows read_rows(const Input &text) {
     if (matrix.rows == 0)
       matrix.cols = cols;
     if (cols != matrix.cols)
-      throw_error(Status::io, "{}: line {}: has {} numbers, expected {} as in the lines before", text.name, line.number,
-                  cols, matrix.cols);
+      throw_error(Status::io, "{}: line {}: has {}, expected {} as in the lines before", text.name, line.number,
+                  count_text(cols, "number", "numbers"), matrix.cols);
   }
   if (matrix.rows == 0)
     throw_error(Status::io, "{}: the file is empty, expected numbers", text.name);
@@ -66,7 +67,8 @@ Rows read_rows(const Input &text) {
 
 void check_cols(const std::string &name, i64 cols, i64 rank) {
   if (cols != rank)
-    throw_error(Status::io, "{}: {} columns, expected {}, the number of weights", name, cols, rank);
+    throw_error(Status::io, "{}: {}, expected {}, the number of weights", name, count_text(cols, "column", "columns"),
+                rank);
 }
 
 /// A folder that goes away again if what was to be put into it fails.
@@ -114,14 +116,14 @@ void write_folder(const Ktensor &k, const std::string &folder, const Naming &nam
 
 } // namespace
 
-Ktensor read_ktensor_splatt(std::span<const Input> files) {
-  const Rows weights = read_rows(files[0]);
+Ktensor read_ktensor_splatt(std::span<const Source> files) {
+  const Rows weights = read_rows(Whole(files[0]).input());
   const auto rank = static_cast<i64>(weights.values.size());
   std::vector<i64> dims;
   std::vector<Rows> factors;
-  for (const Input &file : files.subspan(1)) {
-    factors.push_back(read_rows(file));
-    check_cols(file.name, factors.back().cols, rank);
+  for (const Source &file : files.subspan(1)) {
+    factors.push_back(read_rows(Whole(file).input()));
+    check_cols(file.name(), factors.back().cols, rank);
     dims.push_back(factors.back().rows);
   }
   Ktensor k(dims, rank, ValueType::f64);
@@ -131,19 +133,20 @@ Ktensor read_ktensor_splatt(std::span<const Input> files) {
   return k;
 }
 
-Ktensor read_ktensor_npy(std::span<const Input> files) {
+Ktensor read_ktensor_npy(std::span<const Source> files) {
   std::vector<NpyArray> arrays;
   std::vector<i64> dims;
   ValueType type = ValueType::f32;
-  for (const Input &file : files) {
+  for (const Source &file : files) {
     arrays.push_back(read_npy(file, {}, 1));
     const DenseArray &array = arrays.back().array;
     const bool weights = arrays.size() == 1;
     if (array.dims.size() != (weights ? 1u : 2u))
-      throw_error(Status::io, "{}: .npy array of {} dims, expected {}", file.name, array.dims.size(), weights ? 1 : 2);
+      throw_error(Status::io, "{}: .npy array of {}, expected {}", file.name(),
+                  count_text(static_cast<i64>(array.dims.size()), "dim", "dims"), weights ? 1 : 2);
     if (weights)
       continue;
-    check_cols(file.name, array.dims[1], arrays[0].array.dims[0]);
+    check_cols(file.name(), array.dims[1], arrays[0].array.dims[0]);
     dims.push_back(array.dims[0]);
     if (array.values.type() == ValueType::f64)
       type = ValueType::f64;
@@ -166,7 +169,7 @@ Ktensor read_ktensor_npy(std::span<const Input> files) {
       });
     });
   }
-  check_finite(k, files[0].name);
+  check_finite(k, files[0].name());
   return k;
 }
 
@@ -182,12 +185,16 @@ Ktensor read_ktensor_folder(const std::string &folder) {
   for (int m = 0; m < max_order && exists(naming.factor_name(folder, m)); ++m)
     files.push_back(std::make_unique<File>(naming.factor_name(folder, m)));
   if (files.size() < 1 + min_order)
-    throw_error(Status::io, "{}: {} factors, expected {} or more: {} is missing", folder, files.size() - 1, min_order,
+    throw_error(Status::io, "{}: {}, expected {} or more: {} is missing", folder,
+                count_text(static_cast<i64>(files.size()) - 1, "factor", "factors"), min_order,
                 naming.factor_name(folder, static_cast<int>(files.size()) - 1));
-  std::vector<Input> inputs;
+  std::vector<Source> sources;
   for (const auto &file : files)
-    inputs.push_back(file->input());
-  return has_splatt ? read_ktensor_splatt(inputs) : read_ktensor_npy(inputs);
+    sources.push_back(file->source());
+  Ktensor k = has_splatt ? read_ktensor_splatt(sources) : read_ktensor_npy(sources);
+  for (const Source &source : sources)
+    source.require_unchanged();
+  return k;
 }
 
 void write_ktensor_splatt(const Ktensor &k, const std::string &folder) {

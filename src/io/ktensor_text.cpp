@@ -1,5 +1,6 @@
 // Ktensors as text, as Tensor Toolbox and pyttb write them and GenTen reads them.
 #include "core/checked.hpp"
+#include "core/sentence.hpp"
 #include "io/readers.hpp"
 #include "io/text.hpp"
 #include "io/text_writer.hpp"
@@ -21,7 +22,7 @@ public:
       refuse(fmt::format("begins with {}, expected 'ktensor'", quoted(word)));
     const i64 order = words_.expect_index("the number of modes");
     if (order < min_order || order > max_order)
-      refuse(fmt::format("{} modes, expected {} to {}", order, min_order, max_order));
+      refuse(fmt::format("{}, expected {} to {}", count_text(order, "mode", "modes"), min_order, max_order));
     std::vector<i64> dims;
     while (static_cast<i64>(dims.size()) < order)
       dims.push_back(positive("a dim"));
@@ -69,8 +70,8 @@ private:
     const i64 rows = words_.expect_index("the number of rows");
     const i64 cols = words_.expect_index("the number of columns");
     if (order != 2 || rows != a.rows || cols != a.cols)
-      refuse(fmt::format("factor {} has {} modes and is {} x {}, expected 2 and {} x {}", mode, order, rows, cols,
-                         a.rows, a.cols));
+      refuse(fmt::format("factor {} has {} and is {} x {}, expected 2 and {} x {}", mode,
+                         count_text(order, "mode", "modes"), rows, cols, a.rows, a.cols));
     for (i64 i = 0; i < rows; ++i)
       for (i64 r = 0; r < cols; ++r)
         a.row<double>(i)[r] = words_.expect_value("an entry of a factor");

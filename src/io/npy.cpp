@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -10,6 +9,7 @@
 
 #include "core/checked.hpp"
 #include "core/parallel.hpp"
+#include "core/sentence.hpp"
 #include "io/dense_order.hpp"
 #include "io/text.hpp"
 
@@ -120,29 +120,35 @@ private:
 };
 
 struct Split {
-  std::string_view header;
-  std::span<const char> content;
+  std::string header; // a copy: what is checked is what is used
+  Range content;      // in the source
 };
 
-Split split_header(const Input &input) {
-  const auto bytes = input.bytes;
-  const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[i])); };
+Split split_header(const Source &source) {
   constexpr std::size_t version_at = magic.size();
   constexpr std::size_t length_at = version_at + 2;
-  const std::size_t version = bytes.size() > version_at ? byte(version_at) : 0;
+  constexpr i64 longest_header = i64{1} << 20; // NumPy itself refuses 10 000 bytes
+  const std::string bytes = source.beginning(length_at + 4);
+  const auto byte = [&](std::size_t i) { return i64{static_cast<unsigned char>(bytes[i])}; };
+  const i64 version = bytes.size() > version_at ? byte(version_at) : 0;
   const std::size_t length_size = version == 1 ? 2 : 4;
   if (bytes.size() < length_at + length_size)
-    throw_error(Status::io, "{}: .npy file is truncated: {} bytes", input.name, bytes.size());
+    throw_error(Status::io, "{}: .npy file is truncated: {}", source.name(),
+                count_text(static_cast<i64>(bytes.size()), "byte", "bytes"));
   if (version < 1 || version > 3)
-    throw_error(Status::io, "{}: .npy version {}, expected 1 to 3", input.name, version);
-  std::size_t length = 0;
+    throw_error(Status::io, "{}: .npy version {}, expected 1 to 3", source.name(), version);
+  i64 length = 0;
   for (std::size_t i = 0; i < length_size; ++i)
     length |= byte(length_at + i) << (8 * i);
-  const auto rest = bytes.subspan(length_at + length_size);
-  if (length > rest.size())
-    throw_error(Status::io, "{}: .npy file is truncated: a header of {} bytes in a file of {}", input.name, length,
-                bytes.size());
-  return {{rest.data(), length}, rest.subspan(length)};
+  const auto begin = static_cast<i64>(length_at + length_size);
+  if (length > source.size() - begin)
+    throw_error(Status::io, "{}: .npy file is truncated: a header of {} bytes in a file of {}", source.name(), length,
+                source.size());
+  if (length > longest_header)
+    throw_error(Status::io, "{}: .npy header of {} bytes, expected at most {}", source.name(), length, longest_header);
+  std::string header(static_cast<std::size_t>(length), '\0');
+  source.read(begin, header);
+  return {std::move(header), {begin + length, source.size()}};
 }
 
 /// What T is to be read as after its bytes stand in this machine's order.
@@ -154,18 +160,19 @@ template <class T> T load(const char *from, bool swap) {
   return std::bit_cast<T>(raw);
 }
 
-/// Whether a number survived its conversion: reals may be rounded but not overflow, whole numbers must be exact.
+/// Whether a number is finite and survived its conversion: reals may be rounded but not overflow, whole numbers must be
+/// exact.
 template <class From, class To> bool survives(From from, To to) {
   if constexpr (std::is_floating_point_v<From>)
-    return std::isfinite(to) || !std::isfinite(from);
+    return std::isfinite(to);
   else // long double has the 64 bits that every whole number here needs
     return static_cast<long double>(from) == static_cast<long double>(to);
 }
 
 class Converter {
 public:
-  Converter(const Input &input, std::span<const char> content, std::string_view type, bool swap)
-      : input_(input), content_(content), type_(type), swap_(swap) {}
+  Converter(const Source &source, Range content, std::string_view type, bool swap)
+      : source_(source), content_(content), type_(type), swap_(swap) {}
 
   void convert(ValueBuffer &values, int threads) const {
     const std::string_view kind = type_.substr(1);
@@ -193,31 +200,49 @@ public:
 
 private:
   template <class From> void from(ValueBuffer &values, int threads) const {
+    constexpr i64 grain = i64{1} << 16; // elements: a block that stays in a core's cache
+    constexpr auto step = static_cast<i64>(sizeof(From));
+    struct Bad {
+      i64 element;
+      From value;
+    };
+    std::vector<std::optional<Bad>> bad(static_cast<std::size_t>(std::max(threads, 1)));
     dispatch(values.type(), [&](auto zero) {
       using To = decltype(zero);
       To *to = values.as<To>();
-      constexpr i64 grain = i64{1} << 16;
-      std::atomic<i64> first_bad{values.size()};
-      parallel_ranges(threads, values.size(), grain, [&](Range r) {
-        for (i64 i = r.begin; i < r.end; ++i) {
-          const From v = load<From>(content_.data() + i * static_cast<i64>(sizeof(From)), swap_);
-          to[i] = static_cast<To>(v);
-          if (!survives(v, to[i])) {
-            i64 seen = first_bad;
-            while (i < seen && !first_bad.compare_exchange_weak(seen, i)) {
-            }
-            break;
+      parallel(static_cast<int>(std::clamp(values.size() / grain, i64{1}, i64{std::max(threads, 1)})), [&](int thread,
+                                                                                                           int count) {
+        Buffer<char> room;
+        const Range mine = part_of({0, values.size()}, thread, count);
+        auto &mine_bad = bad[static_cast<std::size_t>(thread)];
+        for (i64 k = mine.begin; k < mine.end && !mine_bad; k += grain) {
+          const Range r{k, std::min(mine.end, k + grain)};
+          const auto block = source_.bytes({content_.begin + r.begin * step, content_.begin + r.end * step}, room);
+          for (i64 i = r.begin; i < r.end; ++i) {
+            const From v = load<From>(block.data() + (i - r.begin) * step, swap_);
+            to[i] = static_cast<To>(v);
+            if (!survives(v, to[i]) && !mine_bad)
+              mine_bad = Bad{i, v};
           }
         }
       });
-      if (const i64 bad = first_bad; bad < values.size())
-        throw_error(Status::io, "{}: element {} of the file is {}, which {} cannot hold", input_.name, bad,
-                    load<From>(content_.data() + bad * static_cast<i64>(sizeof(From)), swap_), name_of(values.type()));
     });
+    for (const auto &first : bad) // threads' ranges ascend
+      if (first)
+        refuse(first->element, first->value, values.type());
   }
 
-  const Input &input_;
-  std::span<const char> content_;
+  template <class From> [[noreturn]] void refuse(i64 element, From value, ValueType type) const {
+    if constexpr (std::is_floating_point_v<From>)
+      if (!std::isfinite(value))
+        throw_error(Status::io, "{}: element {} of the file is {}, expected a finite number", source_.name(), element,
+                    value);
+    throw_error(Status::io, "{}: element {} of the file is {}, which {} cannot hold", source_.name(), element, value,
+                name_of(type));
+  }
+
+  const Source &source_;
+  Range content_;
   std::string_view type_;
   bool swap_;
 };
@@ -263,30 +288,33 @@ bool is_npy(std::span<const char> bytes) noexcept {
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
 }
 
-NpyArray read_npy(const Input &input, std::optional<ValueType> type, int threads) {
-  const auto [header, content] = split_header(input);
-  const Declared declared = DictReader(input.name, header).read();
+NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threads, const RequireRoom &require_room) {
+  const auto [header, content] = split_header(source);
+  const Declared declared = DictReader(source.name(), header).read();
   if (!is_known_type(declared.type))
     throw_error(Status::unsupported, "{}: .npy elements of type {}, expected f4, f8 or whole numbers of 1 to 8 bytes",
-                input.name, quoted(declared.type));
+                source.name(), quoted(declared.type));
   DenseArray x;
   x.dims = *declared.shape;
   for (std::size_t m = 0; m < x.dims.size(); ++m)
     if (x.dims[m] < 1)
-      throw_error(Status::shape, "{}: dim {} of mode {}, expected 1 or more", input.name, x.dims[m], m);
+      throw_error(Status::shape, "{}: dim {} of mode {}, expected 1 or more", source.name(), x.dims[m], m);
   const auto elements = checked_product(x.dims);
   const i64 size = declared.type[2] - '0';
   const auto bytes = elements ? checked_multiply(*elements, size) : std::nullopt;
-  if (!bytes || *bytes != static_cast<i64>(content.size()))
-    throw_error(Status::io, "{}: .npy file has {} bytes of numbers, expected {}", input.name, content.size(),
-                bytes ? std::to_string(*bytes) : "more than 2^63 - 1");
+  if (!bytes || *bytes != content.size())
+    throw_error(Status::io, "{}: .npy file has {} of numbers, expected {}", source.name(),
+                count_text(content.size(), "byte", "bytes"), bytes ? std::to_string(*bytes) : "more than 2^63 - 1");
   x.strides = *declared.fortran_order ? first_fastest_strides(x.dims) : last_fastest_strides(x.dims);
   const ValueType natural = declared.type.substr(1) == "f4" ? ValueType::f32 : ValueType::f64;
-  x.values = ValueBuffer(type.value_or(natural), *elements, "the values of a .npy file");
+  const ValueType stored = type.value_or(natural);
+  if (require_room)
+    require_room(*elements * size_of(stored), *elements * size_of(stored));
+  x.values = ValueBuffer(stored, *elements, "the values of a .npy file");
   const bool big = declared.type[0] == '>';
   const bool little = declared.type[0] == '<';
   const bool swap = std::endian::native == std::endian::little ? big : little;
-  Converter(input, content, declared.type, swap).convert(x.values, threads);
+  Converter(source, content, declared.type, swap).convert(x.values, threads);
   return {std::move(x), std::string(declared.type)};
 }
 

@@ -19,7 +19,8 @@ struct NpyArray {
 
 /// Real and whole numbers of either byte order become `type`, or f32 if they are that in the file, else f64. Numbers
 /// that do not fit are refused: reals beyond the range, whole numbers that f64 or f32 cannot hold exactly.
-NpyArray read_npy(const Input &input, std::optional<ValueType> type, int threads);
+NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threads,
+                  const RequireRoom &require_room = {});
 
 /// First index fastest is fortran_order, last index fastest C order; other strides are copied to the first. The caller
 /// commits.

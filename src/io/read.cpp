@@ -4,12 +4,18 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/sentence.hpp"
 #include "io/binary.hpp"
 #include "io/container.hpp"
 #include "io/npy.hpp"
 #include "io/readers.hpp"
+#include "io/text.hpp"
 
 namespace td::io {
+
+namespace {
+constexpr i64 longest_magic = 8; // of a container
+}
 
 ReadChoices ReadChoices::from(const Options &options, int threads) {
   ReadChoices choices;
@@ -22,38 +28,56 @@ ReadChoices ReadChoices::from(const Options &options, int threads) {
   return choices;
 }
 
-Input without_mark(const Input &text) {
+i64 mark_size(std::string_view text) noexcept {
   constexpr std::string_view mark = "\xef\xbb\xbf";
-  const std::string_view begin(text.bytes.data(), std::min(mark.size(), text.bytes.size()));
-  return begin == mark ? Input{text.name, text.bytes.subspan(mark.size())} : text;
+  return text.starts_with(mark) ? static_cast<i64>(mark.size()) : 0;
 }
 
-ReadTensor read_tensor_bytes(const Input &input, const ReadChoices &choices) {
-  if (is_container(input.bytes))
-    return read_tensor_binary(input, choices);
-  if (is_npy(input.bytes)) {
-    NpyArray npy = read_npy(input, choices.value_type, choices.threads);
+ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices) {
+  const std::string begin = source.beginning(longest_magic);
+  if (is_container(begin))
+    return read_tensor_binary(source, choices);
+  if (is_npy(begin)) {
+    NpyArray npy = read_npy(source, choices.value_type, choices.threads, choices.require_room);
     if (npy.array.dims.size() < min_order)
-      throw_error(Status::shape, "{}: .npy array of {} dims, expected {} to {}", input.name, npy.array.dims.size(),
-                  min_order, max_order);
+      throw_error(Status::shape, "{}: .npy array of {}, expected {} to {}", source.name(),
+                  count_text(static_cast<i64>(npy.array.dims.size()), "dim", "dims"), min_order, max_order);
     return {std::move(npy.array), fmt::format("NumPy .npy; dense, {} elements", npy.type)};
   }
-  const Input text = without_mark(input);
-  const TextHeader header = read_text_header(text, choices.dialect);
-  return header.dense ? read_array_text(text, header, choices) : read_entries_text(text, header, choices);
+  const TextHeader header = read_text_header(source, choices.dialect);
+  return header.dense ? read_array_text(source, header, choices) : read_entries_text(source, header, choices);
 }
 
-ReadTensor read_tensor(const std::string &path, const Options &options, int threads) {
+ReadTensor read_tensor(const std::string &path, const Options &options, int threads, const RequireRoom &require_room) {
   const File file(path);
-  const Plain plain(file.input());
-  ReadTensor tensor = read_tensor_bytes(plain.input(), ReadChoices::from(options, threads));
+  const Plain plain(file.source(), require_room);
+  ReadChoices choices = ReadChoices::from(options, threads);
+  choices.require_room = require_room;
+  ReadTensor tensor = read_tensor_bytes(plain.source(), choices);
+  file.source().require_unchanged();
   if (plain.was_gzip())
     tensor.source = "gzip of " + tensor.source;
   return tensor;
 }
 
-Ktensor read_ktensor_bytes(const Input &input) {
-  return is_container(input.bytes) ? read_ktensor_binary(input) : read_ktensor_text(without_mark(input));
+Ktensor read_ktensor_bytes(const Source &source) {
+  const std::string begin = source.beginning(longest_magic);
+  if (is_container(begin))
+    return read_ktensor_binary(source);
+  // What is no ktensor is refused from its beginning, however large it is.
+  constexpr i64 enough = i64{1} << 16;
+  const std::string head = source.beginning(enough);
+  const auto text_of = [](const Input &all) {
+    const auto mark = static_cast<std::size_t>(mark_size({all.bytes.data(), all.bytes.size()}));
+    return Input{all.name, all.bytes.subspan(mark)};
+  };
+  const Input text = text_of({source.name(), head});
+  std::string_view word;
+  Words words(text);
+  if (words.next(word) && word != "ktensor")
+    return read_ktensor_text(text);
+  const Whole whole(source);
+  return read_ktensor_text(text_of(whole.input()));
 }
 
 Ktensor read_ktensor(const std::string &path) {
@@ -61,8 +85,10 @@ Ktensor read_ktensor(const std::string &path) {
   if (std::filesystem::is_directory(path, unknown))
     return read_ktensor_folder(path);
   const File file(path);
-  const Plain plain(file.input());
-  return read_ktensor_bytes(plain.input());
+  const Plain plain(file.source());
+  Ktensor k = read_ktensor_bytes(plain.source());
+  file.source().require_unchanged();
+  return k;
 }
 
 void check_finite(const Ktensor &k, const std::string &name) {
@@ -84,9 +110,11 @@ void check_finite(const Ktensor &k, const std::string &name) {
 
 Record read_record(const std::string &path) {
   const File file(path);
-  if (!is_container(file.input().bytes))
+  if (!is_container(file.source().beginning(longest_magic)))
     throw_error(Status::io, "{}: is not a td binary file, expected a checkpoint", path);
-  return read_record_binary(file.input());
+  Record record = read_record_binary(file.source());
+  file.source().require_unchanged();
+  return record;
 }
 
 } // namespace td::io

@@ -1,4 +1,4 @@
-// The readers one by one, on bytes in memory: read_tensor and the like put files before them.
+// The readers one by one: read_tensor and the like put files before them.
 #pragma once
 
 #include <optional>
@@ -15,28 +15,33 @@ struct ReadChoices {
   int index_base = -1; // -1: as the file says
   std::optional<ValueType> value_type;
   int threads = 1;
+  RequireRoom require_room;
 
   static ReadChoices from(const Options &options, int threads);
+  void room_for(i64 reading, i64 stored) const {
+    if (require_room)
+      require_room(reading, stored);
+  }
 };
 
 /// Any tensor file that is not compressed.
-ReadTensor read_tensor_bytes(const Input &input, const ReadChoices &choices);
-Ktensor read_ktensor_bytes(const Input &input);
+ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices);
+Ktensor read_ktensor_bytes(const Source &source);
 
 Ktensor read_ktensor_text(const Input &text);
 Ktensor read_ktensor_folder(const std::string &folder);
-/// The parts of a folder in memory: weights, then a factor each.
-Ktensor read_ktensor_splatt(std::span<const Input> files);
-Ktensor read_ktensor_npy(std::span<const Input> files);
+/// The files of a folder: weights, then a factor each.
+Ktensor read_ktensor_splatt(std::span<const Source> files);
+Ktensor read_ktensor_npy(std::span<const Source> files);
 
 /// Text behind its header.
-ReadTensor read_entries_text(const Input &input, const TextHeader &header, const ReadChoices &choices);
-ReadTensor read_array_text(const Input &input, const TextHeader &header, const ReadChoices &choices);
+ReadTensor read_entries_text(const Source &source, const TextHeader &header, const ReadChoices &choices);
+ReadTensor read_array_text(const Source &source, const TextHeader &header, const ReadChoices &choices);
 
 /// Throws if a weight or an entry of a factor is not finite.
 void check_finite(const Ktensor &k, const std::string &name);
 
-/// Without the byte order mark that some editors put before UTF-8.
-Input without_mark(const Input &text);
+/// Bytes of the mark that some editors put before UTF-8, if the text begins with it.
+i64 mark_size(std::string_view text) noexcept;
 
 } // namespace td::io

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/sentence.hpp"
+
 namespace td::io {
 
 namespace {
@@ -9,13 +11,25 @@ namespace {
 std::string_view trimmed(const char *p, const char *end) {
   p = skip_blanks(p, end);
   const char *last = p;
-  for (const char *q = p; q != end && !at_comment(q, end); ++q)
+  for (const char *q = p; !at_line_end(q, end) && !at_comment(q, end); ++q)
     if (!is_blank(*q))
       last = q + 1;
   return {p, static_cast<std::size_t>(last - p)};
 }
 
 } // namespace
+
+bool has_lone_return(const char *p, const char *end) noexcept {
+  while (p != end) {
+    const void *found = std::memchr(p, '\r', static_cast<std::size_t>(end - p));
+    if (found == nullptr)
+      return false;
+    p = static_cast<const char *>(found) + 1;
+    if (p != end && *p != '\n')
+      return true;
+  }
+  return false;
+}
 
 bool Lines::next(Line &line) {
   while (at_ != end_) {
@@ -53,8 +67,7 @@ std::vector<std::string_view> words_of(std::string_view line, std::size_t most) 
 std::string quoted(std::string_view word) {
   constexpr std::size_t longest = 32;
   std::string text = "'";
-  for (const char c : word.substr(0, longest))
-    text += c >= ' ' && c <= '~' ? c : '?';
+  text += escaped(word.substr(0, longest));
   text += word.size() > longest ? "...'" : "'";
   return text;
 }

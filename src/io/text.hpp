@@ -16,7 +16,12 @@
 
 namespace td::io {
 
-constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
+
+/// Lines end with LF, CR LF, or the text. A CR elsewhere ends nothing and separates nothing.
+inline bool at_line_end(const char *p, const char *end) noexcept {
+  return p == end || *p == '\n' || (*p == '\r' && (end - p == 1 || p[1] == '\n'));
+}
 
 /// A comment runs from #, % or // to the end of its line.
 inline bool at_comment(const char *p, const char *end) noexcept {
@@ -25,7 +30,7 @@ inline bool at_comment(const char *p, const char *end) noexcept {
 
 /// Whether a word ends before p.
 inline bool at_word_end(const char *p, const char *end) noexcept {
-  return p == end || is_blank(*p) || *p == '\n' || at_comment(p, end);
+  return at_line_end(p, end) || is_blank(*p) || at_comment(p, end);
 }
 
 inline const char *skip_blanks(const char *p, const char *end) noexcept {
@@ -39,6 +44,9 @@ inline const char *line_end(const char *p, const char *end) noexcept {
   const void *newline = p == end ? nullptr : std::memchr(p, '\n', static_cast<std::size_t>(end - p));
   return newline == nullptr ? end : static_cast<const char *>(newline);
 }
+
+/// Whether a CR stands in [p, end) that no LF follows: a program that ends lines so would see a line end there.
+bool has_lone_return(const char *p, const char *end) noexcept;
 
 /// Reads an index at p and moves p behind it; false (p anywhere) if there is no whole number in [0, 2^63 - 1].
 inline bool scan_index(const char *&p, const char *end, i64 &index) noexcept {
@@ -88,7 +96,7 @@ std::string_view take_word(std::string_view &line) noexcept;
 /// The words of a line; no more than `most` + 1 of them.
 std::vector<std::string_view> words_of(std::string_view line, std::size_t most);
 
-/// A word as error texts show it: in quotes, shortened, without control characters.
+/// A word as error texts show it: in quotes, shortened, escaped.
 std::string quoted(std::string_view word);
 
 /// Why scan_index or scan_value refuses a word, as in "'1.5' is not a whole number"; empty if it does not.

@@ -4,6 +4,8 @@
 #include "io/text_chunks.hpp"
 
 #include "core/checked.hpp"
+#include "core/sentence.hpp"
+#include "io/matrix_market.hpp"
 
 namespace td::io {
 
@@ -16,7 +18,7 @@ template <class Take> i64 each_word(std::span<const char> text, Take &&take) {
   i64 line = 0;
   while (p != end) {
     p = skip_blanks(p, end);
-    if (p != end && *p != '\n' && !at_comment(p, end)) {
+    if (!at_line_end(p, end) && !at_comment(p, end)) {
       if (!take(p, end, line))
         break;
       continue;
@@ -45,11 +47,13 @@ Count count_words(std::span<const char> text) {
   return count;
 }
 
-template <class T> void parse_values(Chunk &chunk, T *values) {
-  i64 k = chunk.first_record;
-  each_word(chunk.text, [&](const char *&p, const char *end, i64 line) {
+template <class T> void parse_values(std::span<const char> text, Chunk &chunk, T *values) {
+  each_word(text, [&](const char *&p, const char *end, i64 line) {
     const char *begin = p;
-    if (scan_value(p, end, values[k++]))
+    const auto k = chunk.next_record();
+    if (!k)
+      return false;
+    if (scan_value(p, end, values[*k]))
       return true;
     chunk.problem = value_problem({begin, word_end(begin, end)}, value_type_of<T>);
     chunk.problem_line = chunk.first_line + line;
@@ -59,21 +63,27 @@ template <class T> void parse_values(Chunk &chunk, T *values) {
 
 } // namespace
 
-ReadTensor read_array_text(const Input &input, const TextHeader &header, const ReadChoices &choices) {
+ReadTensor read_array_text(const Source &source, const TextHeader &header, const ReadChoices &choices) {
   const auto elements = checked_product(header.dims);
   if (!elements)
-    throw_error(Status::shape, "{}: the dims have a product above 2^63 - 1", input.name);
-  Chunks chunks(header.body, header.body_line, choices.threads, count_words);
-  if (chunks.records() != *elements)
-    throw_error(Status::io, "{}: the dims make {} values, but {} follow", input.name, *elements, chunks.records());
+    throw_error(Status::shape, "{}: the dims have a product above 2^63 - 1", source.name());
+  const i64 given = values_in_file(header.symmetry, header.dims, *elements);
+  Chunks chunks(source, header.body, header.body_line, choices.threads, count_words);
+  if (chunks.records() != given)
+    throw_error(Status::io, "{}: the dims make {}, but {} {}", source.name(), count_text(given, "value", "values"),
+                chunks.records(), chunks.records() == 1 ? "follows" : "follow");
 
   DenseArray x;
   x.dims = header.dims;
-  x.values = ValueBuffer(choices.value_type.value_or(ValueType::f64), *elements, "the values of a text file");
-  chunks.parse(input.name, choices.threads, [&](Chunk &chunk, std::size_t) {
-    dispatch(x.values.type(), [&](auto zero) { parse_values(chunk, x.values.as<decltype(zero)>()); });
+  const ValueType type = choices.value_type.value_or(ValueType::f64);
+  choices.room_for(*elements * size_of(type), *elements * size_of(type));
+  x.values = ValueBuffer(type, *elements, "the values of a text file");
+  chunks.parse(choices.threads, [&](std::span<const char> text, Chunk &chunk, std::size_t) {
+    dispatch(type, [&](auto zero) { parse_values(text, chunk, x.values.as<decltype(zero)>()); });
   });
-  return {std::move(x), "Tensor Toolbox tensor text; dense, first index fastest"};
+  mirror_array(header.symmetry, header.dims[0], x.values);
+  return {std::move(x), fmt::format("{}; dense, first index fastest{}", dialect_title(header.dialect, true),
+                                    name_in_source(header.symmetry))};
 }
 
 } // namespace td::io

@@ -1,7 +1,9 @@
-// A text body in pieces that threads work on: counted first, so that each piece then knows its place.
+// A text body in chunks that threads work on: counted first, so that each then knows its place. A chunk's bytes are in
+// memory while it is worked on, and are read again the second time: it must hold no more then than was counted.
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,28 +12,35 @@
 
 namespace td::io {
 
-/// What a piece of text holds: entries or numbers, whatever the reader counts.
+/// What a chunk of text holds: entries or numbers, whatever the reader counts.
 struct Count {
   i64 lines = 0;
   i64 records = 0;
 };
 
 struct Chunk {
-  std::span<const char> text; // ends behind a newline or with the body
+  Range place; // of its bytes in the source; ends behind a newline or with the body
   i64 first_line = 0;
   i64 first_record = 0;
   i64 records = 0;
   std::string problem; // of the first bad line
   i64 problem_line = 0;
+  i64 parsed = 0; // records; must become `records`
+
+  /// Where the next record goes; nothing if there are more than were counted.
+  std::optional<i64> next_record() noexcept {
+    return parsed++ < records ? std::optional(first_record + parsed - 1) : std::nullopt;
+  }
 };
 
 class Chunks {
 public:
-  /// count(span) gives the Count of a piece; it is called by several threads.
-  template <class Counter> Chunks(std::span<const char> body, i64 first_line, int threads, Counter &&count) {
+  /// count(text) gives the Count of a chunk's text; it is called by several threads.
+  template <class Counter>
+  Chunks(const Source &source, Range body, i64 first_line, int threads, Counter &&count) : source_(source) {
     split(body, threads);
     std::vector<Count> counts(chunks_.size());
-    each(threads, [&](std::size_t i) { counts[i] = count(chunks_[i].text); });
+    each(threads, [&](std::size_t i, std::span<const char> text) { counts[i] = count(text); });
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       chunks_[i].first_line = first_line;
       chunks_[i].first_record = records_;
@@ -43,29 +52,32 @@ public:
 
   i64 records() const noexcept { return records_; }
   std::size_t size() const noexcept { return chunks_.size(); }
-  const Chunk &operator[](std::size_t i) const noexcept { return chunks_[i]; }
 
-  /// parse(chunk, i) for each piece, by several threads; it notes a problem in the chunk and returns. The problem of
-  /// the earliest line is thrown, so that the error does not depend on the threads.
-  template <class Parser> void parse(const std::string &name, int threads, Parser &&parse) {
-    each(threads, [&](std::size_t i) { parse(chunks_[i], i); });
-    for (const Chunk &chunk : chunks_)
-      if (!chunk.problem.empty())
-        throw_error(Status::io, "{}: line {}: {}", name, chunk.problem_line, chunk.problem);
+  /// parse(text, chunk, i) for each chunk, by several threads; it notes a problem in the chunk and returns. The problem
+  /// of the earliest line is thrown, so that the error does not depend on the threads.
+  template <class Parser> void parse(int threads, Parser &&parse) {
+    each(threads, [&](std::size_t i, std::span<const char> text) { parse(text, chunks_[i], i); });
+    require_parsed();
   }
 
+  /// The line of a record, read again for an error's text.
+  i64 line_of(i64 record) const;
+
 private:
-  void split(std::span<const char> body, int threads);
+  void split(Range body, int threads);
+  void require_parsed() const;
 
   template <class Body> void each(int threads, Body &&body) {
     std::atomic<std::size_t> next{0};
     const auto most = static_cast<int>(std::min<std::size_t>(chunks_.size(), static_cast<std::size_t>(threads)));
     parallel(most, [&](int, int) {
+      Buffer<char> room;
       for (std::size_t i = next++; i < chunks_.size(); i = next++)
-        body(i);
+        body(i, source_.bytes(chunks_[i].place, room));
     });
   }
 
+  const Source &source_;
   std::vector<Chunk> chunks_;
   i64 records_ = 0;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/sentence.hpp"
 #include "io/readers.hpp"
 #include "io/text.hpp"
 #include "io/text_chunks.hpp"
@@ -16,7 +17,7 @@ Count count_entries(std::span<const char> text) {
   const char *end = p + text.size();
   while (p != end) {
     p = skip_blanks(p, end);
-    if (p != end && *p != '\n' && !at_comment(p, end))
+    if (!at_line_end(p, end) && !at_comment(p, end))
       ++count.records;
     p = line_end(p, end);
     if (p != end)
@@ -42,16 +43,24 @@ struct Extremes {
   }
 };
 
-std::string entry_problem(const char *begin, const char *end, int order, ValueType type) {
+/// What an entry's line holds.
+struct EntryForm {
+  int order = 0;
+  bool has_value = true; // else the value is 1
+};
+
+std::string entry_problem(const char *begin, const char *end, EntryForm form, ValueType type) {
   Line line;
   Lines({begin, line_end(begin, end)}).next(line);
-  const auto expected = static_cast<std::size_t>(order) + 1;
+  const auto indices = static_cast<std::size_t>(form.order);
+  const std::size_t expected = indices + (form.has_value ? 1 : 0);
   const auto words = words_of(line.text, expected);
   if (words.size() != expected)
-    return fmt::format("has {} numbers, expected {} indices and a value",
-                       words.size() > expected ? "more than " + std::to_string(expected) : std::to_string(words.size()),
-                       order);
-  for (std::size_t m = 0; m + 1 < expected; ++m)
+    return fmt::format("has {}, expected {} indices and {} value",
+                       words.size() > expected ? fmt::format("more than {} numbers", expected)
+                                               : count_text(static_cast<i64>(words.size()), "number", "numbers"),
+                       indices, form.has_value ? "a" : "no");
+  for (std::size_t m = 0; m < indices; ++m)
     if (const std::string problem = index_problem(words[m]); !problem.empty())
       return fmt::format("index of mode {}: {}", m, problem);
   return fmt::format("value: {}", value_problem(words.back(), type));
@@ -59,7 +68,8 @@ std::string entry_problem(const char *begin, const char *end, int order, ValueTy
 
 /// Moves p behind one entry; false if the line is not one.
 template <class T>
-bool parse_entry(const char *&p, const char *end, std::span<i64 *const> columns, i64 k, T *values, Extremes &seen) {
+bool parse_entry(const char *&p, const char *end, std::span<i64 *const> columns, bool has_value, i64 k, T *values,
+                 Extremes &seen) {
   for (std::size_t m = 0; m < columns.size(); ++m) {
     i64 index = 0;
     if (!scan_index(p, end, index))
@@ -69,43 +79,38 @@ bool parse_entry(const char *&p, const char *end, std::span<i64 *const> columns,
     seen.largest[m] = std::max(seen.largest[m], index);
     p = skip_blanks(p, end);
   }
-  if (!scan_value(p, end, values[k]))
+  if (!has_value)
+    values[k] = 1;
+  else if (!scan_value(p, end, values[k]))
     return false;
   p = skip_blanks(p, end);
-  if (p != end && *p != '\n' && !at_comment(p, end))
-    return false;
-  p = line_end(p, end);
-  return true;
+  return at_line_end(p, end) || at_comment(p, end);
 }
 
-template <class T> void parse_chunk(Chunk &chunk, std::span<i64 *const> columns, T *values, Extremes &seen) {
-  const char *p = chunk.text.data();
-  const char *end = p + chunk.text.size();
-  i64 k = chunk.first_record;
+template <class T>
+void parse_chunk(std::span<const char> text, Chunk &chunk, std::span<i64 *const> columns, bool has_value, T *values,
+                 Extremes &seen) {
+  const char *p = text.data();
+  const char *end = p + text.size();
   for (i64 line = chunk.first_line; p != end; ++line) {
     p = skip_blanks(p, end);
     const char *begin = p;
-    if (p == end || *p == '\n' || at_comment(p, end)) {
-      p = line_end(p, end);
-    } else if (!parse_entry(p, end, columns, k++, values, seen)) {
-      chunk.problem = entry_problem(begin, end, static_cast<int>(columns.size()), value_type_of<T>);
+    if (!at_line_end(p, end) && !at_comment(p, end)) {
+      const auto k = chunk.next_record();
+      if (!k)
+        return;
+      if (!parse_entry(p, end, columns, has_value, *k, values, seen))
+        chunk.problem = entry_problem(begin, end, {static_cast<int>(columns.size()), has_value}, value_type_of<T>);
+    }
+    const char *stop = line_end(p, end);
+    if (at_comment(p, end) && has_lone_return(p, stop == end ? end : stop + 1))
+      chunk.problem = "a CR (byte 13) within a comment, expected lines that end with LF or CR LF";
+    if (!chunk.problem.empty()) {
       chunk.problem_line = line;
       return;
     }
-    if (p != end)
-      ++p;
+    p = stop == end ? end : stop + 1;
   }
-}
-
-i64 line_of(const Chunks &chunks, i64 entry) {
-  std::size_t i = 0;
-  while (chunks[i].first_record + chunks[i].records <= entry)
-    ++i;
-  Lines lines(chunks[i].text);
-  Line line;
-  for (i64 k = chunks[i].first_record; k <= entry; ++k)
-    lines.next(line);
-  return chunks[i].first_line + line.number - 1;
 }
 
 struct Place {
@@ -129,9 +134,9 @@ template <class Wanted> Place find_index(const Entries &x, Wanted &&wanted) {
 /// Turns parsed indices into a tensor's: base, dims, and what they were decided by.
 class Settlement {
 public:
-  Settlement(const Input &input, const TextHeader &header, const ReadChoices &choices, const Chunks &chunks,
+  Settlement(const std::string &name, const TextHeader &header, const ReadChoices &choices, const Chunks &chunks,
              const Extremes &seen, Entries &x)
-      : input_(input), header_(header), choices_(choices), chunks_(chunks), seen_(seen), x_(x) {}
+      : name_(name), header_(header), choices_(choices), chunks_(chunks), seen_(seen), x_(x) {}
 
   /// The line that tells what was decided.
   std::string settle() {
@@ -141,8 +146,8 @@ public:
     else
       x_.dims = header_.dims;
     check_range();
-    return fmt::format("{}; {}-based{}{}{}", dialect_title(header_.dialect), x_.index_base, base_glue_, base_reason_,
-                       header_.dims_reason.empty() ? "" : "; " + header_.dims_reason);
+    return fmt::format("{}; {}-based{}{}{}", dialect_title(header_.dialect, false), x_.index_base, base_glue_,
+                       base_reason_, header_.dims_reason.empty() ? "" : "; " + header_.dims_reason);
   }
 
 private:
@@ -175,15 +180,15 @@ private:
           Status::io,
           "{}: index 0 occurs in line {}, as if counted from 0, and index {} = dim of mode {} in line {}, as if "
           "counted from 1; set option index_base to 0 or 1 to say which is meant",
-          input_.name, line_of(chunks_, first_zero().entry), dims[static_cast<std::size_t>(full.mode)], full.mode,
-          line_of(chunks_, full.entry));
+          name_, chunks_.line_of(first_zero().entry), dims[static_cast<std::size_t>(full.mode)], full.mode,
+          chunks_.line_of(full.entry));
     if (zero) {
       x_.index_base = 0;
-      base_reason_ = fmt::format("index 0 occurs in line {}", line_of(chunks_, first_zero().entry));
+      base_reason_ = fmt::format("index 0 occurs in line {}", chunks_.line_of(first_zero().entry));
     } else if (full.entry >= 0) {
       x_.index_base = 1;
       base_reason_ = fmt::format("index {} = dim of mode {} occurs in line {}",
-                                 dims[static_cast<std::size_t>(full.mode)], full.mode, line_of(chunks_, full.entry));
+                                 dims[static_cast<std::size_t>(full.mode)], full.mode, chunks_.line_of(full.entry));
     } else if (empty() || beyond.entry >= 0) { // nothing to decide, or wrong in either base
       x_.index_base = 1;
       base_reason_ = "no entry decides it";
@@ -192,7 +197,7 @@ private:
           Status::io,
           "{}: the index base is ambiguous: line 1 does not state it, no index is 0 and none equals its dim; set "
           "option index_base to 0 (GenTen) or 1 (Tensor Toolbox), or option dialect to genten or toolbox",
-          input_.name);
+          name_);
     }
   }
 
@@ -204,7 +209,7 @@ private:
     for (std::size_t m = 0; m < seen_.largest.size(); ++m) {
       const i64 largest = seen_.largest[m];
       if (largest == std::numeric_limits<i64>::max() && x_.index_base == 0)
-        throw_error(Status::shape, "{}: index {} of mode {}, counted from 0, makes a dim above 2^63 - 1", input_.name,
+        throw_error(Status::shape, "{}: index {} of mode {}, counted from 0, makes a dim above 2^63 - 1", name_,
                     largest, m);
       x_.dims.push_back(std::max<i64>(1, largest - x_.index_base + 1)); // 0 only where index 0 will be refused
     }
@@ -222,17 +227,17 @@ private:
     const Place place = find_index(x_, outside);
     const auto mode = static_cast<std::size_t>(place.mode);
     const i64 index = x_.indices[mode][place.entry];
-    const i64 line = line_of(chunks_, place.entry);
+    const i64 line = chunks_.line_of(place.entry);
     if (index == 0)
       throw_error(Status::index,
                   "{}: line {}: index 0 of mode {}, but indices count from 1 ({}); set option index_base to 0 if this "
                   "file counts from 0",
-                  input_.name, line, mode, base_reason_);
-    throw_error(Status::index, "{}: line {}: index {} of mode {}, expected {} to {} ({}-based{}{})", input_.name, line,
-                index, mode, x_.index_base, x_.dims[mode] - 1 + x_.index_base, x_.index_base, base_glue_, base_reason_);
+                  name_, line, mode, base_reason_);
+    throw_error(Status::index, "{}: line {}: index {} of mode {}, expected {} to {} ({}-based{}{})", name_, line, index,
+                mode, x_.index_base, x_.dims[mode] - 1 + x_.index_base, x_.index_base, base_glue_, base_reason_);
   }
 
-  const Input &input_;
+  const std::string &name_;
   const TextHeader &header_;
   const ReadChoices &choices_;
   const Chunks &chunks_;
@@ -244,11 +249,14 @@ private:
 
 } // namespace
 
-ReadTensor read_entries_text(const Input &input, const TextHeader &header, const ReadChoices &choices) {
-  Chunks chunks(header.body, header.body_line, choices.threads, count_entries);
+ReadTensor read_entries_text(const Source &source, const TextHeader &header, const ReadChoices &choices) {
+  Chunks chunks(source, header.body, header.body_line, choices.threads, count_entries);
   if (header.entries && *header.entries != chunks.records())
-    throw_error(Status::io, "{}: line {} states {} entries, but {} follow", input.name, header.entries_line,
-                *header.entries, chunks.records());
+    throw_error(Status::io, "{}: line {} states {}, but {} {}", source.name(), header.entries_line,
+                count_text(*header.entries, "entry", "entries"), chunks.records(),
+                chunks.records() == 1 ? "follows" : "follow");
+  const ValueType type = choices.value_type.value_or(ValueType::f64);
+  choices.room_for(chunks.records() * (header.order * size_of(IndexType::i64) + size_of(type)), 0);
 
   Entries x;
   std::vector<i64 *> columns;
@@ -256,19 +264,23 @@ ReadTensor read_entries_text(const Input &input, const TextHeader &header, const
     x.indices.emplace_back(chunks.records(), "the indices of a text file");
     columns.push_back(x.indices.back().data());
   }
-  const ValueType type = choices.value_type.value_or(ValueType::f64);
   x.values = ValueBuffer(type, chunks.records(), "the values of a text file");
 
   std::vector<Extremes> seen(chunks.size(), Extremes(header.order));
-  chunks.parse(input.name, choices.threads, [&](Chunk &chunk, std::size_t i) {
-    dispatch(type, [&](auto zero) { parse_chunk(chunk, columns, x.values.as<decltype(zero)>(), seen[i]); });
+  chunks.parse(choices.threads, [&](std::span<const char> text, Chunk &chunk, std::size_t i) {
+    dispatch(type, [&](auto zero) {
+      parse_chunk(text, chunk, columns, !header.pattern, x.values.as<decltype(zero)>(), seen[i]);
+    });
   });
   Extremes all(header.order);
   for (const Extremes &e : seen)
     all.take(e);
 
-  std::string source = Settlement(input, header, choices, chunks, all, x).settle();
-  return {std::move(x), std::move(source)};
+  std::string told = Settlement(source.name(), header, choices, chunks, all, x).settle();
+  mirror_entries(header.symmetry, source.name(), chunks, x);
+  told += header.pattern ? "; a pattern, each value 1" : "";
+  told += name_in_source(header.symmetry);
+  return {std::move(x), std::move(told)};
 }
 
 } // namespace td::io

@@ -6,14 +6,17 @@
 #include <vector>
 
 #include "io/file.hpp"
+#include "io/matrix_market.hpp"
 
 namespace td::io {
 
-enum class Dialect { frostt, parti, toolbox, genten };
+enum class Dialect { frostt, parti, toolbox, genten, matrix_market };
 
 struct TextHeader {
   Dialect dialect = Dialect::frostt;
-  bool dense = false; // Tensor Toolbox "tensor"
+  bool dense = false;   // Tensor Toolbox "tensor", Matrix Market "array"
+  bool pattern = false; // entries without values, which are 1
+  Symmetry symmetry = Symmetry::general;
   int order = 0;
   std::vector<i64> dims;         // empty: the largest indices
   std::optional<i64> entries;    // as stated
@@ -21,17 +24,17 @@ struct TextHeader {
   std::optional<int> index_base; // as stated, or as the dialect has it
   std::string base_reason;
   std::string dims_reason; // empty where the dialect states dims
-  std::span<const char> body;
-  i64 body_line = 1; // number of the body's first line
+  Range body;              // in the source
+  i64 body_line = 1;       // number of the body's first line
 };
 
 /// First line of FROSTT text that td writes when the largest indices are smaller than the dims, which follow it.
 inline constexpr std::string_view dims_comment = "# td: dims";
 
 /// `dialect` is the option's value: "auto" decides by the content.
-TextHeader read_text_header(const Input &text, std::string_view dialect);
+TextHeader read_text_header(const Source &text, std::string_view dialect);
 
 /// "Tensor Toolbox sptensor text", ...
-std::string_view dialect_title(Dialect dialect) noexcept;
+std::string_view dialect_title(Dialect dialect, bool dense) noexcept;
 
 } // namespace td::io

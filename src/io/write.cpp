@@ -1,5 +1,8 @@
 // Which writer a tensor goes to.
+#include <unistd.h>
+
 #include "io/binary.hpp"
+#include "io/container.hpp"
 #include "io/npy.hpp"
 #include "io/text_writer.hpp"
 #include "io/writers.hpp"
@@ -57,6 +60,16 @@ void write_tensor(const DenseArrayView &array, const std::string &path, const Op
   throw_error(Status::unsupported,
               "{}: file_format '{}' cannot hold a dense tensor, expected toolbox (.txt), binary (.tdb) or npy", path,
               format);
+}
+
+void require_place_for_record(const std::string &path) {
+  AtomicFile trial(path);
+  if (::access(path.c_str(), F_OK) != 0)
+    return;
+  constexpr i64 header_size = 64;
+  const File file(path);
+  if (file.source().size() > 0 && !is_container_of(ContainerKind::record, file.source().beginning(header_size)))
+    throw_error(Status::io, "{}: is there and is no checkpoint; it will not be replaced by one", path);
 }
 
 void write_ktensor(const Ktensor &k, const std::string &path, const Options &options) {

@@ -23,8 +23,6 @@ std::string failure_text(const SolveRecord &record, i64 rank) {
                        record.at % rank);
   case SolveFailure::no_convergence:
     return fmt::format("the eigen-decomposition of the {} x {} normal equations did not converge", rank, rank);
-  case SolveFailure::overflow:
-    return fmt::format("the inverse of the normal equations overflows: their largest value is {}", record.value);
   case SolveFailure::none:
     break;
   }

@@ -155,17 +155,29 @@ struct Forecast {
 
 enum class NormKind { two, max };
 
-/// What kept a solve from giving an inverse: a value of the matrix or of the inverse that is not finite, or an
-/// eigen-decomposition that did not converge.
-enum class SolveFailure : i64 { none = 0, not_finite = 1, no_convergence = 2, overflow = 3 };
+/// What kept normal equations from being factored: a value that is not finite, or an eigen-decomposition that did not
+/// converge.
+enum class SolveFailure : i64 { none = 0, not_finite = 1, no_convergence = 2 };
 
-/// What a solve found, in backend memory.
+/// The largest condition number that is told: beyond it rounding alone decides the smallest eigenvalue.
+inline constexpr double most_condition = 0x1p52;
+
+/// What factoring normal equations found, in backend memory.
 struct SolveRecord {
   double effective_rank = 0; // eigenvalues kept; the rank if the Cholesky factorization was used
-  double used_eigen = 0;     // 1 if the eigen pseudo-inverse was used
+  double used_eigen = 0;     // 1 if the eigen-decomposition was used
+  double condition = 0;      // of the matrix scaled to a diagonal of [1, 4): 1-norm; by eigen-decomposition 2-norm
   SolveFailure failure = SolveFailure::none;
   i64 at = 0;       // not_finite: where in the matrix
-  double value = 0; // not_finite: what stands there; overflow: the matrix's largest magnitude
+  double value = 0; // not_finite: what stands there
+};
+
+/// Normal equations A V = M and their factor, in backend memory.
+struct NormalEquations {
+  i64 rank = 0;
+  const double *v = nullptr; // [rank][rank]
+  const double *f = nullptr; // [rank][rank], as factor_normal leaves it
+  const SolveRecord *record = nullptr;
 };
 
 /// A sentence about a failed solve; empty if it did not fail.
@@ -281,10 +293,20 @@ public:
   /// v := elementwise product of the Gram matrices, ridge added to its diagonal.
   virtual void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) = 0;
 
-  /// p := inverse of the symmetric positive semidefinite v by Cholesky; if that fails or the reciprocal condition
-  /// number is below cutoff, the pseudo-inverse by eigen-decomposition that drops eigenvalues <= cutoff * largest.
-  /// v = 0 gives p = 0. Where it fails the record says so, and p is NaN.
-  virtual void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) = 0;
+  /// f := a matrix with f^T f = v^+ for the symmetric positive semidefinite v, whose rows and columns are first scaled
+  /// by powers of two to a diagonal in [1, 4). By Cholesky f is the inverse of the lower triangle; if that fails or the
+  /// reciprocal condition number is below cutoff, the eigen-decomposition drops eigenvalues <= cutoff * largest, and f
+  /// has a scaled eigenvector in each row, zeros for those dropped. v = 0 gives f = 0. Where it fails the record says
+  /// so, and f is NaN.
+  ///
+  /// Two products with f lose eps sqrt(condition) of the residual, one with v^-1 would lose eps condition
+  /// (docs/math.md).
+  virtual void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) = 0;
+
+  /// a := m f^T f, accumulated in f64. With `weights`, a diag(weights) was the factor so far, and where eigenvalues
+  /// were dropped it keeps its part in their directions, which m says nothing of: a := a diag(weights) + (m - a
+  /// diag(weights) v) f^T f. Without that part the fit could fall. a is not m.
+  virtual void solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) = 0;
 
   /// a := m p, accumulated in f64. a may be m itself.
   virtual void multiply(ConstMatrix m, const double *p, Matrix a) = 0;

@@ -1,11 +1,14 @@
 #include "kernels/loader.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <optional>
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include "core/beside.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "kernels/cpu/cpu.hpp"
@@ -52,42 +55,39 @@ std::vector<int> parse_ordinals(std::string_view text, std::string_view list) {
   }
 }
 
-/// The folder of the library (or program) that this function is in, with a slash; empty if that is not known.
-std::string own_folder() {
-  Dl_info where{};
-  if (dladdr(reinterpret_cast<const void *>(&parse_devices), &where) == 0 || where.dli_fname == nullptr)
-    return {};
-  const std::string path = where.dli_fname;
-  return path.substr(0, path.rfind('/') + 1); // without a slash: npos + 1 = 0, so empty
-}
-
 /// The entry of libtd_cuda, or null and the reason. The library stays loaded: CUDA does not survive being unloaded.
 CudaOpen *find_cuda(std::string &why) {
-  const std::string folder = own_folder();
   why.clear();
   for (const char *name : {"libtd_cuda.so." TD_ABI_VERSION, "libtd_cuda.so"}) {
-    const std::string path = folder + name;
-    void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    std::string reason;
+    void *library = load_beside(name, reason);
     if (library == nullptr) {
-      const char *reason = dlerror();
-      why += fmt::format("{}{}", why.empty() ? "the CUDA backend does not load: " : "; ",
-                         reason == nullptr ? path : std::string(reason));
+      why += fmt::format("{}{}", why.empty() ? "the CUDA backend does not load: " : "; ", reason);
       continue;
     }
     void *entry = dlsym(library, cuda_open_symbol);
     if (entry != nullptr)
       return reinterpret_cast<CudaOpen *>(entry);
     dlclose(library);
-    why = fmt::format("{} has no function {}: it is not td's CUDA backend", path, cuda_open_symbol);
+    why = fmt::format("{} has no function {}: it is not td's CUDA backend", name, cuda_open_symbol);
     return nullptr;
   }
   return nullptr;
 }
 
+/// CUDA does not survive fork: the first process that asks for GPUs has them, its children do not.
 Status open_cuda(const DeviceSpec &spec, std::vector<std::shared_ptr<Backend>> &out, std::string &why) {
+  static std::atomic<pid_t> owner{0};
   CudaOpen *open = find_cuda(why);
   if (open == nullptr)
     return Status::backend_unavailable;
+  pid_t first = 0;
+  if (!owner.compare_exchange_strong(first, getpid()) && first != getpid()) {
+    why = fmt::format("cuda: this process, {}, is a fork of process {}, which has asked for a GPU, and CUDA does not "
+                      "work in both: start a new program (exec; in Python, multiprocessing's \"spawn\")",
+                      getpid(), first);
+    return Status::backend_unavailable;
+  }
   return static_cast<Status>(open(TD_VERSION, &spec, &out, &why));
 }
 

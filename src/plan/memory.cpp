@@ -4,12 +4,13 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/sentence.hpp"
 
 namespace td::plan {
 
 std::string size_text(i64 bytes) {
   if (bytes < 1000)
-    return fmt::format("{} bytes", bytes);
+    return count_text(bytes, "byte", "bytes");
   double size = static_cast<double>(bytes);
   std::string_view unit;
   for (const std::string_view next : {"kB", "MB", "GB", "TB", "PB", "EB"}) {

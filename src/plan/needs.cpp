@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/sentence.hpp"
 #include "formats/formats.hpp"
 
 namespace td::plan {
@@ -56,8 +57,10 @@ void require_storage(std::string_view format, const formats::EntryShape &x, cons
   } else if (x.type == ValueType::f64) {
     advice = "values in f32 need less";
   }
-  require_memory(fmt::format("a {} tensor of {} {}", format, x.nnz, format == "dense" ? "elements" : "entries"), need,
-                 memory, advice);
+  require_memory(
+      fmt::format("a {} tensor of {}", format,
+                  format == "dense" ? count_text(x.nnz, "element", "elements") : count_text(x.nnz, "entry", "entries")),
+      need, memory, advice);
 }
 
 double cell_bytes_of(const Groups &groups, bool sparse, ValueType type, i64 rank) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "core/clock.hpp"
+#include "core/sentence.hpp"
 #include "core/strides.hpp"
 #include "formats/merged.hpp"
 #include "plan/grouping.hpp"
@@ -14,10 +15,6 @@
 namespace td::plan {
 
 namespace {
-
-std::string count_text(i64 count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
 
 /// Where a device can make what the options ask for: copies by single modes, or BLCO.
 std::unique_ptr<kernels::Building> begin_building(kernels::Backend *builder, const EntriesView &entries,

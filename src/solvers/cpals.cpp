@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/scaled.hpp"
+#include "core/sentence.hpp"
 #include "plan/plan.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
@@ -31,6 +32,58 @@ void check_shape(const char *name, const Ktensor &k, const plan::Tensor &x, i64 
     throw_error(Status::shape, "{}: rank {}; expected {}", name, k.rank(), rank);
 }
 
+bool is_whole(double v) { return v == std::trunc(v); }
+
+/// Whether a checkpoint's content can be what a run left. Its checksums only say that it is as it was written.
+class StateCheck {
+public:
+  StateCheck(const State &state, const Settings &settings) : state_(state), settings_(settings) {}
+
+  void run() const {
+    const auto order = static_cast<i64>(state_.factors.order());
+    const auto rank = static_cast<double>(state_.factors.rank());
+    if (state_.iterations < 1)
+      refuse("'iterations'", state_.iterations, "1 or more");
+    if (state_.exact_residuals < 0 || state_.exact_residuals > state_.iterations)
+      refuse("'exact_residuals'", state_.exact_residuals, fmt::format("0 to {} iterations", state_.iterations));
+    check(
+        "fit", state_.fit, 1, [](double v) { return v <= 1; }, "a number of at most 1");
+    check("fit_error", state_.fit_error, 1, not_negative, "a number of at least 0");
+    check("fit_change", state_.fit_change, 1, not_negative, "a number of at least 0");
+    check("residual", state_.residual, 1, not_negative, "a number of at least 0");
+    check("elapsed", state_.elapsed, 1, not_negative, "seconds of at least 0");
+    check(
+        "effective_rank", state_.effective_rank, static_cast<i64>(settings_.updated_modes.size()),
+        [&](double v) { return v >= 0 && v <= rank && is_whole(v); }, fmt::format("a whole number from 0 to {}", rank));
+    check("condition", state_.condition, static_cast<i64>(settings_.updated_modes.size()), not_negative,
+          "a number of at least 0");
+    check("mttkrp_seconds", state_.mttkrp_seconds, order, not_negative, "seconds of at least 0");
+  }
+
+private:
+  static bool not_negative(double v) { return v >= 0; }
+
+  template <class Number>
+  [[noreturn]] static void refuse(const std::string &what, Number came, const std::string &expected) {
+    throw_error(Status::io, "resume: the checkpoint's {} is {}; expected {}", what, came, expected);
+  }
+
+  template <class Allowed>
+  void check(const char *name, const std::vector<double> &series, i64 per_iteration, Allowed &&allowed,
+             const std::string &expected) const {
+    const auto size = static_cast<i64>(series.size());
+    if (size % per_iteration != 0 || size / per_iteration != state_.iterations)
+      throw_error(Status::io, "resume: the checkpoint's '{}' holds {}; expected {} for each of {} iterations", name,
+                  count_text(size, "number", "numbers"), per_iteration, state_.iterations);
+    for (std::size_t i = 0; i < series.size(); ++i)
+      if (!std::isfinite(series[i]) || !allowed(series[i]))
+        refuse(fmt::format("'{}' [{}]", name, i), series[i], expected);
+  }
+
+  const State &state_;
+  const Settings &settings_;
+};
+
 /// One run, as the calling thread sees it.
 class Run {
 public:
@@ -46,8 +99,11 @@ public:
     last_saved_ = Clock::now();
     const plan::Sharding sharding(*x_, static_cast<int>(request_.backends.size()), settings_.deterministic);
     sharding_ = &sharding;
-    if (!settled())
+    if (!settled()) {
+      for (double &w : model_.weights()) // the workers' tensor is scaled
+        w = Scaled(w, -x_.exponent()).value();
       run_workers(request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); });
+    }
     report_.seconds = seconds_since(begin_);
     if (settings_.arrange)
       model_.arrange();
@@ -129,18 +185,19 @@ private:
       throw_error(Status::shape, "resume: the checkpoint is of a tensor of norm {}, this one has {}", state.tensor_norm,
                   given_.facts().norm);
     check_same_path(state.settings, settings_.path());
+    StateCheck(state, settings_).run();
     report_.iterations = report_.resumed_from = state.iterations;
     report_.exact_residuals = state.exact_residuals;
     report_.fit = state.fit;
+    report_.fit_error = state.fit_error;
     report_.fit_change = state.fit_change;
     report_.residual = state.residual;
     report_.elapsed = state.elapsed;
     report_.effective_rank = state.effective_rank;
+    report_.condition = state.condition;
     report_.mttkrp_seconds = state.mttkrp_seconds;
-    if (!state.elapsed.empty())
-      elapsed_before_ = state.elapsed.back();
-    if (!state.residual.empty())
-      tell_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
+    elapsed_before_ = state.elapsed.back();
+    tell_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
     return state.factors.copy();
   }
 
@@ -172,10 +229,12 @@ private:
     const Fit fit = fit_from(x_->facts().norm, outcome.residual_squared);
     const double before = report_.fit.empty() ? 0.0 : report_.fit.back();
     report_.fit.push_back(fit.fit);
+    report_.fit_error.push_back(outcome.fit_error);
     report_.fit_change.push_back(std::abs(fit.fit - before));
     report_.residual.push_back(residual.value());
     report_.effective_rank.insert(report_.effective_rank.end(), outcome.effective_rank.begin(),
                                   outcome.effective_rank.end());
+    report_.condition.insert(report_.condition.end(), outcome.condition.begin(), outcome.condition.end());
     const std::vector<double> &mttkrp = sweep.times().mttkrp_of_mode;
     report_.mttkrp_seconds.insert(report_.mttkrp_seconds.end(), mttkrp.begin(), mttkrp.end());
     tell_quality(fit);
@@ -201,9 +260,11 @@ private:
     return last;
   }
 
-  /// Whether the iterations so far are enough, and why.
+  /// Whether the iterations so far are enough, and why. A fit that is not known to `tol` cannot tell that it changed by
+  /// less.
   bool settled() {
-    report_.converged = report_.iterations > 1 && report_.fit_change.back() < settings_.tol;
+    report_.converged =
+        report_.iterations > 1 && report_.fit_change.back() < settings_.tol && report_.fit_error.back() < settings_.tol;
     if (report_.converged)
       report_.stop_reason = "tol";
     else if (report_.iterations >= settings_.max_iters)
@@ -218,11 +279,12 @@ private:
 
   void save(const Sweep &sweep) {
     take_model(sweep);
-    State state{model_.copy(),          report_.iterations,     report_.fit,
-                report_.fit_change,     report_.residual,       report_.elapsed,
-                report_.effective_rank, report_.mttkrp_seconds, report_.exact_residuals,
-                given_.facts().norm,    settings_.path()};
-    request_.save(state);
+    State state{model_.copy(),          report_.iterations,      report_.fit,
+                report_.fit_error,      report_.fit_change,      report_.residual,
+                report_.elapsed,        report_.effective_rank,  report_.condition,
+                report_.mttkrp_seconds, report_.exact_residuals, given_.facts().norm,
+                settings_.path()};
+    report_.checkpoint_error = request_.save(state);
     last_saved_ = Clock::now();
   }
 

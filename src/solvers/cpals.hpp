@@ -25,10 +25,11 @@ struct Report {
   double explained = 0, relative = 0;
   double seconds = 0, seconds_init = 0, seconds_mttkrp = 0, seconds_solve = 0, seconds_fit = 0;
   std::string stop_reason, format, devices, init;
+  std::string checkpoint_error; // why the last checkpoint could not be written; empty if it was, or none was asked for
   // one value an iteration
-  std::vector<double> fit, fit_change, residual, elapsed;
+  std::vector<double> fit, fit_error, fit_change, residual, elapsed;
   // one value a solve
-  std::vector<double> effective_rank;
+  std::vector<double> effective_rank, condition;
   // one value a mode, order values an iteration; 0 for fixed modes
   std::vector<double> mttkrp_seconds;
 };
@@ -37,7 +38,7 @@ struct Report {
 struct State {
   Ktensor factors; // normalized as the iteration left them; weights are the iteration's
   i64 iterations = 0;
-  std::vector<double> fit, fit_change, residual, elapsed, effective_rank, mttkrp_seconds;
+  std::vector<double> fit, fit_error, fit_change, residual, elapsed, effective_rank, condition, mttkrp_seconds;
   i64 exact_residuals = 0;
   double tensor_norm = 0; // with dims and rank: whether a checkpoint belongs to this tensor
   std::string settings;   // options that change the path, as text; must be equal to go on
@@ -51,7 +52,8 @@ struct CpalsRequest {
   std::vector<std::shared_ptr<kernels::Backend>> backends; // one a worker
   std::string devices;                                     // the context's description
   std::function<bool(const Report &)> progress;            // true: go on; may be empty
-  std::function<void(const State &)> save;                 // writes a checkpoint; empty: none asked for
+  /// Writes a checkpoint and gives why that failed, or nothing; empty: none asked for.
+  std::function<std::string(const State &)> save;
   std::optional<State> resume;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/communicator.hpp"
 #include "core/error.hpp"
@@ -39,6 +40,33 @@ private:
   DeviceNumbers weights_;
 };
 
+double column_length(ConstMatrix a, i64 column) {
+  return dispatch(a.type, [&](auto zero) {
+    double sum = 0;
+    for (i64 i = 0; i < a.rows; ++i) {
+      const auto x = static_cast<double>(a.row<decltype(zero)>(i)[column]);
+      sum += x * x;
+    }
+    return std::sqrt(sum);
+  });
+}
+
+/// The same of a model whose columns are near 1. The magnitude is a bound, at most rank times too large, that needs no
+/// Gram matrix.
+ModelNorm model_norm_of(const Ktensor &model) {
+  ModelNorm norm;
+  const double length = model.norm();
+  norm.squared = length * length;
+  for (i64 r = 0; r < model.rank(); ++r) {
+    double product = std::abs(model.weights()[static_cast<std::size_t>(r)]);
+    for (int m = 0; m < model.order(); ++m)
+      product *= column_length(model.factor(m), r);
+    norm.lengths += product;
+  }
+  norm.magnitude = norm.lengths * norm.lengths;
+  return norm;
+}
+
 void check_same_dims(const plan::Tensor &x, const Ktensor &model) {
   if (!std::equal(x.dims().begin(), x.dims().end(), model.dims().begin(), model.dims().end()))
     throw_error(Status::shape, "a model of order {} for a tensor of order {}: expected the same dims", model.order(),
@@ -75,19 +103,40 @@ Fit fit_from(double tensor_norm, double residual_squared) {
   return fit_of(Scaled(tensor_norm), Scaled(std::max(0.0, residual_squared)).root());
 }
 
-// The terms are off by a few roundings of the type that MTTKRP adds up in; a thousand of them leave three digits.
-bool residual_is_trustworthy(double tensor_norm, double model_norm, double residual_squared, ValueType type) {
-  const double terms = tensor_norm * tensor_norm + model_norm * model_norm;
-  return residual_squared > 1000 * epsilon_of(type) * terms;
+ModelNorm model_norm(std::span<const double> weights, const double *v) {
+  ModelNorm norm;
+  for (std::size_t r = 0; r < weights.size(); ++r) {
+    for (std::size_t s = 0; s < weights.size(); ++s) {
+      const double term = weights[r] * weights[s] * v[r * weights.size() + s];
+      norm.squared += term;
+      norm.magnitude += std::abs(term);
+    }
+    norm.lengths += std::abs(weights[r]) * std::sqrt(std::max(0.0, v[r * weights.size() + r]));
+  }
+  norm.squared = std::max(0.0, norm.squared);
+  return norm;
 }
+
+double ResidualSquared::root_error() const noexcept {
+  const double root = std::sqrt(std::max(0.0, value));
+  return error / (root + std::sqrt(root * root + error) + std::numeric_limits<double>::min());
+}
+
+// The terms are off by a few roundings, say four, of the type that MTTKRP adds up in.
+ResidualSquared expanded_residual(double tensor_norm, const ModelNorm &model, double inner, ValueType type) {
+  const double square = tensor_norm * tensor_norm;
+  return {square + model.squared - 2 * inner, 4 * epsilon_of(type) * (square + model.magnitude)};
+}
+
+// An error of a 250th leaves the root two and a half digits at the worst, by a bound that rounding hardly reaches.
+bool is_trustworthy(const ResidualSquared &expanded) noexcept { return expanded.value > 250 * expanded.error; }
 
 double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
   const Pair pair(backend, x, model);
   Cells cells(*pair.tensor);
-  const double norm = pair.model.norm();
-  const double squared = cells.residual_squared(
-      Placed(backend, pair.model, pair.tensor->numbering()).compare(cells.view(backend)), norm * norm);
-  return Scaled(squared, 2 * i64{pair.tensor.exponent()}).value();
+  const ResidualSquared squared = cells.residual_squared(
+      Placed(backend, pair.model, pair.tensor->numbering()).compare(cells.view(backend)), model_norm_of(pair.model));
+  return Scaled(squared.value, 2 * i64{pair.tensor.exponent()}).value();
 }
 
 double dot(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
@@ -101,15 +150,15 @@ Fit fit(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) 
   const Pair pair(backend, x, model);
   const Placed placed(backend, pair.model, pair.tensor->numbering());
   const double tensor_norm = pair.tensor->facts().norm;
-  const double model_norm = pair.model.norm();
+  const ModelNorm norm = model_norm_of(pair.model);
   const Comparison stored = placed.compare(pair.tensor->whole_view(backend));
-  double squared = tensor_norm * tensor_norm + model_norm * model_norm - 2 * stored.inner;
-  if (!residual_is_trustworthy(tensor_norm, model_norm, squared, x.type())) {
+  ResidualSquared squared = expanded_residual(tensor_norm, norm, stored.inner, ValueType::f64);
+  if (!is_trustworthy(squared)) {
     Cells cells(*pair.tensor);
     const bool seen = !x.sparse() || !cells.complete(); // the stored entries are what it visits
-    squared = cells.residual_squared(seen ? stored : placed.compare(cells.view(backend)), model_norm * model_norm);
+    squared = cells.residual_squared(seen ? stored : placed.compare(cells.view(backend)), norm);
   }
-  return fit_of(Scaled(tensor_norm, pair.tensor.exponent()), pair.residual(squared));
+  return fit_of(Scaled(tensor_norm, pair.tensor.exponent()), pair.residual(squared.value));
 }
 
 } // namespace td::solvers

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "core/ktensor.hpp"
 #include "plan/tensor.hpp"
@@ -19,8 +20,27 @@ struct Fit {
 /// and explained 0 and relative 1.
 Fit fit_from(double tensor_norm, double residual_squared);
 
-/// Whether |X|^2 + |M|^2 - 2 <X, M> still has digits when the terms were computed in `type`.
-bool residual_is_trustworthy(double tensor_norm, double model_norm, double residual_squared, ValueType type);
+/// |M|^2 and what its rounding is relative to. Components that nearly cancel make the second much larger than the
+/// first.
+struct ModelNorm {
+  double squared = 0;   // sum over components r, s of w_r w_s v_rs, v the product of all Gram matrices; not below 0
+  double magnitude = 0; // sum of |w_r w_s v_rs|
+  double lengths = 0;   // sum over r of |w_r| sqrt(v_rr)
+};
+ModelNorm model_norm(std::span<const double> weights, const double *v);
+
+/// A squared residual, and how far rounding may have moved it.
+struct ResidualSquared {
+  double value = 0;
+  double error = 0;
+  double root_error() const noexcept; // of the root of value
+};
+
+/// |X|^2 + |M|^2 - 2 <X, M>, the terms computed in `type`.
+ResidualSquared expanded_residual(double tensor_norm, const ModelNorm &model, double inner, ValueType type);
+
+/// Whether it still has digits.
+bool is_trustworthy(const ResidualSquared &expanded) noexcept;
 
 /// |X - M|^2 entry by entry: exact for dense tensors and for sparse ones with few enough cells to visit them all;
 /// otherwise over the stored entries, with |M|^2 outside them from the Gram matrices.

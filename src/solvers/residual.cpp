@@ -1,6 +1,7 @@
 #include "solvers/residual.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/checked.hpp"
 #include "plan/export.hpp"
@@ -67,10 +68,17 @@ plan::Placement Cells::view(kernels::Backend &backend) {
   return resident_.on(backend, 0, all_->view());
 }
 
-double Cells::residual_squared(const Comparison &over_view, double model_norm_squared) const {
-  if (complete_)
-    return over_view.difference;
-  return over_view.difference + std::max(0.0, model_norm_squared - over_view.model_square);
+// An entry of the model is off by roundings of its terms, so over all entries they are of the components' lengths. What
+// is outside the view is a difference: it is off by roundings of |M|^2.
+ResidualSquared Cells::residual_squared(const Comparison &over_view, const ModelNorm &model) const {
+  const double epsilon = epsilon_of(ValueType::f64);
+  const double entries = 2 * epsilon * model.lengths;
+  ResidualSquared squared{over_view.difference, (2 * std::sqrt(over_view.difference) + entries) * entries};
+  if (!complete_) {
+    squared.value += std::max(0.0, model.squared - over_view.model_square);
+    squared.error += epsilon * model.magnitude;
+  }
+  return squared;
 }
 
 } // namespace td::solvers

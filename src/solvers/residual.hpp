@@ -6,6 +6,7 @@
 
 #include "core/communicator.hpp"
 #include "plan/tensor.hpp"
+#include "solvers/fit.hpp"
 
 namespace td::solvers {
 
@@ -31,7 +32,7 @@ public:
   plan::Placement view(kernels::Backend &backend);
 
   /// |X - M|^2 from a comparison over view(), and |M|^2 for the cells outside it.
-  double residual_squared(const Comparison &over_view, double model_norm_squared) const;
+  ResidualSquared residual_squared(const Comparison &over_view, const ModelNorm &model) const;
 
 private:
   const plan::Tensor &x_;

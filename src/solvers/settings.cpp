@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/mode_list.hpp"
+#include "core/sentence.hpp"
 
 namespace td::solvers {
 
@@ -31,8 +32,9 @@ Settings::Settings(const Options &options, int order)
     std::iota(mode_order.begin(), mode_order.end(), 0);
   }
   if (mode_order.size() != static_cast<std::size_t>(order))
-    throw_error(Status::option_range, "option 'mode_order' = \"{}\": {} modes; expected each of 0 .. {} once",
-                options.text("mode_order"), mode_order.size(), order - 1);
+    throw_error(Status::option_range, "option 'mode_order' = \"{}\": {}; expected each of 0 .. {} once",
+                options.text("mode_order"), count_text(static_cast<i64>(mode_order.size()), "mode", "modes"),
+                order - 1);
   std::sort(fixed_modes.begin(), fixed_modes.end());
   std::copy_if(mode_order.begin(), mode_order.end(), std::back_inserter(updated_modes),
                [&](int m) { return !std::binary_search(fixed_modes.begin(), fixed_modes.end(), m); });

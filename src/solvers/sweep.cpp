@@ -33,11 +33,13 @@ Sweep::Sweep(const Problem &problem, kernels::Backend &backend, Communicator &ot
       factors_(backend, problem.start, problem.x.numbering()),
       scratch_(backend, *std::max_element(problem.x.stored_dims().begin(), problem.x.stored_dims().end()), rank_,
                problem.x.type(), "the result of MTTKRP"),
-      normal_(backend, rank_ * rank_, "the normal equations"), inverse_(backend, rank_ * rank_, "their inverse"),
+      normal_(backend, rank_ * rank_, "the normal equations"), factored_(backend, rank_ * rank_, "their factor"),
       tally_(backend, problem.settings.updated_modes.size(), rank_),
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
   for (int m = 0; m < problem.x.order(); ++m)
     grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
+  backend_.upload(weights_of(problem.settings.updated_modes.size() - 1), weights_.data(),
+                  rank_ * static_cast<i64>(sizeof(double)));
   for (int m = 0; m < problem.x.order(); ++m) {
     compute_gram(m);
     add_empty_rows(m);
@@ -86,7 +88,8 @@ void Sweep::update(i64 iteration) {
   }
 }
 
-// A_n := M V^+ with V the elementwise product of the other modes' Gram matrices.
+// A_n := M V^+ with V the elementwise product of the other modes' Gram matrices; where V is singular in f64, what M
+// says nothing of stays as it was. A new start has no such part: its scale means nothing before the first update.
 void Sweep::solve(int mode, std::size_t k) {
   std::vector<const double *> others;
   for (int m = 0; m < problem_.x.order(); ++m) {
@@ -96,10 +99,15 @@ void Sweep::solve(int mode, std::size_t k) {
   backend_.hadamard(others, rank_, problem_.settings.ridge, normal_.data());
   // Eigenvalues below this are rounding of the values that the factors were computed from.
   const double cutoff = static_cast<double>(rank_) * epsilon_of(products_.precision());
-  backend_.pseudo_inverse(normal_.data(), rank_, cutoff, inverse_.data(), tally_.there().records + k);
+  kernels::SolveRecord *record = tally_.there().records + k;
+  backend_.factor_normal(normal_.data(), rank_, cutoff, factored_.data(), record);
+  const kernels::NormalEquations equations{rank_, normal_.data(), factored_.data(), record};
+  const std::size_t before = k > 0 ? k - 1 : problem_.settings.updated_modes.size() - 1;
+  const double *weights = k > 0 || iteration_ > 0 ? weights_of(before) : nullptr;
   const Matrix product = scratch_.view(factors_[mode].rows);
   for (const Range &own : share_.own(mode))
-    backend_.multiply(product.slice(own.begin, own.end), inverse_.data(), factors_[mode].slice(own.begin, own.end));
+    backend_.solve_normal(equations, product.slice(own.begin, own.end), weights,
+                          factors_[mode].slice(own.begin, own.end));
 }
 
 // Lengths in the first iteration, afterwards largest magnitudes but not below 1, as in cp_als of Tensor Toolbox.
@@ -132,18 +140,21 @@ Sweep::Outcome Sweep::measure() {
   const double *last = tally_.here().weights + (problem_.settings.updated_modes.size() - 1) * columns();
   weights_.assign(last, last + columns());
   const double norm = problem_.x.facts().norm;
-  const double model_squared = model_norm_squared();
-  double squared = norm * norm + model_squared - 2 * inner_with_tensor();
-  if (!std::isfinite(squared))
+  const ModelNorm model = model_norm(weights_, tally_.here().model);
+  ResidualSquared squared = expanded_residual(norm, model, inner_with_tensor(), products_.precision());
+  if (!std::isfinite(squared.value))
     overflow(problem_.settings.updated_modes.back(), "the model's norm is not finite");
   Outcome outcome;
-  outcome.exact = want_exact(model_squared, squared);
+  outcome.exact = want_exact(squared);
   if (outcome.exact)
-    squared = exact_residual_squared(model_squared);
-  outcome.residual_squared = std::max(0.0, squared);
+    squared = exact_residual_squared(model);
+  outcome.residual_squared = std::max(0.0, squared.value);
+  outcome.fit_error = norm == 0 ? 0 : std::min(1.0, squared.root_error() / norm);
 
-  for (std::size_t k = 0; k < problem_.settings.updated_modes.size(); ++k)
+  for (std::size_t k = 0; k < problem_.settings.updated_modes.size(); ++k) {
     outcome.effective_rank.push_back(tally_.here().records[k].effective_rank);
+    outcome.condition.push_back(tally_.here().records[k].condition);
+  }
   add_times(std::chrono::duration<double>(Clock::now() - since).count());
   return outcome;
 }
@@ -185,31 +196,18 @@ double Sweep::inner_with_tensor() const {
   return inner;
 }
 
-double Sweep::model_norm_squared() const {
-  const double *v = tally_.here().model;
-  double squared = 0;
-  for (std::size_t r = 0; r < weights_.size(); ++r) {
-    for (std::size_t s = 0; s < weights_.size(); ++s)
-      squared += weights_[r] * weights_[s] * v[r * weights_.size() + s];
-  }
-  return std::max(0.0, squared);
-}
-
-bool Sweep::want_exact(double model_squared, double residual_squared) {
+bool Sweep::want_exact(const ResidualSquared &expanded) {
   const auto wanted = problem_.settings.exact_residual;
-  char exact =
-      wanted == ExactResidual::always ||
-      (wanted == ExactResidual::automatic && !residual_is_trustworthy(problem_.x.facts().norm, std::sqrt(model_squared),
-                                                                      residual_squared, products_.precision()));
+  char exact = wanted == ExactResidual::always || (wanted == ExactResidual::automatic && !is_trustworthy(expanded));
   others_.broadcast(&exact, 1); // all workers take part or none
   return exact != 0;
 }
 
-double Sweep::exact_residual_squared(double model_squared) {
+ResidualSquared Sweep::exact_residual_squared(const ModelNorm &model) {
   const Comparison c = compare_entries(backend_, others_, problem_.cells.view(backend_),
                                        weights_of(problem_.settings.updated_modes.size() - 1), factors_.views());
-  const double squared = problem_.cells.residual_squared(c, model_squared);
-  if (!std::isfinite(squared))
+  const ResidualSquared squared = problem_.cells.residual_squared(c, model);
+  if (!std::isfinite(squared.value))
     overflow(problem_.settings.updated_modes.back(), "the residual is not finite");
   return squared;
 }

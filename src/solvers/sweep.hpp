@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/communicator.hpp"
+#include "solvers/fit.hpp"
 #include "solvers/products.hpp"
 #include "solvers/replica.hpp"
 #include "solvers/residual.hpp"
@@ -19,7 +20,7 @@ public:
   struct Problem {
     const plan::Tensor &x;
     const Settings &settings;
-    const Ktensor &start; // its weights are not used
+    const Ktensor &start; // its weights are those of the iteration that it was left by, if there was one
     Cells &cells;
     const plan::Sharding &sharding;
   };
@@ -27,7 +28,8 @@ public:
   struct Outcome {
     double residual_squared = 0; // not below 0
     bool exact = false;
-    std::vector<double> effective_rank; // one a solve
+    double fit_error = 0;                          // how far rounding may have moved the fit
+    std::vector<double> effective_rank, condition; // one a solve
   };
 
   /// By the device's clock, where it has one.
@@ -62,9 +64,8 @@ private:
   void ask_for_fit();
   void require_finite() const;
   double inner_with_tensor() const;
-  double model_norm_squared() const;
-  double exact_residual_squared(double model_squared);
-  bool want_exact(double model_squared, double residual_squared);
+  ResidualSquared exact_residual_squared(const ModelNorm &model);
+  bool want_exact(const ResidualSquared &expanded);
   Ranges part(int mode) const; // the rows that Grams and norms are taken over
   enum class Combine { sum, max };
   /// total := what body(rows, total) gives, over the rows of part(mode) and over workers.
@@ -84,8 +85,8 @@ private:
   Replica factors_;
   DeviceMatrix scratch_; // MTTKRP of any mode
   std::vector<DeviceNumbers> grams_;
-  DeviceNumbers normal_;  // V, the matrix of the normal equations
-  DeviceNumbers inverse_; // V^+
+  DeviceNumbers normal_;   // V, the matrix of the normal equations
+  DeviceNumbers factored_; // F with F^T F = V^+
   Tally tally_;
   std::vector<double> weights_; // as of the last measure()
   Times times_;

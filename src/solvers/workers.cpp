@@ -1,5 +1,7 @@
 #include "solvers/workers.hpp"
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -37,11 +39,14 @@ void run_workers(const Backends &backends, const std::function<void(kernels::Bac
   }
   const auto communicators = make_thread_communicators(static_cast<int>(backends.size()));
   FirstError first;
-  const auto work = [&](std::size_t worker) noexcept {
+  const auto work = [&](std::size_t worker) {
     try {
       body(*backends[worker], *communicators[worker]);
     } catch (const WorkerAborted &) {
       // the error is another worker's
+    } catch (const abi::__forced_unwind &) { // a callback ends the calling thread: the others end first
+      communicators[worker]->abort();
+      throw;
     } catch (...) {
       first.keep(std::current_exception());
       communicators[worker]->abort();

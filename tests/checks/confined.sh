@@ -15,6 +15,8 @@ breaks() {
 breaks src/plan/tensor.hpp 'extern "C" int f();' 'stands in c_api'
 breaks src/formats/formats.hpp '} catch (...) {' 'caught in c_api'
 breaks src/solvers/fit.hpp '#pragma omp parallel for' 'core/parallel.hpp'
+breaks src/kernels/loader.cpp 'dlopen("libcuda.so", RTLD_NOW);' 'core/beside.hpp'
+breaks src/solvers/fit.hpp 'std::thread t;' 'core/parallel.hpp'
 breaks src/io/io.hpp '#ifdef TD_CUDA' 'not in #if'
 breaks src/io/io.hpp 'std::cout << 1;' 'does not print'
 breaks src/kernels/kernels.hpp 'fprintf(stderr, "x");' 'does not print'

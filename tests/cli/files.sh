@@ -11,9 +11,9 @@ says out "-2 .. 4, sum 6"
 printf '1 1 1 1.0\n3 1 1 2.0\n3 1 1 3.0\n1 2 2 0\n' >odd.tns
 expect 0 "$td" check odd.tns
 expect 1 "$td" check odd.tns --strict
-says out "1 entries repeat"
-says out "1 entries are stored but zero"
-says out "mode 0: 1 of 3 slices are empty"
+says out "1 entry repeats"
+says out "1 entry is stored but zero"
+says out "mode 0: 1 of 3 slices is empty"
 expect 1 "$td" check odd.tns --strict --json
 is_json out 'd["duplicates"] == 1 and d["zeros"] == 1 and d["empty_slices"] == [1, 0, 0] and len(d["suspicious"]) == 3'
 expect 3 "$td" check odd.tns --duplicates error

@@ -6,7 +6,7 @@ using namespace td;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   if (size == 0)
     return 0;
-  constexpr const char *dialects[] = {"auto", "frostt", "parti", "toolbox", "genten", "auto", "auto", "auto"};
+  constexpr const char *dialects[] = {"auto", "frostt", "parti", "toolbox", "genten", "matrixmarket", "auto", "auto"};
   io::ReadChoices choices;
   choices.dialect = dialects[data[0] & 7];
   choices.index_base = (data[0] >> 3 & 3) - 1;

@@ -121,7 +121,7 @@ TEST(io_binary, made_up_with_right_checksums) {
   refused({"section index.0", "expected i32 or i64"},
           [](std::string &b) { put_at(b, table_entry(b, "index.0") + entry_type_at, std::uint32_t{1}); });
   refused({"without section index.1"}, [](std::string &b) { put_at(b, table_entry(b, "index.1"), 'I'); });
-  refused({"1 dims, expected 2 to 64"},
+  refused({"1 dim, expected 2 to 64"},
           [](std::string &b) { put_at(b, table_entry(b, "dims") + entry_count_at, std::uint64_t{1}); });
   refused({"a dim is -1"}, [](std::string &b) { put_at(b, container_header_size, i64{-1}); });
   refused({"a dim is 0"}, [](std::string &b) { put_at(b, container_header_size, i64{0}); });

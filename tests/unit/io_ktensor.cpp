@@ -94,7 +94,7 @@ TEST(io_ktensor, text_that_is_wrong) {
   const std::string head = "ktensor\n2\n2 1\n1\n2.5\n";
   refused("", {"empty"});
   refused("sptensor\n", {"line 1", "'sptensor'", "'ktensor'"});
-  refused("ktensor\n1\n2\n1\n", {"line 2", "1 modes"});
+  refused("ktensor\n1\n2\n1\n", {"line 2", "1 mode"});
   refused("ktensor\n2\n2 0\n1\n", {"line 3", "dim is 0"});
   refused("ktensor\n2\n2 2\n0\n", {"line 4", "rank is 0"});
   refused("ktensor\n2\n2 2.5\n", {"line 3", "'2.5'"});
@@ -115,10 +115,10 @@ TEST(io_ktensor, folders_that_are_wrong) {
   expect_error(Status::io, {"0 factors", "mode1.mat is missing"}, [&] { read_ktensor(folder.path().string()); });
   folder.put("mode1.mat", "1 2\n3 4\n");
   folder.put("mode2.mat", "1 2\n3\n");
-  expect_error(Status::io, {"mode2.mat", "line 2", "1 numbers", "expected 2"},
+  expect_error(Status::io, {"mode2.mat", "line 2", "1 number", "expected 2"},
                [&] { read_ktensor(folder.path().string()); });
   folder.put("mode2.mat", "1\n3\n");
-  expect_error(Status::io, {"mode2.mat", "1 columns", "expected 2"}, [&] { read_ktensor(folder.path().string()); });
+  expect_error(Status::io, {"mode2.mat", "1 column", "expected 2"}, [&] { read_ktensor(folder.path().string()); });
   folder.put("mode2.mat", "");
   expect_error(Status::io, {"mode2.mat", "empty"}, [&] { read_ktensor(folder.path().string()); });
   folder.put("mode2.mat", "5 6 \n");

@@ -110,7 +110,7 @@ TEST(io_npy, files_that_are_wrong) {
   refused(Status::io, "after a number", npy_file(1, dict("<f8", false, "(2 3)"), content));
   refused(Status::shape, "dim 0 of mode 0", npy_file(1, dict("<f8", false, "(0, 3)"), ""));
   refused(Status::shape, "dim -2 of mode 0", npy_file(1, dict("<f8", false, "(-2, -3)"), content));
-  refused(Status::shape, "1 dims", npy_file(1, dict("<f8", false, "(6,)"), content));
+  refused(Status::shape, "1 dim", npy_file(1, dict("<f8", false, "(6,)"), content));
   refused(Status::shape, "0 dims", npy_file(1, dict("<f8", false, "()"), content.substr(0, 8)));
   refused(Status::io, "expected more than 2^63 - 1",
           npy_file(1, dict("<f8", false, "(4294967296, 4294967296, 4)"), content));

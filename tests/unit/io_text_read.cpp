@@ -171,9 +171,9 @@ TEST(io_text, headers_that_make_no_sense) {
   refused(Status::io, "sptensor\n3\n", {"ends after line 2", "dims"});
   refused(Status::io, "sptensor\n3\n2 2 2\n", {"ends after line 3", "number of entries"});
   refused(Status::io, "sptensor\n2\n2 2\n3\n1 1 1\n2 2 2\n", {"line 4 states 3 entries", "2 follow"});
-  refused(Status::io, "sptensor\n2\n2 2\n1\n1 1 1\n2 2 2\n", {"line 4 states 1 entries", "2 follow"});
+  refused(Status::io, "sptensor\n2\n2 2\n1\n1 1 1\n2 2 2\n", {"line 4 states 1 entry", "2 follow"});
   refused(Status::io, "sptensor one\n", {"'one'"});
-  refused(Status::shape, "sptensor\n1\n2\n0\n", {"line 2", "1 modes"});
+  refused(Status::shape, "sptensor\n1\n2\n0\n", {"line 2", "1 mode"});
   refused(Status::shape, "2\n2 0\n", {"line 2", "dim 0 of mode 1"});
   refused(Status::io, "2\n2 -3\n", {"line 2", "'-3' is negative"});
   refused(Status::io, std::string_view("1 1\0 2\n", 7), {"neither text nor"});

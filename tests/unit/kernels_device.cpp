@@ -204,87 +204,124 @@ TEST_F(KernelsDevice, Hadamard) {
     }
 }
 
-struct Solved {
-  Numbers p;
+struct Factored {
+  Numbers f, p; // p = f^T f
   SolveRecord record;
 };
 
-Solved solve(Backend &device, const Numbers &v) {
+Factored factor(Backend &device, const Numbers &v, double cutoff = 1e-12) {
   const auto rank = static_cast<i64>(std::lround(std::sqrt(static_cast<double>(v.size()))));
   const BackendBuffer on_v = upload(device, v.data(), rank * rank);
   const BackendBuffer record(device, sizeof(SolveRecord), "a test");
-  Solved out;
-  out.p = numbers(device, rank * rank, [&](double *p) {
-    device.pseudo_inverse(on_v.f64(), rank, 1e-12, p, static_cast<SolveRecord *>(record.data()));
+  Factored out;
+  out.f = numbers(device, rank * rank, [&](double *f) {
+    device.factor_normal(on_v.f64(), rank, cutoff, f, static_cast<SolveRecord *>(record.data()));
   });
+  out.p.assign(out.f.size(), 0.0);
+  for (i64 k = 0; k < rank; ++k)
+    for (i64 i = 0; i < rank; ++i)
+      for (i64 j = 0; j < rank; ++j)
+        out.p[static_cast<std::size_t>(i * rank + j)] +=
+            out.f[static_cast<std::size_t>(k * rank + i)] * out.f[static_cast<std::size_t>(k * rank + j)];
   device.download(&out.record, record.data(), sizeof out.record);
   return out;
 }
 
-TEST_F(KernelsDevice, PseudoInverse) {
-  const std::vector<Numbers> cases{
-      {4, 2, 2, 3}, {1, 1, 1, 1}, {2, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 1e-14}, {3}, {0x1p-40, 0, 0, 0x1p-40},
-      {1, 0, 0, -1}};
+TEST_F(KernelsDevice, FactorNormal) {
+  const std::vector<Numbers> cases{{4, 2, 2, 3},         {1, 1, 1, 1}, {2, 0, 0, 0},       {0, 0, 0, 0},
+                                   {1, 1, 1, 1 + 1e-14}, {3},          {0x1p-40, 0, 0, 4}, {1, 0, 0, -1}};
   for (const auto &device : backends_)
     for (const Numbers &v : cases)
-      for (const double scale : {1.0, 0x1p-1000, 0x1p1000}) {
-        if (v[0] == 0x1p-40 && scale == 0x1p-1000)
-          continue; // its inverse is beyond f64
+      for (const double scale : {1.0, 0x1p-960, 0x1p1000}) {
         Numbers scaled = v;
         for (double &x : scaled)
           x *= scale;
-        Solved got = solve(*device, scaled), expected = solve(*reference_, scaled);
-        for (double &x : got.p)
-          x *= scale;
-        for (double &x : expected.p)
-          x *= scale;
+        Factored got = factor(*device, scaled), expected = factor(*reference_, scaled);
         SCOPED_TRACE(testing::Message() << v[0] << " " << v.back() << ", scale " << scale);
-        const double unit = v[0] == 0x1p-40 ? 0x1p40 : 1;
-        expect_near(got.p, expected.p, 4e-15 * unit);
+        for (std::size_t k = 0; k < v.size(); ++k)
+          EXPECT_NEAR(got.p[k] * scale, expected.p[k] * scale, 4e-15 * std::max(1.0, std::abs(expected.p[k] * scale)));
         EXPECT_EQ(got.record.effective_rank, expected.record.effective_rank);
         EXPECT_EQ(got.record.used_eigen, expected.record.used_eigen);
+        EXPECT_NEAR(got.record.condition / std::max(expected.record.condition, 1e-300), expected.record.condition > 0,
+                    0.1);
       }
 }
 
-TEST_F(KernelsDevice, PseudoInverseOfGrams) {
+TEST_F(KernelsDevice, FactorNormalOfGrams) {
   for (const auto &device : backends_)
     for (const i64 rank : light() ? std::vector<i64>{5, 33} : std::vector<i64>{2, 5, 31, 32, 33, 63, 64, 65, 150}) {
       for (const i64 rows : {4 * rank, rank / 2}) { // of full rank, and not
         SCOPED_TRACE(testing::Message() << "rank " << rank << ", " << rows << " rows");
         const auto a = TestMatrix<double>::random(rows, rank, 0, 61);
         const Numbers v = numbers(*reference_, rank * rank, [&](double *g) { reference_->gram(a.view(), g); });
-        const Solved got = solve(*device, v), expected = solve(*reference_, v);
+        const Factored got = factor(*device, v), expected = factor(*reference_, v);
         EXPECT_EQ(got.record.effective_rank, expected.record.effective_rank);
         EXPECT_EQ(got.record.used_eigen, expected.record.used_eigen);
         // Nonzero eigenvalues of these are above 0.01 and conditions below 1e4.
         expect_near(got.p, expected.p, 1e5 * static_cast<double>(rank) * 0x1p-53);
-        EXPECT_EQ(solve(*device, v).p, got.p);
+        EXPECT_EQ(factor(*device, v).f, got.f);
       }
     }
 }
 
 // By the kernel for small ranks, and beyond it.
-TEST_F(KernelsDevice, PseudoInverseRecordsWhatIsNotFinite) {
+TEST_F(KernelsDevice, FactorNormalRecordsWhatIsNotFinite) {
   for (const auto &device : backends_)
     for (const i64 rank : {i64{2}, i64{70}}) {
       Numbers v(static_cast<std::size_t>(rank * rank), 0.0);
       for (i64 r = 0; r < rank; ++r)
         v[static_cast<std::size_t>(r * rank + r)] = 4;
-      EXPECT_EQ(solve(*device, v).p[0], 0.25);
-      const auto expect_failure = [&](double bad, SolveFailure how, i64 at, double value) {
+      EXPECT_EQ(factor(*device, v).f[0], 0.5);
+      for (const double bad : {static_cast<double>(NAN), -static_cast<double>(INFINITY)}) {
         v.back() = bad;
-        const Solved got = solve(*device, v);
-        EXPECT_TRUE(std::all_of(got.p.begin(), got.p.end(), [](double x) { return std::isnan(x); }));
-        EXPECT_EQ(got.record.failure, how);
-        EXPECT_EQ(got.record.at, at);
-        EXPECT_TRUE(got.record.value == value || (std::isnan(value) && std::isnan(got.record.value)));
-      };
-      expect_failure(std::nan(""), SolveFailure::not_finite, rank * rank - 1, std::nan(""));
-      expect_failure(-INFINITY, SolveFailure::not_finite, rank * rank - 1, -INFINITY);
-      for (double &x : v)
-        x *= 0x1p-1072;
-      expect_failure(0x1p-1070, SolveFailure::overflow, 0, 0x1p-1070); // the inverse is beyond f64
+        const Factored got = factor(*device, v);
+        EXPECT_TRUE(std::all_of(got.f.begin(), got.f.end(), [](double x) { return std::isnan(x); }));
+        EXPECT_EQ(got.record.failure, SolveFailure::not_finite);
+        EXPECT_EQ(got.record.at, rank * rank - 1);
+        EXPECT_TRUE(got.record.value == bad || (std::isnan(bad) && std::isnan(got.record.value)));
+      }
     }
+}
+
+template <class T> void expect_same_solution(Backend &reference, Backend &device, i64 rank, bool singular) {
+  const i64 rows = 67; // two tiles of rows and a rest
+  const auto a = TestMatrix<double>::random(singular ? std::max<i64>(rank / 2, 1) : 4 * rank, rank, 0, 61);
+  const Numbers v = numbers(reference, rank * rank, [&](double *g) { reference.gram(a.view(), g); });
+  Numbers weights(static_cast<std::size_t>(rank));
+  for (i64 r = 0; r < rank; ++r)
+    weights[static_cast<std::size_t>(r)] = 1 + 0.25 * static_cast<double>(r % 5);
+  for (const bool weighted : {false, true}) {
+    SCOPED_TRACE(testing::Message() << "rank " << rank << (singular ? ", singular" : "")
+                                    << (weighted ? ", weights" : ""));
+    const auto solve = [&](Backend &backend) {
+      const BackendBuffer on_v = upload(backend, v.data(), rank * rank);
+      const BackendBuffer f(backend, rank * rank * 8, "a test"), record(backend, sizeof(SolveRecord), "a test");
+      backend.factor_normal(on_v.f64(), rank, 1e-12, f.f64(), static_cast<SolveRecord *>(record.data()));
+      const BackendBuffer on_weights = upload(backend, weights.data(), rank);
+      const Placed<T> on_m(backend, TestMatrix<T>::random(rows, rank, 3, 62));
+      Placed<T> on_x(backend, TestMatrix<T>::random(rows, rank, 5, 63));
+      backend.solve_normal({rank, on_v.f64(), f.f64(), static_cast<const SolveRecord *>(record.data())}, on_m.view(),
+                           weighted ? on_weights.f64() : nullptr, on_x.view());
+      return on_x.download();
+    };
+    const auto expected = solve(reference), got = solve(device);
+    // Eigenvalues above 0.01 and entries near 1: values up to 100 * rank, in T.
+    const double tolerance = 1e4 * static_cast<double>(rank) * epsilon_of(value_type_of<T>);
+    for (i64 i = 0; i < rows; ++i)
+      for (i64 r = 0; r < rank; ++r)
+        ASSERT_NEAR(static_cast<double>(got.at(i, r)), static_cast<double>(expected.at(i, r)), tolerance)
+            << i << " " << r;
+    EXPECT_TRUE(got.padding_untouched());
+  }
+}
+
+TEST_F(KernelsDevice, SolveNormal) {
+  for (const auto &device : backends_)
+    for (const i64 rank : light() ? std::vector<i64>{5, 33} : std::vector<i64>{1, 2, 7, 16, 31, 32, 33, 64, 65, 150})
+      for (const bool singular : {false, true}) {
+        expect_same_solution<double>(*reference_, *device, rank, singular);
+        expect_same_solution<float>(*reference_, *device, rank, singular);
+      }
 }
 
 TEST_F(KernelsDevice, WeightsFromNorms) {

@@ -23,7 +23,10 @@ State state_after(const plan::Tensor &x, const char *iterations, int workers,
                   std::initializer_list<std::pair<const char *, const char *>> options = {}) {
   auto request = request_for(x, 4, workers);
   State last;
-  request.save = [&](const State &s) { last = copy_of(s); };
+  request.save = [&](const State &s) {
+    last = copy_of(s);
+    return std::string();
+  };
   set(request, {{"tol", "0"}, {"max_iters", iterations}, {"checkpoint_iters", "0"}});
   set(request, options);
   solvers::cpals(request);
@@ -132,7 +135,10 @@ TEST(CpalsStops, CheckpointsComeWhenAskedFor) {
   const TensorPointer x = noisy();
   auto request = request_for(*x, 4, 2);
   std::vector<i64> saved;
-  request.save = [&](const State &s) { saved.push_back(s.iterations); };
+  request.save = [&](const State &s) {
+    saved.push_back(s.iterations);
+    return std::string();
+  };
   set(request, {{"tol", "0"}, {"max_iters", "7"}, {"checkpoint_iters", "3"}});
   solvers::cpals(request);
   EXPECT_EQ(saved, (std::vector<i64>{3, 6, 7})); // and at the end

@@ -3,7 +3,7 @@
 """
     read_tensor(path; context="auto", keywords...)
 
-A [`SparseTensor`](@ref) from coordinate text (FROSTT, ParTI, Tensor Toolbox, GenTen; also .gz) or td's binary format, or
+A [`SparseTensor`](@ref) from coordinate text (FROSTT, ParTI, Tensor Toolbox, GenTen, Matrix Market; also .gz) or td's binary format, or
 a [`DenseTensor`](@ref) from .npy, Tensor Toolbox text or td's binary format. What a file is, is found from its content.
 Keywords: options of scopes "read" and "tensor".
 """

@@ -11,6 +11,7 @@ namespace {
 
 constexpr i64 tile_numbers = 16384;        // 128 KiB: a tile stays in the second-level cache with room for its product
 constexpr i64 panel = 24;                  // rows of a Gram matrix taken together: three tiles of the small product
+constexpr i64 triangle_registers = 2;      // columns taken together of a triangle
 constexpr i64 gram_numbers = i64{1} << 22; // of all parts' Gram matrices together: 32 MiB
 
 i64 tile_rows(i64 width) { return std::clamp<i64>(tile_numbers / width, 16, 512); }
@@ -43,6 +44,62 @@ void add_gram(const double *tile, i64 rows, i64 rank, i64 width, double *g) {
   }
 }
 
+/// Where a square matrix is not zero, if that is told by its shape.
+enum class Nonzeros { all, above, below }; // the diagonal included
+
+/// A matrix of at most a few hundred rows, padded to whole registers.
+struct SmallMatrix {
+  i64 rows, columns, width;
+  Nonzeros nonzeros;
+  Buffer<double> numbers; // [rows][width]
+
+  /// Element (k, j) of the matrix is from[k * row_step + j * column_step].
+  SmallMatrix(const double *from, i64 row_count, i64 column_count, i64 column_step, i64 row_step,
+              Nonzeros where = Nonzeros::all)
+      : rows(row_count), columns(column_count), width(simd::padded(column_count, ValueType::f64)), nonzeros(where),
+        numbers(Buffer<double>::zeros(rows * width, "a small matrix")) {
+    for (i64 k = 0; k < rows; ++k)
+      for (i64 j = 0; j < columns; ++j)
+        numbers[k * width + j] = from[k * row_step + j * column_step];
+  }
+
+  /// product := left times this matrix; product is `width` wide. Of a triangle, blocks of columns take only the rows
+  /// that are not zero there: both triangles of a solve cost little more than one full matrix.
+  void multiply(const double *left, i64 left_ld, i64 count, double *product) const {
+    const i64 block = nonzeros == Nonzeros::all ? width : triangle_registers * simd::lanes(ValueType::f64);
+    std::fill_n(product, count * width, 0.0);
+    for (i64 column = 0; column < width; column += block) {
+      const i64 wide = std::min(block, width - column);
+      const i64 begin = nonzeros == Nonzeros::below ? std::min(column, rows) : 0;
+      const i64 end = nonzeros == Nonzeros::above ? std::min(column + wide, rows) : rows;
+      simd::add_product(simd::Product<double>{left + begin, left_ld, 1, numbers.data() + begin * width + column, width,
+                                              product + column, width, count, end - begin, wide, nullptr});
+    }
+  }
+};
+
+/// Fills rows of a in tiles: make(most) gives a function with its own workspace for `most` rows, which writes rows
+/// `some` of the product, padded to whole registers, where it is told.
+template <class Make> void over_tiles(int threads, const Matrix &a, i64 widest, Make &&make) {
+  const i64 width = simd::padded(a.cols, ValueType::f64);
+  const i64 step = tile_rows(widest);
+  parallel_ranges(threads, a.rows, step / 4, [&](Range rows) {
+    const i64 most = std::min(step, rows.size());
+    Buffer<double> product(most * width, "rows of a product");
+    auto compute = make(most);
+    for (i64 i = rows.begin; i < rows.end; i += step) {
+      const Range some{i, std::min(i + step, rows.end)};
+      compute(some, product.data());
+      dispatch(a.type, [&](auto zero) {
+        using T = decltype(zero);
+        for (i64 k = some.begin; k < some.end; ++k)
+          std::transform(product.data() + (k - i) * width, product.data() + (k - i) * width + a.cols, a.row<T>(k),
+                         [](double x) { return static_cast<T>(x); });
+      });
+    }
+  });
+}
+
 } // namespace
 
 void CpuBackend::gram(ConstMatrix a, double *g) {
@@ -66,28 +123,44 @@ void CpuBackend::gram(ConstMatrix a, double *g) {
 }
 
 void CpuBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
-  const i64 width = simd::padded(a.cols, ValueType::f64);
-  const i64 step = tile_rows(std::max(width, m.cols));
-  auto right = Buffer<double>::zeros(m.cols * width, "a small matrix");
-  for (i64 k = 0; k < m.cols; ++k)
-    std::copy_n(p + k * a.cols, a.cols, right.data() + k * width);
-  parallel_ranges(threads_, m.rows, step / 4, [&](Range rows) {
-    const i64 most = std::min(step, rows.size());
-    Buffer<double> left(most * m.cols, "rows of a factor");
-    Buffer<double> product(most * width, "rows of a product");
-    for (i64 i = rows.begin; i < rows.end; i += step) {
-      const Range some{i, std::min(i + step, rows.end)};
+  const SmallMatrix right(p, m.cols, a.cols, 1, a.cols);
+  over_tiles(threads_, a, std::max(right.width, m.cols), [&](i64 most) {
+    return [&, left = Buffer<double>(most * m.cols, "rows of a factor")](Range some, double *product) mutable {
       copy_rows(m, some, left.data(), m.cols); // also lets a be m
-      std::fill_n(product.data(), some.size() * width, 0.0);
-      simd::add_product(simd::Product<double>{left.data(), m.cols, 1, right.data(), width, product.data(), width,
-                                              some.size(), m.cols, width, nullptr});
-      dispatch(a.type, [&](auto zero) {
-        using T = decltype(zero);
-        for (i64 k = some.begin; k < some.end; ++k)
-          std::transform(product.data() + (k - i) * width, product.data() + (k - i) * width + a.cols, a.row<T>(k),
-                         [](double x) { return static_cast<T>(x); });
-      });
-    }
+      right.multiply(left.data(), m.cols, some.size(), product);
+    };
+  });
+}
+
+void CpuBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
+  const i64 rank = equations.rank;
+  const bool full = equations.record->used_eigen != 0;
+  const bool correct = full && weights != nullptr;
+  const SmallMatrix v(equations.v, correct ? rank : 0, rank, 1, rank);
+  const SmallMatrix first(equations.f, rank, rank, rank, 1, full ? Nonzeros::all : Nonzeros::above);
+  const SmallMatrix second(equations.f, rank, rank, 1, rank, full ? Nonzeros::all : Nonzeros::below);
+  const i64 width = first.width;
+  over_tiles(threads_, a, width, [&](i64 most) {
+    return [&, before = Buffer<double>(correct ? most * width : 0, "rows of a factor"),
+            left = Buffer<double>(most * width, "rows of a right-hand side"),
+            half = Buffer<double>(most * width, "rows of a product")](Range some, double *product) mutable {
+      const i64 numbers = some.size() * width;
+      copy_rows(m, some, left.data(), width);
+      if (correct) {
+        copy_rows(a, some, before.data(), width);
+        for (i64 i = 0; i < some.size(); ++i)
+          for (i64 r = 0; r < rank; ++r)
+            before[i * width + r] *= weights[r];
+        v.multiply(before.data(), width, some.size(), product);
+        for (i64 i = 0; i < some.size(); ++i)
+          for (i64 r = 0; r < rank; ++r)
+            left[i * width + r] -= product[i * width + r];
+      }
+      first.multiply(left.data(), width, some.size(), half.data());
+      second.multiply(half.data(), width, some.size(), product);
+      for (i64 k = 0; correct && k < numbers; ++k)
+        product[k] += before[k];
+    };
   });
 }
 

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include <pthread.h>
+
 #include "core/buffer.hpp"
 #include "core/clock.hpp"
 #include "core/parallel.hpp"
@@ -133,10 +135,15 @@ private:
   Buffer<double> sums_;
 };
 
+std::mutex mutex;
+
+// A child of fork finds it unlocked, and what it guards whole, whatever other threads were doing.
+[[maybe_unused]] const int held_over_forks =
+    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+
 } // namespace
 
 Rates measured_rates(int threads) {
-  static std::mutex mutex;
   static std::map<int, Rates> known;
   const std::lock_guard lock(mutex);
   const auto [at, fresh] = known.try_emplace(threads);

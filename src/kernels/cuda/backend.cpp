@@ -185,9 +185,14 @@ void CudaBackend::hadamard(std::span<const double *const> grams, i64 rank, doubl
   cuda::hadamard(device_, grams, rank, ridge, v);
 }
 
-void CudaBackend::pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
+void CudaBackend::factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
   const CurrentDevice current = device_.memory().enter();
-  cuda::pseudo_inverse(device_, v, rank, cutoff, p, record);
+  cuda::factor_normal(device_, v, rank, cutoff, f, record);
+}
+
+void CudaBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
+  const CurrentDevice current = device_.memory().enter();
+  cuda::solve_normal(device_, equations, m, weights, a);
 }
 
 void CudaBackend::multiply(ConstMatrix m, const double *p, Matrix a) {

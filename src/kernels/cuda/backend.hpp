@@ -47,7 +47,8 @@ public:
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
-  void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) override;
+  void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) override;
+  void solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) override;
   void multiply(ConstMatrix m, const double *p, Matrix a) override;
   void column_norms(ConstMatrix a, NormKind kind, double *out) override;
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override;

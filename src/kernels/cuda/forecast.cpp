@@ -247,7 +247,10 @@ Forecast forecast_update(i64 rows, i64 rank, const Rates &rates) {
   const double gram = 8.0 * mma_tile * mma_tile * number_of(gram_pairs(rank) * gram_blocks(rows, rank));
   const double sums = 8 * r * number_of(column_blocks(rows, rank));
   Forecast f;
-  f.bytes = std::max({gram, sums, rank > small_rank ? 3 * 8 * r * r : 0});
+  // Beyond small_rank: the factorization's two matrices, cuSOLVER's workspace of about one, and then a product's rows.
+  const double solve =
+      rank > small_rank ? std::max(3 * 8 * r * r, 2 * 8 * r * number_of(solve_staged_rows(rows, rank))) : 0;
+  f.bytes = std::max({gram, sums, solve});
   if (rates.read > 0) {
     const double inverse = rank <= small_rank ? 2.1e-5 * std::pow(std::max(r / 32, 0.25), 2) : 1.7e-4 * r / 64;
     f.seconds = 6 * n * r * 8 / (update_part * rates.read) + 10 * launch + inverse;

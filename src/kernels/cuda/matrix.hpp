@@ -8,9 +8,10 @@ namespace td::kernels::cuda {
 
 void gram(Device &device, ConstMatrix a, double *g);
 void hadamard(Device &device, std::span<const double *const> grams, i64 rank, double ridge, double *v);
-void pseudo_inverse(Device &device, const double *v, i64 rank, double cutoff, double *p, SolveRecord *record);
+void factor_normal(Device &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record);
 void weights_from_norms(Device &device, NormKind kind, i64 rank, double *norms);
 void multiply(Device &device, ConstMatrix m, const double *p, Matrix a);
+void solve_normal(Device &device, const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a);
 void column_norms(Device &device, ConstMatrix a, NormKind kind, double *out);
 void divide_columns(Device &device, Matrix a, const double *d);
 void to_f32(Device &device, ConstMatrix a, Matrix to, double *exponents);

@@ -1,4 +1,4 @@
-// A tall matrix times an R x R one, in place or not: a warp holds 32 rows and reads all of them before it writes any.
+// A tall matrix times R x R ones. A warp holds 32 rows.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/mma.cuh"
@@ -9,29 +9,24 @@ namespace {
 
 constexpr int warps = 4;
 constexpr int ahead = 4; // times four columns that a warp fetches before it uses the first
-constexpr i64 staged_bytes = i64{64} << 20;
 
-/// to[:, blockIdx.y-th tile of columns] := m p
-template <class T>
-__global__ void __launch_bounds__(warps *warp)
-    multiply_tile(Rows<const T> m, const double *__restrict__ p, Rows<T> to) {
-  const int lane = static_cast<int>(threadIdx.x) % warp;
-  const i64 first_column = i64{blockIdx.y} * mma_tile;
-  const i64 step = i64{gridDim.x} * warps * mma_tile;
-  for (i64 first = (i64{blockIdx.x} * warps + threadIdx.x / warp) * mma_tile; first < m.rows; first += step) {
-    double d[4][4][2] = {};
-    for (i64 k = 0; k < m.cols; k += 4 * ahead) {
+/// 32 rows and as many columns of a product, in a warp's registers.
+struct Tile {
+  double sum[4][4][2] = {};
+
+  /// Adds left(row, k) * right(k, column) over k in [begin, end); rows and columns count from the tile's first.
+  template <class Left, class Right> __device__ void add(i64 begin, i64 end, Left &&left, Right &&right) {
+    const int lane = static_cast<int>(threadIdx.x) % warp;
+    for (i64 first = begin; first < end; first += 4 * ahead) {
       double u[ahead][4];
       double v[ahead][4];
 #pragma unroll
       for (int g = 0; g < ahead; ++g) {
-        const i64 inner = k + g * 4 + lane % 4;
+        const i64 k = first + g * 4 + lane % 4;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const i64 row = first + i * 8 + lane / 4;
-          u[g][i] = row < m.rows && inner < m.cols ? static_cast<double>(m(row, inner)) : 0.0;
-          const i64 column = first_column + i * 8 + lane / 4;
-          v[g][i] = inner < m.cols && column < to.cols ? p[inner * to.cols + column] : 0.0;
+          u[g][i] = k < end ? left(i * 8 + lane / 4, k) : 0.0;
+          v[g][i] = k < end ? right(k, i * 8 + lane / 4) : 0.0;
         }
       }
 #pragma unroll
@@ -40,20 +35,50 @@ __global__ void __launch_bounds__(warps *warp)
         for (int i = 0; i < 4; ++i)
 #pragma unroll
           for (int j = 0; j < 4; ++j)
-            mma(u[g][i], v[g][j], d[i][j]);
+            mma(u[g][i], v[g][j], sum[i][j]);
     }
-    __syncwarp(); // `to` may be m
+  }
+
+  /// Calls f(row, column, sum).
+  template <class F> __device__ void each(F &&f) const {
+    const int lane = static_cast<int>(threadIdx.x) % warp;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
 #pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          const i64 row = first + i * 8 + lane / 4;
-          const i64 column = first_column + j * 8 + 2 * (lane % 4) + k;
-          if (row < m.rows && column < to.cols)
-            to(row, column) = static_cast<T>(d[i][j][k]);
-        }
+        for (int k = 0; k < 2; ++k)
+          f(i * 8 + lane / 4, j * 8 + 2 * (lane % 4) + k, sum[i][j][k]);
+  }
+};
+
+/// An entry, zero outside the matrix.
+template <class T> __device__ double entry(const Rows<T> &a, i64 row, i64 column) {
+  return row < a.rows && column < a.cols ? static_cast<double>(a(row, column)) : 0.0;
+}
+
+/// The first of the rows that this warp takes, and how far it is to its next.
+struct WarpRows {
+  i64 first = (i64{blockIdx.x} * warps + threadIdx.x / warp) * mma_tile;
+  i64 step = i64{gridDim.x} * warps * mma_tile;
+};
+
+/// to[:, blockIdx.y-th tile of columns] := m p
+template <class T>
+__global__ void __launch_bounds__(warps *warp)
+    multiply_tile(Rows<const T> m, const double *__restrict__ p, Rows<T> to) {
+  const WarpRows rows;
+  const i64 first_column = i64{blockIdx.y} * mma_tile;
+  for (i64 first = rows.first; first < m.rows; first += rows.step) {
+    Tile tile;
+    tile.add(
+        0, m.cols, [&](int i, i64 k) { return entry(m, first + i, k); },
+        [&](i64 k, int j) { return first_column + j < to.cols ? p[k * to.cols + first_column + j] : 0.0; });
+    __syncwarp(); // `to` may be m
+    tile.each([&](int i, int j, double sum) {
+      if (first + i < m.rows && first_column + j < to.cols)
+        to(first + i, first_column + j) = static_cast<T>(sum);
+    });
   }
 }
 
@@ -62,6 +87,164 @@ template <class T> void multiply_rows(Device &device, ConstMatrix m, const doubl
                   static_cast<unsigned>((a.cols + mma_tile - 1) / mma_tile));
   multiply_tile<<<grid, warps * warp, 0, device.stream()>>>(rows_of<T>(m), p, rows_of<T>(a));
   check_launch("a product with an R x R matrix");
+}
+
+// ---- the solve: a := before + (m - before v) f^T f ----
+
+/// What a solve reads besides rows. Only the device knows whether eigenvalues were dropped.
+struct Solve {
+  i64 rank;
+  const double *__restrict__ v;
+  const double *__restrict__ f;
+  const SolveRecord *record;
+  const double *__restrict__ weights; // of the factor so far, or null
+
+  __device__ bool full() const { return record->used_eigen != 0; } // else f is a lower triangle
+  __device__ bool corrects() const { return weights != nullptr && full(); }
+  __device__ i64 end_above(i64 first_column) const { return full() ? rank : min(rank, first_column + mma_tile); }
+  __device__ i64 begin_below(i64 first_column) const { return full() ? 0 : first_column; }
+  __device__ double v_at(i64 k, i64 column) const { return column < rank ? v[k * rank + column] : 0.0; }
+  __device__ double f_at(i64 k, i64 column) const { return column < rank ? f[k * rank + column] : 0.0; }
+  __device__ double f_transposed_at(i64 k, i64 column) const { return column < rank ? f[column * rank + k] : 0.0; }
+  template <class T> __device__ double before(const Rows<T> &a, i64 row, i64 column) const {
+    return row < a.rows && column < rank ? static_cast<double>(a(row, column)) * weights[column] : 0.0;
+  }
+};
+
+/// All of it for up to 32 * Tiles columns: a warp keeps m f^T of its rows in shared memory.
+template <int Tiles, class T>
+__global__ void __launch_bounds__(warps *warp) solve_whole(Solve solve, Rows<const T> m, Rows<T> a) {
+  constexpr int ld = solve_ld(Tiles);
+  extern __shared__ double staged[];
+  double *own = staged + threadIdx.x / warp * (mma_tile * ld);
+  const bool corrects = solve.corrects();
+  const auto stage = [&](const Tile(&tile)[Tiles], auto &&from) {
+    __syncwarp(); // all have read what is there
+#pragma unroll
+    for (int t = 0; t < Tiles; ++t)
+      tile[t].each([&](int i, int j, double sum) { own[i * ld + t * mma_tile + j] = from(i, t * mma_tile + j, sum); });
+    __syncwarp();
+  };
+  const WarpRows rows;
+  for (i64 first = rows.first; first < m.rows; first += rows.step) {
+    const auto of_m = [&](int i, i64 k) { return entry(m, first + i, k); };
+    const auto of_staged = [&](int i, i64 k) { return own[i * ld + k]; };
+    if (corrects) {
+      Tile product[Tiles];
+#pragma unroll
+      for (int t = 0; t < Tiles; ++t)
+        product[t].add(
+            0, solve.rank, [&](int i, i64 k) { return solve.before(a, first + i, k); },
+            [&](i64 k, int j) { return solve.v_at(k, t * mma_tile + j); });
+      stage(product, [&](int i, int column, double sum) { return entry(m, first + i, column) - sum; });
+    }
+    Tile half[Tiles];
+#pragma unroll
+    for (int t = 0; t < Tiles; ++t) {
+      const auto right = [&](i64 k, int j) { return solve.f_transposed_at(k, t * mma_tile + j); };
+      if (corrects)
+        half[t].add(0, solve.rank, of_staged, right);
+      else
+        half[t].add(0, solve.end_above(t * mma_tile), of_m, right);
+    }
+    stage(half, [](int, int, double sum) { return sum; });
+#pragma unroll
+    for (int t = 0; t < Tiles; ++t) {
+      Tile whole;
+      whole.add(solve.begin_below(t * mma_tile), solve.rank, of_staged,
+                [&](i64 k, int j) { return solve.f_at(k, t * mma_tile + j); });
+      whole.each([&](int i, int j, double sum) {
+        const i64 column = t * mma_tile + j;
+        if (first + i < a.rows && column < solve.rank)
+          a(first + i, column) = static_cast<T>(corrects ? solve.before(a, first + i, column) + sum : sum);
+      });
+    }
+  }
+}
+
+/// Beyond that in three launches, the first of which has something to do only where eigenvalues were dropped.
+template <class T>
+__global__ void __launch_bounds__(warps *warp) solve_residual(Solve solve, Rows<const T> m, Rows<T> a, Rows<double> r) {
+  if (!solve.corrects())
+    return;
+  const WarpRows rows;
+  const i64 first_column = i64{blockIdx.y} * mma_tile;
+  for (i64 first = rows.first; first < m.rows; first += rows.step) {
+    Tile tile;
+    tile.add(
+        0, solve.rank, [&](int i, i64 k) { return solve.before(a, first + i, k); },
+        [&](i64 k, int j) { return solve.v_at(k, first_column + j); });
+    tile.each([&](int i, int j, double sum) {
+      if (first + i < m.rows && first_column + j < solve.rank)
+        r(first + i, first_column + j) = entry(m, first + i, first_column + j) - sum;
+    });
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(warps *warp)
+    solve_half(Solve solve, Rows<const T> m, Rows<double> r, Rows<double> half) {
+  const WarpRows rows;
+  const i64 first_column = i64{blockIdx.y} * mma_tile;
+  const bool corrects = solve.corrects();
+  for (i64 first = rows.first; first < m.rows; first += rows.step) {
+    Tile tile;
+    tile.add(
+        0, solve.end_above(first_column),
+        [&](int i, i64 k) { return corrects ? entry(r, first + i, k) : entry(m, first + i, k); },
+        [&](i64 k, int j) { return solve.f_transposed_at(k, first_column + j); });
+    tile.each([&](int i, int j, double sum) {
+      if (first + i < m.rows && first_column + j < solve.rank)
+        half(first + i, first_column + j) = sum;
+    });
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(warps *warp) solve_rest(Solve solve, Rows<double> half, Rows<T> a) {
+  const WarpRows rows;
+  const i64 first_column = i64{blockIdx.y} * mma_tile;
+  const bool corrects = solve.corrects();
+  for (i64 first = rows.first; first < a.rows; first += rows.step) {
+    Tile tile;
+    tile.add(
+        solve.begin_below(first_column), solve.rank, [&](int i, i64 k) { return entry(half, first + i, k); },
+        [&](i64 k, int j) { return solve.f_at(k, first_column + j); });
+    tile.each([&](int i, int j, double sum) {
+      const i64 column = first_column + j;
+      if (first + i < a.rows && column < solve.rank)
+        a(first + i, column) = static_cast<T>(corrects ? solve.before(a, first + i, column) + sum : sum);
+    });
+  }
+}
+
+template <int Tiles, class T> void launch_whole(Device &device, const Solve &solve, ConstMatrix m, Matrix a) {
+  constexpr int bytes = warps * mma_tile * solve_ld(Tiles) * static_cast<int>(sizeof(double));
+  check(cudaFuncSetAttribute(solve_whole<Tiles, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        "room for a factor's rows");
+  solve_whole<Tiles><<<blocks_for(device, m.rows, i64{warps} * mma_tile), warps * warp, bytes, device.stream()>>>(
+      solve, rows_of<T>(m), rows_of<T>(a));
+  check_launch("solving for a factor");
+}
+
+template <class T> void launch_parts(Device &device, const Solve &solve, ConstMatrix m, Matrix a) {
+  const i64 most = solve_staged_rows(m.rows, solve.rank);
+  const Scratch<double> residual(device, solve.weights != nullptr ? most * solve.rank : 0, "rows of a residual");
+  const Scratch<double> half(device, most * solve.rank, "rows of a product");
+  for (i64 begin = 0; begin < m.rows; begin += most) {
+    const i64 end = std::min(begin + most, m.rows);
+    const Rows<const T> left = rows_of<T>(m.slice(begin, end));
+    const Rows<T> to = rows_of<T>(a.slice(begin, end));
+    const Rows<double> r{residual.data(), end - begin, solve.rank, solve.rank};
+    const Rows<double> product{half.data(), end - begin, solve.rank, solve.rank};
+    const dim3 grid(blocks_for(device, end - begin, i64{warps} * mma_tile),
+                    static_cast<unsigned>((solve.rank + mma_tile - 1) / mma_tile));
+    if (solve.weights != nullptr)
+      solve_residual<<<grid, warps * warp, 0, device.stream()>>>(solve, left, to, r);
+    solve_half<<<grid, warps * warp, 0, device.stream()>>>(solve, left, r, product);
+    solve_rest<<<grid, warps * warp, 0, device.stream()>>>(solve, product, to);
+    check_launch("solving for a factor");
+  }
 }
 
 } // namespace
@@ -86,6 +269,21 @@ void multiply(Device &device, ConstMatrix m, const double *p, Matrix a) {
                               static_cast<std::size_t>(some.rows), cudaMemcpyDeviceToDevice, device.stream()),
             "copying rows of a product");
     }
+  });
+}
+
+void solve_normal(Device &device, const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
+  if (m.rows == 0)
+    return;
+  const Solve solve{equations.rank, equations.v, equations.f, equations.record, weights};
+  dispatch(m.type, [&](auto zero) {
+    using T = decltype(zero);
+    if (solve.rank <= mma_tile)
+      launch_whole<1, T>(device, solve, m, a);
+    else if (solve.rank <= small_rank)
+      launch_whole<2, T>(device, solve, m, a);
+    else
+      launch_parts<T>(device, solve, m, a);
   });
 }
 

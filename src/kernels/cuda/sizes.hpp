@@ -72,7 +72,14 @@ inline i64 column_blocks(i64 rows, i64 columns) {
   return std::clamp<i64>(rows / (8 * (block_threads / lanes_for(columns))), 1, most_blocks);
 }
 
-/// Up to this rank the whole solve is one block's: beyond it the host asks cuSOLVER, and how that went.
+/// Up to this rank one block factors the normal equations: beyond it the host asks cuSOLVER, and how that went.
 inline constexpr i64 small_rank = 64;
+
+/// Rows of products that are kept apart while a matrix is multiplied.
+inline constexpr i64 staged_bytes = i64{64} << 20;
+inline i64 solve_staged_rows(i64 rows, i64 rank) { return std::clamp<i64>(staged_bytes / (8 * rank), 1, rows); }
+
+/// Of rows of 32 * tiles columns that a warp keeps in shared memory: four neighbouring rows are in different banks.
+constexpr int solve_ld(int tiles) { return tiles * mma_tile + 4; }
 
 } // namespace td::kernels::cuda

@@ -1,6 +1,8 @@
-// The R x R matrices: the normal equations and their pseudo-inverse, as kernels/host/pseudo_inverse.cpp decides it.
+// The R x R matrices: the normal equations and their factor, as kernels/host/factor_normal.cpp decides it.
+#include <algorithm>
 #include <climits>
 #include <cmath>
+#include <vector>
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix.hpp"
@@ -28,15 +30,13 @@ __global__ void multiply_grams(const __grid_constant__ Grams grams, i64 rank, do
 
 /// What the host has to know before the next step.
 struct Finding {
-  double largest;       // of v's magnitudes
-  double bad;           // the first value of v that is not finite
-  i64 bad_at;           // where; -1 if there is none
-  int exponent;         // v is scaled by 2^exponent
-  int factored;         // cuSOLVER's info: 0 if v is positive definite
-  int inverted;         // likewise
-  double condition;     // |v| |v^-1| in the 1-norm; of the scaled matrix, which is the same
-  double inverse_scale; // largest magnitude of the scaled matrix's inverse
-  i64 kept;             // eigenvalues
+  double bad;       // the first value of v that is not finite
+  i64 bad_at;       // where; -1 if there is none
+  int factored;     // cuSOLVER's info: 0 if v is positive definite, or its eigenvalues were found
+  int inverted;     // likewise of the triangle's inverse
+  int squared;      // likewise of the whole inverse, for the condition number
+  double condition; // |v| |v^-1| of the scaled matrix in the 1-norm; by eigenvalues in the 2-norm
+  i64 kept;         // eigenvalues
 };
 
 constexpr int threads = 1024; // of the kernels that are one block
@@ -56,142 +56,147 @@ __device__ double block_max(double x) {
   return all;
 }
 
-/// a, b := v scaled by a power of two (exact) so that its largest magnitude is in [1, 2).
-__global__ void prepare(const double *v, i64 size, double *a, double *b, Finding *finding) {
+__device__ i64 grid_thread() { return i64{blockIdx.x} * blockDim.x + threadIdx.x; }
+__device__ i64 grid_threads() { return i64{gridDim.x} * blockDim.x; }
+
+/// Rows and columns k of the normal equations are scaled by 2^exponent, which brings v(k, k) into [1, 4).
+__device__ int scale_exponent(const double *v, i64 rank, i64 k) {
+  const double diagonal = v[k * rank + k];
+  return diagonal > 0 && isfinite(diagonal) ? -(ilogb(diagonal) >> 1) : 0;
+}
+
+/// a := v scaled.
+__global__ void scale(const double *v, i64 rank, double *a) {
+  for (i64 k = grid_thread(); k < rank * rank; k += grid_threads())
+    a[k] = scalbn(v[k], scale_exponent(v, rank, k / rank) + scale_exponent(v, rank, k % rank));
+}
+
+__global__ void find_bad(const double *v, i64 size, Finding *finding) {
   __shared__ unsigned long long first_bad;
   if (threadIdx.x == 0)
     first_bad = ULLONG_MAX;
   __syncthreads();
-  double own = 0;
-  for (i64 k = threadIdx.x; k < size; k += threads) {
+  for (i64 k = threadIdx.x; k < size; k += threads)
     if (!isfinite(v[k]))
       atomicMin(&first_bad, static_cast<unsigned long long>(k));
-    own = fmax(own, fabs(v[k]));
-  }
-  const double largest = block_max(own); // with a barrier: first_bad is complete
-  const bool good = first_bad == ULLONG_MAX;
-  const int exponent = good && largest > 0 ? -ilogb(largest) : 0;
-  if (threadIdx.x == 0) {
-    finding->largest = largest;
-    finding->bad_at = good ? -1 : static_cast<i64>(first_bad);
-    finding->bad = good ? 0 : v[first_bad];
-    finding->exponent = exponent;
-  }
-  for (i64 k = threadIdx.x; k < size; k += threads)
-    a[k] = b[k] = scalbn(v[k], exponent);
-}
-
-/// Fills in the lower triangle (column-major) of the inverse a of b, and finds how large it is and b's condition.
-__global__ void judge(double *a, const double *b, i64 rank, Finding *finding) {
-  for (i64 k = threadIdx.x; k < rank * rank; k += threads) {
-    const i64 column = k / rank;
-    const i64 row = k % rank;
-    if (row > column)
-      a[k] = a[row * rank + column];
-  }
   __syncthreads();
+  if (threadIdx.x == 0) {
+    finding->bad_at = first_bad == ULLONG_MAX ? -1 : static_cast<i64>(first_bad);
+    finding->bad = first_bad == ULLONG_MAX ? 0 : v[first_bad];
+  }
+}
+
+/// The largest sum of magnitudes in a row of a symmetric matrix, of which the lower triangle by rows is read.
+__device__ double norm_of(const double *a, i64 rank) {
   double norm = 0;
-  double inverse_norm = 0;
-  double scale = 0;
-  for (i64 column = threadIdx.x; column < rank; column += threads) {
+  for (i64 row = threadIdx.x; row < rank; row += threads) {
     double sum = 0;
-    double inverse_sum = 0;
-    for (i64 row = 0; row < rank; ++row) {
-      sum += fabs(b[row * rank + column]); // symmetric: its rows are its columns
-      inverse_sum += fabs(a[row * rank + column]);
-      scale = fmax(scale, fabs(a[row * rank + column]));
-    }
+    for (i64 column = 0; column < rank; ++column)
+      sum += fabs(a[max(row, column) * rank + min(row, column)]);
     norm = fmax(norm, sum);
-    inverse_norm = fmax(inverse_norm, inverse_sum);
   }
-  norm = block_max(norm);
-  inverse_norm = block_max(inverse_norm);
-  scale = block_max(scale);
-  if (threadIdx.x == 0) {
-    finding->condition = norm * inverse_norm;
-    finding->inverse_scale = scale;
-  }
+  return block_max(norm);
 }
 
-/// p := sum over the eigenvalues above the cutoff of q q^T / lambda.
-__global__ void sum_eigenvectors(const double *q, const double *eigenvalues, i64 rank, double cutoff, double *p,
-                                 Finding *finding) {
-  const double largest = eigenvalues[rank - 1]; // ascending
-  const auto keep = [&](i64 k) { return eigenvalues[k] > cutoff * largest && eigenvalues[k] > 0; };
-  double scale = 0;
-  for (i64 k = threadIdx.x; k < rank * rank; k += threads) {
-    const i64 i = max(k / rank, k % rank);
-    const i64 j = min(k / rank, k % rank); // the same order of products on both sides of the diagonal
-    double sum = 0;
-    for (i64 e = 0; e < rank; ++e)
-      if (keep(e))
-        sum += q[e * rank + i] / eigenvalues[e] * q[e * rank + j];
-    p[k] = sum;
-    scale = fmax(scale, fabs(sum));
-  }
-  scale = block_max(scale);
-  if (threadIdx.x == 0) {
-    finding->inverse_scale = scale;
-    finding->kept = 0;
-    for (i64 e = 0; e < rank; ++e)
-      finding->kept += keep(e) ? 1 : 0;
-  }
+__global__ void start_condition(const double *scaled, i64 rank, Finding *finding) {
+  const double norm = norm_of(scaled, rank);
+  if (threadIdx.x == 0)
+    finding->condition = norm;
 }
 
-/// p := a scaled back, or NaN; the record.
-__global__ void finish(const double *a, i64 size, int exponent, SolveRecord found, double *p, SolveRecord *record) {
-  for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < size; k += i64{gridDim.x} * blockDim.x)
-    p[k] = found.failure == SolveFailure::none ? scalbn(a[k], exponent) : nan("");
-  if (blockIdx.x == 0 && threadIdx.x == 0)
+__global__ void finish_condition(const double *inverse, i64 rank, Finding *finding) {
+  const double norm = norm_of(inverse, rank);
+  if (threadIdx.x == 0)
+    finding->condition *= norm;
+}
+
+__global__ void judge_eigenvalues(const double *eigenvalues, i64 rank, double cutoff, Finding *finding) {
+  const double largest = eigenvalues[rank - 1]; // they ascend
+  const double smallest = eigenvalues[0];
+  finding->condition = largest <= most_condition * smallest ? largest / smallest : most_condition;
+  finding->kept = 0;
+  for (i64 e = 0; e < rank; ++e)
+    finding->kept += eigenvalues[e] > cutoff * largest && eigenvalues[e] > 0 ? 1 : 0;
+}
+
+/// f := the lower triangle in a, or eigenvectors over the roots of their eigenvalues, scaled back; NaN after a failure.
+__global__ void finish(const double *v, const double *a, const double *eigenvalues, i64 rank, double cutoff,
+                       SolveRecord found, double *f, SolveRecord *record) {
+  for (i64 k = grid_thread(); k < rank * rank; k += grid_threads()) {
+    const i64 row = k / rank;
+    const i64 column = k % rank;
+    double entry = column <= row ? a[k] : 0;
+    if (eigenvalues != nullptr) {
+      const bool keep = eigenvalues[row] > cutoff * eigenvalues[rank - 1] && eigenvalues[row] > 0;
+      entry = keep ? a[k] / sqrt(eigenvalues[row]) : 0;
+    }
+    f[k] = found.failure == SolveFailure::none ? scalbn(entry, scale_exponent(v, rank, column)) : nan("");
+  }
+  if (grid_thread() == 0)
     *record = found;
 }
 
-/// One inversion.
-class Inversion {
+/// One factorization. cuSOLVER reads matrices by columns: its upper triangle is the lower one of rows.
+class Factoring {
 public:
-  Inversion(Device &device, const double *v, i64 rank)
-      : device_(device), rank_(rank), a_(device, rank * rank, what), b_(device, rank * rank, what),
-        finding_(device, 1, what) {
+  Factoring(Device &device, const double *v, i64 rank)
+      : device_(device), v_(v), rank_(rank), a_(device, rank * rank, what), b_(device, rank * rank, what),
+        eigenvalues_(device, rank, what), finding_(device, 1, what) {
     check(cudaMemsetAsync(finding_.data(), 0, sizeof(Finding), device.stream()), what); // it is copied as a whole
-    prepare<<<1, threads, 0, device.stream()>>>(v, rank * rank, a_.data(), b_.data(), finding_.data());
+    find_bad<<<1, threads, 0, device.stream()>>>(v, rank * rank, finding_.data());
     check_launch(what);
   }
 
-  /// Inverts in a_, not yet asking whether that went well.
+  /// Inverts the triangle in a_, not yet asking whether that went well.
   void by_cholesky() {
     const int n = static_cast<int>(rank_);
     const cusolverDnHandle_t solver = device_.solver();
+    scale_into(a_.data());
+    start_condition<<<1, threads, 0, device_.stream()>>>(a_.data(), rank_, finding_.data());
+    check_launch(what);
     int factor_work = 0;
     int invert_work = 0;
+    std::size_t triangle_work = 0;
+    std::size_t triangle_host_work = 0;
     check(cusolverDnDpotrf_bufferSize(solver, CUBLAS_FILL_MODE_UPPER, n, a_.data(), n, &factor_work), what);
-    check(cusolverDnDpotri_bufferSize(solver, CUBLAS_FILL_MODE_UPPER, n, a_.data(), n, &invert_work), what);
-    const int count = std::max({factor_work, invert_work, 1});
+    check(cusolverDnDpotri_bufferSize(solver, CUBLAS_FILL_MODE_UPPER, n, b_.data(), n, &invert_work), what);
+    check(cusolverDnXtrtri_bufferSize(solver, CUBLAS_FILL_MODE_UPPER, CUBLAS_DIAG_NON_UNIT, n, CUDA_R_64F, a_.data(), n,
+                                      &triangle_work, &triangle_host_work),
+          what);
+    const int count = std::max({factor_work, invert_work, static_cast<int>(triangle_work / sizeof(double)) + 1});
     const Scratch<double> work(device_, count, what);
+    host_work_.resize(triangle_host_work);
     check(cusolverDnDpotrf(solver, CUBLAS_FILL_MODE_UPPER, n, a_.data(), n, work.data(), count,
                            &finding_.data()->factored),
           what);
-    check(cusolverDnDpotri(solver, CUBLAS_FILL_MODE_UPPER, n, a_.data(), n, work.data(), count,
+    check(cudaMemcpyAsync(b_.data(), a_.data(), static_cast<std::size_t>(rank_ * rank_) * sizeof(double),
+                          cudaMemcpyDeviceToDevice, device_.stream()),
+          what);
+    check(cusolverDnDpotri(solver, CUBLAS_FILL_MODE_UPPER, n, b_.data(), n, work.data(), count,
+                           &finding_.data()->squared),
+          what);
+    finish_condition<<<1, threads, 0, device_.stream()>>>(b_.data(), rank_, finding_.data());
+    check_launch(what);
+    check(cusolverDnXtrtri(solver, CUBLAS_FILL_MODE_UPPER, CUBLAS_DIAG_NON_UNIT, n, CUDA_R_64F, a_.data(), n,
+                           work.data(), triangle_work, host_work_.data(), triangle_host_work,
                            &finding_.data()->inverted),
           what);
-    judge<<<1, threads, 0, device_.stream()>>>(a_.data(), b_.data(), rank_, finding_.data());
-    check_launch(what);
   }
 
-  /// The pseudo-inverse, in a_.
+  /// Eigenvectors, in the rows of a_.
   void by_eigen(double cutoff) {
     const int n = static_cast<int>(rank_);
     const cusolverDnHandle_t solver = device_.solver();
-    const Scratch<double> eigenvalues(device_, n, what);
+    scale_into(a_.data());
     int count = 0;
-    check(cusolverDnDsyevd_bufferSize(solver, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_UPPER, n, b_.data(), n,
-                                      eigenvalues.data(), &count),
+    check(cusolverDnDsyevd_bufferSize(solver, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_UPPER, n, a_.data(), n,
+                                      eigenvalues_.data(), &count),
           what);
     const Scratch<double> work(device_, std::max(count, 1), what);
-    check(cusolverDnDsyevd(solver, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_UPPER, n, b_.data(), n,
-                           eigenvalues.data(), work.data(), count, &finding_.data()->factored),
+    check(cusolverDnDsyevd(solver, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_UPPER, n, a_.data(), n,
+                           eigenvalues_.data(), work.data(), count, &finding_.data()->factored),
           what);
-    sum_eigenvectors<<<1, threads, 0, device_.stream()>>>(b_.data(), eigenvalues.data(), rank_, cutoff, a_.data(),
-                                                          finding_.data());
+    judge_eigenvalues<<<1, 1, 0, device_.stream()>>>(eigenvalues_.data(), rank_, cutoff, finding_.data());
     check_launch(what);
   }
 
@@ -201,24 +206,26 @@ public:
     return found;
   }
 
-  void set_zero() {
-    check(cudaMemsetAsync(a_.data(), 0, static_cast<std::size_t>(rank_ * rank_) * sizeof(double), device_.stream()),
-          what);
-  }
-
-  void finish_into(double *p, SolveRecord *record, int exponent, SolveRecord found) {
-    const i64 size = rank_ * rank_;
-    finish<<<blocks_for(device_, size, block_threads), block_threads, 0, device_.stream()>>>(a_.data(), size, exponent,
-                                                                                             found, p, record);
+  void finish_into(double *f, SolveRecord *record, double cutoff, SolveRecord found) {
+    finish<<<blocks_for(device_, rank_ * rank_, block_threads), block_threads, 0, device_.stream()>>>(
+        v_, a_.data(), found.used_eigen != 0 ? eigenvalues_.data() : nullptr, rank_, cutoff, found, f, record);
     check_launch(what);
   }
 
 private:
   static constexpr const char *what = "solving the normal equations";
+
+  void scale_into(double *a) {
+    scale<<<blocks_for(device_, rank_ * rank_, block_threads), block_threads, 0, device_.stream()>>>(v_, rank_, a);
+    check_launch(what);
+  }
+
   Device &device_;
+  const double *v_;
   i64 rank_;
-  Scratch<double> a_, b_;
+  Scratch<double> a_, b_, eigenvalues_;
   Scratch<Finding> finding_;
+  std::vector<std::byte> host_work_; // cuSOLVER may use it until finding() has waited
 };
 
 } // namespace
@@ -232,32 +239,24 @@ void hadamard(Device &device, std::span<const double *const> grams, i64 rank, do
   check_launch("the normal equations");
 }
 
-void pseudo_inverse(Device &device, const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
+void factor_normal(Device &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
   refuse_rank(rank);
   if (rank <= small_rank)
-    return invert_small(device, v, rank, cutoff, p, record);
-  Inversion inversion(device, v, rank);
-  inversion.by_cholesky();
-  Finding found = inversion.finding();
+    return factor_small(device, v, rank, cutoff, f, record);
+  Factoring factoring(device, v, rank);
+  factoring.by_cholesky();
+  Finding found = factoring.finding();
   if (found.bad_at >= 0)
-    return inversion.finish_into(p, record, 0, {0, 0, SolveFailure::not_finite, found.bad_at, found.bad});
-  SolveRecord result{static_cast<double>(rank), 0};
-  if (found.largest == 0) {
-    inversion.set_zero();
-    inversion.finish_into(p, record, 0, {0, 1});
-    return;
-  }
-  const bool good = found.factored == 0 && found.inverted == 0 && 1 / found.condition >= cutoff;
-  if (!good) {
-    inversion.by_eigen(cutoff);
-    found = inversion.finding();
-    result = {static_cast<double>(found.kept), 1};
+    return factoring.finish_into(f, record, cutoff, {0, 0, 0, SolveFailure::not_finite, found.bad_at, found.bad});
+  SolveRecord result{static_cast<double>(rank), 0, std::min(found.condition, most_condition)};
+  if (found.factored != 0 || found.inverted != 0 || found.squared != 0 || !(found.condition * cutoff <= 1)) {
+    factoring.by_eigen(cutoff);
+    found = factoring.finding();
+    result = {static_cast<double>(found.kept), 1, found.condition};
     if (found.factored != 0)
-      result.failure = SolveFailure::no_convergence;
+      result = {0, 1, 0, SolveFailure::no_convergence};
   }
-  if (result.failure == SolveFailure::none && !std::isfinite(std::ldexp(found.inverse_scale, found.exponent)))
-    result = {0, result.used_eigen, SolveFailure::overflow, 0, found.largest};
-  inversion.finish_into(p, record, found.exponent, result);
+  factoring.finish_into(f, record, cutoff, result);
 }
 
 } // namespace td::kernels::cuda

@@ -1,4 +1,4 @@
-// The pseudo-inverse of R x R matrices that one block can hold.
+// Normal equations that one block can hold.
 #pragma once
 
 #include "kernels/cuda/device.hpp"
@@ -6,7 +6,7 @@
 
 namespace td::kernels::cuda {
 
-/// As pseudo_inverse, for rank <= small_rank.
-void invert_small(Device &device, const double *v, i64 rank, double cutoff, double *p, SolveRecord *record);
+/// As factor_normal, for rank <= small_rank.
+void factor_small(Device &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record);
 
 } // namespace td::kernels::cuda

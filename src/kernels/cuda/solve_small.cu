@@ -1,5 +1,5 @@
-// The pseudo-inverse of a small R x R matrix by one block, which decides for itself whether it needs the eigenvalues:
-// nothing is asked by the host. One block of 32 x 32 threads; a thread holds the entries (y + 32 u, x + 32 w).
+// The factor of a small R x R matrix by one block, which decides for itself whether it needs the eigenvalues: nothing
+// is asked by the host. One block of 32 x 32 threads; a thread holds the entries (y + 32 u, x + 32 w).
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/solve.hpp"
 
@@ -68,28 +68,36 @@ __device__ double norm_of(const Entries &a) {
   return largest_of_block(largest);
 }
 
-/// a := - inverse of a, by the pivots of the Cholesky factorization without square roots (symmetric Gauss-Jordan
-/// elimination: forward stable for positive definite matrices, Higham 2002, 14.4). False if one is not positive.
-__device__ bool sweep_out(Entries &a, int n) {
-  __shared__ double column[2][rows]; // turn about, so that one barrier a step is enough
+/// a := the inverse of a's lower triangle L, a = L L^T, zero above it. Elimination without pivoting: what it does to
+/// the matrix it does to the identity as well, whose rows stand where the matrix has become zero. False if a pivot is
+/// not positive.
+__device__ bool invert_triangle(Entries &a, int n) {
+  __shared__ double row[2][rows]; // turn about, so that one barrier a step is enough
+  __shared__ double pivot[rows];
   for (int k = 0; k < n; ++k) {
-    double *c = column[k % 2];
+    double *c = row[k % 2];
     for_entries(n, [&](int i, int j, int u, int w) {
-      if (j == k)
-        c[i] = a.at[u][w];
+      if (i == k)
+        c[j] = a.at[u][w];
     });
     __syncthreads();
     if (!(c[k] > 0))
       return false;
     const double reciprocal = 1 / c[k];
+    if (threadIdx.x == 0 && threadIdx.y == 0)
+      pivot[k] = c[k];
     for_entries(n, [&](int i, int j, int u, int w) {
-      double &x = a.at[u][w];
-      if (i == k || j == k)
-        x = i == j ? -reciprocal : (i == k ? c[j] : c[i]) * reciprocal;
-      else
-        x = fma(-(c[i] * c[j]), reciprocal, x); // the same on both sides of the diagonal
+      if (i <= k)
+        return;
+      const double factor = c[i] * reciprocal; // the matrix's rest is symmetric: c is its column, too
+      a.at[u][w] = j == k ? -factor : fma(-factor, c[j], a.at[u][w]);
     });
   }
+  __syncthreads();
+  for_entries(n, [&](int i, int j, int u, int w) {
+    const double root = 1 / sqrt(pivot[i]);
+    a.at[u][w] = i == j ? root : i > j ? a.at[u][w] * root : 0;
+  });
   return true;
 }
 
@@ -183,14 +191,19 @@ template <class A, class Q> __device__ bool diagonalize(const A &a, int n, const
   return false;
 }
 
-/// The result and how it came about. p has the eigenvectors for a while: a block sees what its threads write.
+/// Rows and columns k of the normal equations are scaled by 2^exponent, which brings v(k, k) into [1, 4).
+__device__ int scale_exponent(double diagonal) { return diagonal > 0 ? -(ilogb(diagonal) >> 1) : 0; }
+
+/// The factor and how it came about. f has the triangle or the eigenvectors on the way: a block sees what its threads
+/// write.
 __global__ void __launch_bounds__(side *side)
-    invert_small(const double *v, int n, double cutoff, double *p, SolveRecord *record) {
+    factor_small(const double *v, int n, double cutoff, double *f, SolveRecord *record) {
   __shared__ double matrix[rows * (rows + 1)];
+  __shared__ int exponent[rows];
   __shared__ unsigned long long first_bad;
   const bool first = threadIdx.x == 0 && threadIdx.y == 0;
   const auto a = [&](int i, int j) -> double & { return matrix[i * (rows + 1) + j]; };
-  const auto q = [&](int i, int j) -> double & { return p[i * n + j]; };
+  const auto q = [&](int i, int j) -> double & { return f[i * n + j]; };
   const auto fail = [&](const SolveRecord &how) {
     for_entries(n, [&](int i, int j, int, int) { q(i, j) = nan(""); });
     if (first)
@@ -201,61 +214,62 @@ __global__ void __launch_bounds__(side *side)
     first_bad = ~0ull;
   __syncthreads();
   Entries x{};
-  double own = 0;
   for_entries(n, [&](int i, int j, int u, int w) {
-    const double entry = v[i * n + j];
-    if (!isfinite(entry))
+    x.at[u][w] = v[i * n + j];
+    if (!isfinite(x.at[u][w]))
       atomicMin(&first_bad, static_cast<unsigned long long>(i * n + j));
-    x.at[u][w] = entry;
-    own = fmax(own, fabs(entry));
+    if (i == j)
+      exponent[i] = scale_exponent(x.at[u][w]);
   });
-  const double largest = largest_of_block(own); // with a barrier: first_bad is complete
+  __syncthreads();
   if (first_bad != ~0ull)
-    return fail({0, 0, SolveFailure::not_finite, static_cast<i64>(first_bad), v[first_bad]});
-  if (largest == 0) {
-    for_entries(n, [&](int i, int j, int, int) { q(i, j) = 0; });
+    return fail({0, 0, 0, SolveFailure::not_finite, static_cast<i64>(first_bad), v[first_bad]});
+
+  for_entries(
+      n, [&](int i, int j, int u, int w) { a(i, j) = x.at[u][w] = scalbn(x.at[u][w], exponent[i] + exponent[j]); });
+  SolveRecord found{static_cast<double>(n), 0, 0, SolveFailure::none, 0, 0};
+  const double norm = norm_of(x);
+  // The same branch in all threads: what decides it is the same in all.
+  bool good = invert_triangle(x, n);
+  if (good) {
+    for_entries(n, [&](int i, int j, int u, int w) { q(i, j) = x.at[u][w]; });
+    __syncthreads();
+    Entries inverse{}; // T^T T, T the triangle
+    for_entries(n, [&](int i, int j, int u, int w) {
+      double sum = 0;
+      for (int k = max(i, j); k < n; ++k)
+        sum = fma(q(k, i), q(k, j), sum);
+      inverse.at[u][w] = sum;
+    });
+    found.condition = norm * norm_of(inverse); // with a barrier: all have read the triangle
+    good = found.condition * cutoff <= 1;
+    found.condition = fmin(found.condition, most_condition);
+  }
+  if (good) {
+    for_entries(n, [&](int i, int j, int u, int w) { q(i, j) = scalbn(x.at[u][w], exponent[j]); });
     if (first)
-      *record = {0, 1, SolveFailure::none, 0, 0};
+      *record = found;
     return;
   }
 
-  // Scaled by a power of two (exact) so that the largest magnitude is in [1, 2).
-  const int exponent = -ilogb(largest);
-  for_entries(n, [&](int i, int j, int u, int w) { x.at[u][w] = scalbn(x.at[u][w], exponent); });
-  for_entries(n, [&](int i, int j, int u, int w) { a(i, j) = x.at[u][w]; });
-  SolveRecord found{static_cast<double>(n), 0, SolveFailure::none, 0, 0};
-  const double norm = norm_of(x);
-  // The same branch in all threads: what decides it is the same in all.
-  const bool definite = sweep_out(x, n);
-  const bool good = definite && 1 / (norm * norm_of(x)) >= cutoff;
-  if (!good) {
-    for_entries(n, [&](int i, int j, int, int) { q(i, j) = i == j ? 1 : 0; });
-    __syncthreads();
-    if (!diagonalize(a, n, q))
-      return fail({0, 1, SolveFailure::no_convergence, 0, 0});
-    double top = a(0, 0);
-    for (int e = 1; e < n; ++e)
-      top = fmax(top, a(e, e));
-    const auto keep = [&](int e) { return a(e, e) > cutoff * top && a(e, e) > 0; };
-    found = {0, 1, SolveFailure::none, 0, 0};
-    for (int e = 0; e < n; ++e)
-      found.effective_rank += keep(e) ? 1 : 0;
-    for_entries(n, [&](int i, int j, int u, int w) {
-      double sum = 0;
-      for (int e = 0; e < n; ++e) // the same order of products on both sides of the diagonal
-        if (keep(e))
-          sum -= q(max(i, j), e) / a(e, e) * q(min(i, j), e);
-      x.at[u][w] = sum;
-    });
+  for_entries(n, [&](int i, int j, int, int) { q(i, j) = i == j ? 1 : 0; });
+  __syncthreads();
+  if (!diagonalize(a, n, q))
+    return fail({0, 1, 0, SolveFailure::no_convergence, 0, 0});
+  double top = a(0, 0);
+  double bottom = top;
+  for (int e = 1; e < n; ++e) {
+    top = fmax(top, a(e, e));
+    bottom = fmin(bottom, a(e, e));
   }
-
-  int overflows = 0;
-  for_entries(n, [&](int i, int j, int u, int w) {
-    x.at[u][w] = 0 - scalbn(x.at[u][w], exponent);
-    overflows |= isfinite(x.at[u][w]) ? 0 : 1;
+  const auto keep = [&](int e) { return a(e, e) > cutoff * top && a(e, e) > 0; };
+  found = {0, 1, top <= most_condition * bottom ? top / bottom : most_condition, SolveFailure::none, 0, 0};
+  for (int e = 0; e < n; ++e)
+    found.effective_rank += keep(e) ? 1 : 0;
+  for_entries(n, [&](int i, int j, int u, int w) { // eigenvectors become rows
+    x.at[u][w] = keep(i) ? scalbn(q(j, i) / sqrt(a(i, i)), exponent[j]) : 0;
   });
-  if (__syncthreads_or(overflows) != 0) // a barrier, too: all have read the eigenvectors
-    return fail({0, found.used_eigen, SolveFailure::overflow, 0, largest});
+  __syncthreads();
   for_entries(n, [&](int i, int j, int u, int w) { q(i, j) = x.at[u][w]; });
   if (first)
     *record = found;
@@ -263,8 +277,8 @@ __global__ void __launch_bounds__(side *side)
 
 } // namespace
 
-void invert_small(Device &device, const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
-  invert_small<<<1, dim3(side, side), 0, device.stream()>>>(v, static_cast<int>(rank), cutoff, p, record);
+void factor_small(Device &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
+  factor_small<<<1, dim3(side, side), 0, device.stream()>>>(v, static_cast<int>(rank), cutoff, f, record);
   check_launch("solving the normal equations");
 }
 

@@ -9,7 +9,7 @@
 
 #include "core/buffer.hpp"
 #include "core/parallel.hpp"
-#include "kernels/host/pseudo_inverse.hpp"
+#include "kernels/host/factor_normal.hpp"
 
 namespace td::kernels::host {
 
@@ -87,8 +87,8 @@ void HostBackend::hadamard(std::span<const double *const> grams, i64 rank, doubl
     v[r * rank + r] += ridge;
 }
 
-void HostBackend::pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) {
-  *record = host::pseudo_inverse(v, rank, cutoff, p);
+void HostBackend::factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
+  *record = host::factor_normal(v, rank, cutoff, f);
 }
 
 void HostBackend::weights_from_norms(NormKind kind, i64 rank, double *norms) {

@@ -13,7 +13,7 @@ public:
   void download(void *to_host, const void *from, i64 bytes) override;
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override;
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
-  void pseudo_inverse(const double *v, i64 rank, double cutoff, double *p, SolveRecord *record) override;
+  void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) override;
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override;
 };
 

@@ -30,6 +30,34 @@ void ReferenceBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
   }
 }
 
+void ReferenceBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
+  const i64 rank = equations.rank;
+  const bool correct = weights != nullptr && equations.record->used_eigen != 0;
+  Buffer<double> before(rank, "one row of a factor");
+  Buffer<double> left(rank, "one row of a right-hand side");
+  Buffer<double> half(rank, "one row of a product");
+  for (i64 i = 0; i < a.rows; ++i) {
+    for (i64 r = 0; r < rank; ++r)
+      before[r] = correct ? element(a, i, r) * weights[r] : 0;
+    for (i64 r = 0; r < rank; ++r) {
+      left[r] = element(m, i, r);
+      for (i64 s = 0; correct && s < rank; ++s)
+        left[r] -= before[s] * equations.v[s * rank + r];
+    }
+    for (i64 r = 0; r < rank; ++r) {
+      half[r] = 0;
+      for (i64 s = 0; s < rank; ++s)
+        half[r] += left[s] * equations.f[r * rank + s];
+    }
+    for (i64 r = 0; r < rank; ++r) {
+      double sum = 0;
+      for (i64 s = 0; s < rank; ++s)
+        sum += half[s] * equations.f[s * rank + r];
+      set_element(a, i, r, before[r] + sum);
+    }
+  }
+}
+
 void ReferenceBackend::column_norms(ConstMatrix a, NormKind kind, double *out) {
   for (i64 r = 0; r < a.cols; ++r) {
     out[r] = 0;

@@ -1,0 +1,21 @@
+// What a command prints and writes: texts that a terminal can be given, and files that it does not read itself.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace cli {
+
+/// The name of a file as a terminal may be given it.
+std::string shown(const std::string &path);
+
+/// A JSON document on standard output. Bytes that are not UTF-8, as names of files may have, become U+FFFD.
+void print_json(const nlohmann::ordered_json &document);
+
+/// Throws if one of the files that a command writes is one that it reads, or is written twice, also through links, and
+/// within a folder of factors. Empty names count for nothing.
+void refuse_overwriting(const std::vector<std::string> &read, const std::vector<std::string> &written);
+
+} // namespace cli

@@ -1,0 +1,21 @@
+// Words and bytes of sentences: numbers that agree with their nouns, and what a terminal must not be given.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/types.hpp"
+
+namespace td {
+
+/// "1 entry", "2 entries"
+std::string count_text(i64 count, std::string_view one, std::string_view many);
+
+/// Copies text to `out`, which has room for `cap` bytes, as far as it fits, and gives the bytes written. Control
+/// characters and bytes that are not UTF-8 become \xNN, \n, \r or \t: names and contents of files come from strangers,
+/// and a terminal obeys escapes. Allocates nothing.
+std::size_t escape(std::string_view text, char *out, std::size_t cap) noexcept;
+
+std::string escaped(std::string_view text);
+
+} // namespace td

@@ -1,0 +1,63 @@
+// The threads that work for one calling thread in its parallel regions.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/clock.hpp"
+
+namespace td {
+
+/// What the threads of a region do: body(closure, thread, count) for every thread = 0 .. count - 1.
+struct Region {
+  void (*body)(void *closure, int thread, int count);
+  void *closure;
+  int count;
+  std::mutex mutex;
+  std::exception_ptr error; // the first one
+
+  void run(int thread) noexcept;
+  /// Whether this thread works on a part of a region, which then runs what it calls alone.
+  static bool on_this_thread() noexcept;
+};
+
+/// Starts threads as regions need them and keeps them for the next region: they look out for it for some microseconds,
+/// which is what a region costs then, and sleep after that. One calling thread's regions never wait for another's.
+class Team {
+public:
+  Team();
+  Team(const Team &) = delete;
+  Team &operator=(const Team &) = delete;
+  ~Team();
+
+  /// Starts threads until with the calling one there are `count`, and gives how many there are. They are fewer where
+  /// the system lets no more be started (RLIMIT_NPROC, a limit of a control group, no address space for a stack).
+  int grow(int count);
+
+  /// Runs a region of at most grow()'s count, and returns when all of it is done. Whoever is free takes a part that
+  /// nobody has begun: a thread that the system does not let run, because others need the processors, holds nobody up.
+  void run(Region &region) noexcept;
+
+private:
+  struct Worker;
+
+  void forget_if_forked() noexcept;
+  bool add_worker();
+  void bind(int count) noexcept;
+
+  std::vector<std::unique_ptr<Worker>> workers_; // the thread of a region's part k is workers_[k - 1]
+  unsigned forks_;                               // of this process when the workers were started
+  int bound_for_ = 0;                            // threads of a region that places were given for
+  Clock::time_point try_again_;                  // when threads could not be started
+};
+
+/// Threads that were wanted and those that could be started, where they were fewer since this was last asked.
+struct ThreadShortage {
+  int wanted = 0;
+  int started = 0;
+};
+ThreadShortage take_thread_shortage() noexcept;
+
+} // namespace td
