@@ -242,7 +242,8 @@ TD_API td_status td_context_set_log(td_context *context, td_log_fn log, void *us
  *          is set or the context ends. NULL: none
  *
  *  Errors: TD_ERR_UNSUPPORTED in a context without a GPU; TD_ERR_ARGUMENT (slot; a stream of another GPU, or one that
- *  is being captured into a graph, for which calls with TD_DEVICE are refused, too). */
+ *  is being captured into a graph, for which calls with TD_DEVICE are refused, too). While any stream of the GPU is
+ *  captured, a call with TD_DEVICE needs one that is not: without, it is refused, and CUDA ends the capture. */
 TD_API td_status td_context_set_stream(td_context *context, int32_t slot, void *stream);
 
 /** One line for people: the devices, workers, threads and instruction set. Text as in td_options_get_str. */

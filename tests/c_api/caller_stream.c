@@ -176,7 +176,7 @@ static void refusals(void *stream) {
   td_tensor *tensor = NULL;
   void *graph = NULL;
   int count = 0, device = -1;
-  CHECK(cuda_begin_capture(stream, relaxed) == 0);
+  CHECK(cuda_begin_capture(stream, capture_relaxed) == 0);
   REFUSED(TD_ERR_ARGUMENT, "stream", "captured", td_context_set_stream(context, 0, stream));
   CHECK(cuda_end_capture(stream, &graph) == 0);
   cuda_graph_destroy(graph);

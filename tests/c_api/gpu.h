@@ -6,7 +6,10 @@
 
 #include "check.h"
 
-enum { to_device = 1, to_host = 2, not_blocking = 1, relaxed = 2, not_ready = 600 }; /* CUDA's numbers */
+/* CUDA's numbers */
+enum { to_device = 1, to_host = 2, not_blocking = 1, not_ready = 600 };
+enum { capture_global = 0, capture_by_thread = 1, capture_relaxed = 2 }; /* whom a capture forbids what */
+enum { not_captured = 0, captured = 1, capture_invalid = 2 };
 
 typedef void (*host_function)(void *);
 
@@ -23,10 +26,14 @@ static int (*cuda_stream_wait)(void *);
 static int (*cuda_call)(void *, host_function, void *);
 static int (*cuda_begin_capture)(void *, int);
 static int (*cuda_end_capture)(void *, void **);
+static int (*cuda_is_capturing)(void *, int *);
 static int (*cuda_graph_destroy)(void *);
 static int (*cuda_device_count)(int *);
 static int (*cuda_device)(int *);
 static int (*cuda_set_device)(int);
+static int (*cuda_reset)(void);
+static int (*cuda_last_error)(void);
+static int (*cuda_memory)(size_t *, size_t *);
 
 static inline int find_cuda(void) {
   const char *names[] = {"libcudart.so", "libcudart.so.13", "libcudart.so.12"};
@@ -46,10 +53,14 @@ static inline int find_cuda(void) {
                    {"cudaLaunchHostFunc", &cuda_call},
                    {"cudaStreamBeginCapture", &cuda_begin_capture},
                    {"cudaStreamEndCapture", &cuda_end_capture},
+                   {"cudaStreamIsCapturing", &cuda_is_capturing},
                    {"cudaGraphDestroy", &cuda_graph_destroy},
                    {"cudaGetDeviceCount", &cuda_device_count},
                    {"cudaGetDevice", &cuda_device},
-                   {"cudaSetDevice", &cuda_set_device}};
+                   {"cudaSetDevice", &cuda_set_device},
+                   {"cudaDeviceReset", &cuda_reset},
+                   {"cudaGetLastError", &cuda_last_error},
+                   {"cudaMemGetInfo", &cuda_memory}};
   void *library = NULL;
   size_t i;
   for (i = 0; library == NULL && i < sizeof names / sizeof *names; ++i)
@@ -82,5 +93,18 @@ static inline td_context *context_with_gpu(void) {
   }
   return context;
 }
+
+/* A failed call that must have a sentence, after which the library works. */
+static inline void check_sentence(td_status came, const char *call, const char *file, int line) {
+  char why[512] = "";
+  td_last_error(why, sizeof why);
+  printf("%s: %s: %s\n", call, td_status_name(came), came < 0 ? why : "");
+  if (came < 0 && why[0] != '\0' && library_works())
+    return;
+  fprintf(stderr, "%s:%d: %s gave %s: \"%s\": expected a failure with a sentence\n", file, line, call,
+          td_status_name(came), why);
+  ++check_failures;
+}
+#define FAILS(call) check_sentence((call), #call, __FILE__, __LINE__)
 
 #endif

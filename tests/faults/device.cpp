@@ -51,6 +51,59 @@ TEST_F(Device, EachAllocationMayFail) {
       }
 }
 
+/// A dense tensor of 9 MB, which is copied through pinned buffers or, with a limit, passes through in parts.
+td_status large_scenario(Handles &h, int64_t limit, double *fit) {
+  static constexpr int64_t shape[3] = {120, 100, 95};
+  static const std::vector<double> values = [] {
+    std::vector<double> all(static_cast<std::size_t>(shape[0] * shape[1] * shape[2]));
+    for (std::size_t k = 0; k < all.size(); ++k)
+      all[k] = static_cast<double>(k * 2654435761u % 1000) - 300;
+    return all;
+  }();
+  TRY(td_options_create(&h.options));
+  TRY(td_options_set_i64(h.options, "device_memory_limit", limit));
+  TRY(td_context_create(devices, h.options, &h.context));
+  TRY(td_tensor_create_dense(h.context, 3, shape, nullptr, TD_F64, values.data(), TD_HOST, nullptr, &h.x));
+  TRY(td_options_set_i64(h.options, "max_iters", 2));
+  TRY(td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, &h.k, &h.report));
+  return td_ktensor_fit(h.context, h.k, h.x, fit, nullptr, nullptr, nullptr);
+}
+
+// Streams, events and pinned buffers, too. Where one of several is missing work goes on with the others.
+TEST_F(Device, EachStreamEventAndBufferMayFail) {
+  for (const int64_t limit : {0, 4000000}) {
+    double expected = 0;
+    long asked = 1;
+    for (long k = -1; k < asked; ++k) { // first without
+      SCOPED_TRACE("limit " + std::to_string(limit) + ", resource " + std::to_string(k));
+      const long before = live;
+      {
+        Handles h;
+        double fit = 0;
+        resources = 0;
+        failing_resource = k;
+        const td_status status = large_scenario(h, limit, &fit);
+        failing_resource = -1;
+        if (k < 0) {
+          ASSERT_EQ(status, TD_OK) << last_error();
+          expected = fit;
+          asked = resources;
+        } else if (status == TD_OK) {
+          EXPECT_NEAR(fit, expected, 1e-9); // a million terms in another order
+        } else {
+          ASSERT_EQ(status, TD_ERR_DEVICE_MEMORY) << last_error();
+          if (h.x != nullptr) {
+            ASSERT_EQ(td_cpals(h.context, h.x, 2, nullptr, nullptr, nullptr, nullptr, &h.k, nullptr), TD_OK)
+                << last_error();
+          }
+        }
+      }
+      EXPECT_EQ(live, before);
+    }
+    EXPECT_GT(asked, 10) << "fewer than there must be: are they seen?";
+  }
+}
+
 // Alone, a failure is made good: what finds no room stays on the host, and what is kept makes room.
 TEST_F(Device, OneAllocationMayFail) {
   for (const char *format : {"coo", "blco", "sorted", "dense"}) {

@@ -22,6 +22,8 @@ inline long left = -1;             // those still to succeed before one fails; b
 inline bool once = false;          // those after it succeed
 inline bool pins = true;           // host memory can be pinned
 inline long pinned = 0;            // stretches of it
+inline long resources = 0;         // streams, events and pinned buffers that were asked for
+inline long failing_resource = -1; // the one that is not given, counted from 0; below 0: none
 inline int stream_error = 0;       // what asking for a stream's state gives, unless 0
 
 inline void *runtime() {
@@ -37,6 +39,13 @@ inline void *runtime() {
 template <class F> F *real(const char *name) { return reinterpret_cast<F *>(dlsym(runtime(), name)); }
 
 inline constexpr int out_of_memory = 2; // cudaErrorMemoryAllocation
+
+/// Calls the real function of that name unless it is this one's turn to fail.
+template <class... Args> int unless_it_fails(const char *name, Args... args) {
+  if (resources++ == failing_resource)
+    return out_of_memory;
+  return real<int(Args...)>(name)(args...);
+}
 
 } // namespace tdtest
 
@@ -57,6 +66,22 @@ extern "C" __attribute__((visibility("default"))) int cudaMallocFromPoolAsync(vo
     tdtest::most_bytes = std::max(tdtest::most_bytes, tdtest::live_bytes);
   }
   return result;
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaMallocHost(void **memory, std::size_t bytes) {
+  return tdtest::unless_it_fails("cudaMallocHost", memory, bytes);
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaStreamCreateWithFlags(void **stream, unsigned flags) {
+  return tdtest::unless_it_fails("cudaStreamCreateWithFlags", stream, flags);
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaEventCreateWithFlags(void **event, unsigned flags) {
+  return tdtest::unless_it_fails("cudaEventCreateWithFlags", event, flags);
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaEventCreate(void **event) {
+  return tdtest::unless_it_fails("cudaEventCreate", event);
 }
 
 extern "C" __attribute__((visibility("default"))) int cudaHostRegister(void *memory, std::size_t bytes,
@@ -124,6 +149,7 @@ protected:
     left = -1;
     once = false;
     pins = true;
+    failing_resource = -1;
     stream_error = 0;
   }
 };

@@ -30,14 +30,14 @@ public:
 
   /// The caller's arrays may be read until then.
   ~CudaBuilding() override {
-    if (const CurrentDevice current(device_.ordinal(), std::nothrow); current)
+    if (const CurrentDevice current = device_.memory().enter(std::nothrow); current)
       cudaStreamSynchronize(device_.stream());
   }
 
   i64 size() const noexcept override { return size_; }
 
   i64 first_outside() override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     begin_search();
     for (std::size_t m = 0; m < columns_.size(); ++m)
       with_index([&](auto zero) {
@@ -48,7 +48,7 @@ public:
   }
 
   i64 first_not_finite() override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     begin_search();
     dispatch(type_, [&](auto zero) {
       using T = decltype(zero);
@@ -58,7 +58,7 @@ public:
   }
 
   void mark_rows(int mode, u64 *words) override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     const i64 count = dims_[static_cast<std::size_t>(mode)] / 64 + 1;
     const Array marks(spares_, count * 8);
     check(cudaMemsetAsync(marks.as<void>(), 0, static_cast<std::size_t>(count) * 8, device_.stream()), what);
@@ -73,7 +73,7 @@ public:
 
   void encode(int key_bytes, std::span<const std::vector<BitMove>> moves,
               std::span<const RowNumbers> numbers) override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     Array keys(spares_, size_ * key_bytes);
     with_packed_key(key_bytes, [&](auto key) {
       with_index([&](auto zero) {
@@ -110,18 +110,18 @@ public:
   }
 
   void sort() override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     with_packed_key(key_bytes_,
                     [&](auto key) { dispatch(type_, [&](auto zero) { sort_as<decltype(key), decltype(zero)>(); }); });
   }
 
   i64 first_repeat() override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     return find_repeat();
   }
 
   i64 merge() override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     if (find_repeat() < 0)
       return -1;
     with_packed_key(key_bytes_, [&](auto key) {
@@ -146,7 +146,7 @@ public:
   }
 
   std::vector<u128> keys(std::span<const i64> entries) override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     std::vector<u128> some(entries.size());
     const Array where = on_gpu(entries.data(), static_cast<i64>(entries.size_bytes()));
     const Array wide(spares_, std::ssize(some) * 16);
@@ -159,7 +159,7 @@ public:
   }
 
   void recode(int key_bytes, std::span<const BitMove> moves) override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     const bool in_place = key_bytes == key_bytes_;
     Array others(spares_, in_place ? 0 : size_ * key_bytes);
     with_packed_key(key_bytes_, [&](auto from) {
@@ -180,7 +180,7 @@ public:
   }
 
   std::vector<i64> runs(u128 mask) override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     const Array begins(spares_, size_ * 4);
     i64 count = 0;
     with_packed_key(key_bytes_, [&](auto key) {
@@ -196,7 +196,7 @@ public:
   }
 
   void sum_values(double scale, i64 block, ValueSums *sums) override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     const i64 blocks = (size_ + block - 1) / block;
     const Array all(spares_, blocks * static_cast<i64>(sizeof(ValueSums)));
     dispatch(type_, [&](auto zero) {
@@ -209,7 +209,7 @@ public:
   }
 
   void count_fields(int shift, int bits, std::span<i64> counts) override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     const i64 count = std::ssize(counts);
     const Array all(spares_, count * 8);
     check(cudaMemsetAsync(all.as<void>(), 0, static_cast<std::size_t>(count) * 8, device_.stream()), what);
@@ -233,7 +233,7 @@ public:
   }
 
   Copy make_copy(const CopyPlan &plan) override {
-    const CurrentDevice current(device_.ordinal());
+    const CurrentDevice current = device_.memory().enter();
     return make_sorted_copy(spares_, staging_, {keys_.as<void>(), key_bytes_, values_.data, type_, size_}, plan);
   }
 

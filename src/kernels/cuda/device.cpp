@@ -5,12 +5,19 @@
 #include <map>
 #include <mutex>
 
+#include <dlfcn.h>
+#include <sys/mman.h>
+
 #include "core/error.hpp"
 #include "kernels/cuda/pinned.hpp"
 
 namespace td::kernels::cuda {
 
 namespace {
+
+bool is_about_capture(cudaError_t result) {
+  return result >= cudaErrorStreamCaptureUnsupported && result <= cudaErrorStreamCaptureWrongThread;
+}
 
 /// Whether CUDA found fault with the stream it was given; other errors may be of work that was started before.
 bool is_about_stream(cudaError_t result) {
@@ -21,7 +28,7 @@ bool is_about_stream(cudaError_t result) {
   case cudaErrorContextIsDestroyed:
     return true;
   default:
-    return result >= cudaErrorStreamCaptureUnsupported && result <= cudaErrorStreamCaptureWrongThread;
+    return is_about_capture(result);
   }
 }
 
@@ -34,43 +41,128 @@ void check_stream(cudaError_t result, int ordinal) {
               ordinal, cudaGetErrorName(result), cudaGetErrorString(result));
 }
 
-std::mutex &memories_mutex() {
-  static auto *mutex = new std::mutex;
-  return *mutex;
+/// A function of the driver's, which the runtime has loaded; null in a driver that is older than the function.
+template <class F> F *of_driver(const char *name) {
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr)
+    return nullptr;
+  auto *function = reinterpret_cast<F *>(dlsym(driver, name));
+  dlclose(driver); // the runtime holds it
+  return function;
+}
+
+CUresult id_of(CUcontext context, unsigned long long *id) noexcept {
+  static auto *const ask = of_driver<decltype(cuCtxGetId)>("cuCtxGetId");
+  *id = 0;
+  return ask == nullptr ? CUDA_SUCCESS : ask(context, id);
 }
 
 } // namespace
 
+// A page that the system clears in a forked process tells without asking the system, which every call of a backend
+// would have to.
+bool Memory::is_forked() noexcept {
+  static const volatile char *const page = [] {
+    constexpr std::size_t size = 4096; // the system takes a whole page
+    static char never = 1;
+    void *const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+      return &never;
+    if (madvise(memory, size, MADV_WIPEONFORK) != 0) { // before Linux 4.14
+      munmap(memory, size);
+      return &never;
+    }
+    auto *const first = static_cast<char *>(memory);
+    *first = 1;
+    return first;
+  }();
+  return *page == 0;
+}
+
 Memory &Memory::of(int ordinal) {
-  static auto *all = new std::map<int, std::unique_ptr<Memory>>;
-  const std::lock_guard lock(memories_mutex());
-  auto &memory = (*all)[ordinal];
-  if (!memory)
-    memory.reset(new Memory(ordinal));
-  return *memory;
+  static auto *mutex = new std::mutex;
+  static auto *all = new std::map<int, std::vector<std::unique_ptr<Memory>>>; // of a GPU the last one is in use
+  const std::lock_guard lock(*mutex);
+  auto &memories = (*all)[ordinal];
+  if (memories.empty() || memories.back()->state() != State::usable) {
+    memories.reserve(memories.size() + 1);
+    memories.emplace_back(new Memory(ordinal));
+  }
+  return *memories.back();
 }
 
 Memory::Memory(int ordinal) : ordinal_(ordinal) {
+  is_forked(); // which takes its page now, before any fork
   const CurrentDevice current(ordinal);
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = ordinal;
   check(cudaMemPoolCreate(&pool_, &properties), "making a memory pool on the GPU");
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
   std::uint64_t keep_all = ~std::uint64_t{0};
-  check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_all), "setting up a memory pool");
+  cudaError_t result = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_all);
+  if (result == cudaSuccess)
+    result = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+  if (result != cudaSuccess)
+    cudaMemPoolDestroy(pool_);
+  check(result, "setting up a memory pool");
+  if (auto *const ask = of_driver<decltype(cuCtxGetCurrent)>("cuCtxGetCurrent"); ask != nullptr)
+    ask(&context_); // making the stream has made one
+  id_of(context_, &context_id_);
 }
 
-void Memory::open() {
-  const std::lock_guard lock(memories_mutex());
-  ++open_;
+// Asked in each call of a backend: takes tens of nanoseconds.
+Memory::State Memory::state() const noexcept {
+  if (is_forked())
+    return State::forked;
+  unsigned long long id = 0;
+  const CUresult result = id_of(context_, &id);
+  const bool gone = result == CUDA_ERROR_CONTEXT_IS_DESTROYED || (result == CUDA_SUCCESS && id != context_id_);
+  return gone ? State::reset : State::usable;
 }
 
-void Memory::close() noexcept {
-  const std::lock_guard lock(memories_mutex());
-  if (--open_ == 0)
+CurrentDevice Memory::enter() const {
+  switch (state()) {
+  case State::forked:
+    throw_error(Status::device, "cuda:{}: made before this process was forked, and CUDA does not work across a fork",
+                ordinal_);
+  case State::reset:
+    throw_error(Status::device,
+                "cuda:{}: the GPU was reset (cudaDeviceReset) after this was made, and what was there is lost: make "
+                "the context and its tensors again",
+                ordinal_);
+  default:
+    return CurrentDevice(ordinal_);
+  }
+}
+
+CurrentDevice Memory::enter(std::nothrow_t) const noexcept {
+  return state() == State::usable ? CurrentDevice(ordinal_, std::nothrow) : CurrentDevice(std::nothrow);
+}
+
+cudaStream_t Memory::open_stream() {
+  const std::lock_guard lock(streams_mutex_);
+  streams_.reserve(streams_.size() + 1);
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  streams_.push_back(stream);
+  return stream;
+}
+
+void Memory::close(cudaStream_t stream) noexcept {
+  cudaStreamSynchronize(stream);
+  const std::lock_guard lock(streams_mutex_);
+  std::erase(streams_, stream);
+  cudaStreamDestroy(stream);
+  if (streams_.empty())
     cudaMemPoolTrimTo(pool_, 0);
+}
+
+// Streams stay open meanwhile.
+void Memory::wait() noexcept {
+  const std::lock_guard lock(streams_mutex_);
+  for (const cudaStream_t stream : streams_)
+    cudaStreamSynchronize(stream);
 }
 
 void *Memory::try_allocate(i64 bytes, const char *what, cudaStream_t stream) {
@@ -129,12 +221,18 @@ i64 Memory::free_bytes() const {
 }
 
 void Memory::release(void *memory) noexcept {
-  const CurrentDevice current(ordinal_, std::nothrow);
-  if (memory == nullptr || !current)
+  if (memory == nullptr)
     return;
-  cudaDeviceSynchronize();
-  cudaFreeAsync(memory, stream_);
-  cudaStreamSynchronize(stream_); // so that a pool that is trimmed next has it
+  if (const CurrentDevice current = enter(std::nothrow); current) {
+    wait();
+    cudaFreeAsync(memory, stream_);
+    cudaStreamSynchronize(stream_); // so that a pool that is trimmed next has it
+  } else if (state() == State::reset) {
+    if (const CurrentDevice again(ordinal_, std::nothrow); again) {
+      cudaFree(memory); // in no stream's order: there is none of that time
+      cudaMemPoolTrimTo(pool_, 0);
+    }
+  }
 }
 
 Device::Device(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std::make_shared<Kept>()) {
@@ -146,38 +244,37 @@ Device::Device(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std
   memory_bytes_ = static_cast<i64>(properties.totalGlobalMem);
   multiprocessors_ = properties.multiProcessorCount;
   capability_ = 10 * properties.major + properties.minor;
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
-  memory_.open();
+  stream_ = memory_.open_stream();
 }
 
 Device::~Device() {
-  const CurrentDevice current(ordinal(), std::nothrow);
+  const CurrentDevice current = memory_.enter(std::nothrow);
   if (!current)
     return;
-  cudaStreamSynchronize(stream_);
-  if (copies_ != nullptr) {
-    cudaStreamSynchronize(copies_);
-    cudaStreamDestroy(copies_);
-  }
-  for (const Passing &buffer : passing_) {
-    cudaEventDestroy(buffer.filled);
-    cudaEventDestroy(buffer.used);
-  }
+  if (copies_ != nullptr)
+    memory_.close(copies_);
+  for (const Passing &buffer : passing_)
+    for (cudaEvent_t event : {buffer.filled, buffer.used})
+      if (event != nullptr)
+        cudaEventDestroy(event);
   if (caller_ != nullptr)
     cudaEventDestroy(caller_);
   if (solver_ != nullptr)
     cusolverDnDestroy(solver_);
   for (cudaEvent_t moment : moments_)
     cudaEventDestroy(moment);
-  cudaStreamDestroy(stream_);
-  memory_.close();
+  memory_.close(stream_);
 }
 
 i64 Device::free_bytes() const { return memory_.free_bytes(); }
 
 void Device::release(void *memory) noexcept {
-  if (memory != nullptr)
+  if (memory == nullptr)
+    return;
+  if (const CurrentDevice current = memory_.enter(std::nothrow); current)
     cudaFreeAsync(memory, stream_);
+  else
+    memory_.release(memory);
 }
 
 // Waits: whoever uploads may change the source at once, and CUDA promises to have read it only where it is pageable.
@@ -236,13 +333,15 @@ i64 Device::room() const {
 
 Device::Passing &Device::passing(int buffer) {
   if (copies_ == nullptr)
-    check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "making a stream");
-  while (static_cast<int>(passing_.size()) <= buffer) {
-    Passing &next = passing_.emplace_back();
-    check(cudaEventCreateWithFlags(&next.filled, cudaEventDisableTiming), "making an event");
-    check(cudaEventCreateWithFlags(&next.used, cudaEventDisableTiming), "making an event");
-  }
-  return passing_[static_cast<std::size_t>(buffer)];
+    copies_ = memory_.open_stream();
+  const auto count = static_cast<std::size_t>(buffer) + 1;
+  if (passing_.size() < count)
+    passing_.resize(count);
+  Passing &found = passing_[count - 1];
+  for (cudaEvent_t *event : {&found.filled, &found.used})
+    if (*event == nullptr)
+      check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
+  return found;
 }
 
 void Device::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
@@ -285,16 +384,29 @@ void Device::follow(cudaStream_t callers) {
 }
 
 void Device::wait_for_caller() {
-  if (callers_ == nullptr)
-    return check(cudaDeviceSynchronize(), "waiting for the caller's work on the GPU");
+  if (callers_ == nullptr) {
+    const cudaError_t result = cudaDeviceSynchronize();
+    if (!is_about_capture(result))
+      return check(result, "waiting for the caller's work on the GPU");
+    cudaGetLastError();
+    throw_error(Status::argument,
+                "a stream of cuda:{} is being captured into a graph, so that the caller's work there cannot be waited "
+                "for: expected the stream that orders it (td_context_set_stream): {}",
+                ordinal(), cudaGetErrorName(result));
+  }
   check_stream(record_caller(callers_), ordinal());
   check(cudaStreamWaitEvent(stream_, caller_, 0), "waiting for the caller's stream");
 }
 
 cusolverDnHandle_t Device::solver() {
   if (solver_ == nullptr) {
-    check(cusolverDnCreate(&solver_), "starting cuSOLVER");
-    check(cusolverDnSetStream(solver_, stream_), "starting cuSOLVER");
+    cusolverDnHandle_t solver = nullptr;
+    check(cusolverDnCreate(&solver), "starting cuSOLVER");
+    const cusolverStatus_t result = cusolverDnSetStream(solver, stream_);
+    if (result != CUSOLVER_STATUS_SUCCESS)
+      cusolverDnDestroy(solver); // with another stream its work would be in no order with ours
+    check(result, "starting cuSOLVER");
+    solver_ = solver;
   }
   return solver_;
 }

@@ -26,7 +26,8 @@ int count_devices() {
                 CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, cudaGetErrorString(result));
   if (result == cudaSuccess || result == cudaErrorNoDevice)
     throw_error(Status::backend_unavailable, "cuda: this machine has no NVIDIA GPU, or shows none to this process");
-  throw_error(Status::backend_unavailable, "cuda: the GPUs of this machine do not answer: {}: {}",
+  throw_error(Status::backend_unavailable, "cuda: the GPUs of this machine do not answer{}: {}: {}",
+              result == cudaErrorInitializationError ? ", as in a process that was forked from one that uses CUDA" : "",
               cudaGetErrorName(result), cudaGetErrorString(result));
 }
 
@@ -48,6 +49,9 @@ std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceS
   if (build != TD_VERSION)
     throw_error(Status::backend_unavailable, "libtd_cuda is of version {}, libtd of {}: expected the same", TD_VERSION,
                 build);
+  if (Memory::is_forked())
+    throw_error(Status::backend_unavailable,
+                "cuda: this process was forked from one that uses CUDA, which does not work across a fork");
   const int count = count_devices();
   std::vector<int> ordinals = spec.devices;
   if (ordinals.empty()) {

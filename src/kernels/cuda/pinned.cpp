@@ -5,8 +5,6 @@
 #include <map>
 #include <mutex>
 
-#include "kernels/cuda/device.hpp"
-
 namespace td::kernels::cuda {
 
 namespace {
@@ -26,14 +24,14 @@ Stretches &stretches() {
   return *all;
 }
 
-void unpin(Address begin, int device) noexcept {
+void unpin(Address begin, Memory &memory) noexcept {
   Stretches &all = stretches();
   const std::lock_guard lock(all.mutex);
   all.ends.erase(begin);
-  const CurrentDevice current(device, std::nothrow);
+  const CurrentDevice current = memory.enter(std::nothrow);
   if (!current)
     return;
-  cudaDeviceSynchronize(); // copies from here may be under way if a call failed
+  memory.wait(); // copies from here may be under way if a call failed
   cudaHostUnregister(reinterpret_cast<void *>(begin));
 }
 
@@ -41,7 +39,7 @@ void unpin(Address begin, int device) noexcept {
 
 // Only whole pages: what shares the first or last one with other memory stays as it is, so that nothing is pinned twice
 // and no copy of that other memory is half pinned, which CUDA refuses.
-std::shared_ptr<const void> pin(const void *host, i64 bytes) {
+std::shared_ptr<const void> pin(Memory &memory, const void *host, i64 bytes) {
   const auto from = reinterpret_cast<Address>(host);
   const Address begin = (from + page - 1) / page * page;
   const Address end = (from + static_cast<Address>(bytes)) / page * page;
@@ -49,14 +47,12 @@ std::shared_ptr<const void> pin(const void *host, i64 bytes) {
     return nullptr;
   Stretches &all = stretches();
   const std::lock_guard lock(all.mutex);
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaHostRegister(reinterpret_cast<void *>(begin), end - begin, cudaHostRegisterPortable) != cudaSuccess) {
+  if (cudaHostRegister(reinterpret_cast<void *>(begin), end - begin, cudaHostRegisterPortable) != cudaSuccess) {
     cudaGetLastError();
     return nullptr;
   }
   all.ends[begin] = end;
-  return {reinterpret_cast<const void *>(begin), [begin, device](const void *) { unpin(begin, device); }};
+  return {reinterpret_cast<const void *>(begin), [begin, &memory](const void *) { unpin(begin, memory); }};
 }
 
 i64 alike(const void *host, i64 bytes) {

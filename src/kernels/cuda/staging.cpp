@@ -15,20 +15,26 @@ constexpr const char *what = "copying between the GPU and the host";
 } // namespace
 
 Staging::~Staging() {
+  const CurrentDevice current = device_.memory().enter(std::nothrow);
+  if (!current)
+    return;
   for (const Lane &lane : lanes_)
-    for (int k = 0; k < 2; ++k) {
-      cudaFreeHost(lane.buffer[k]);
-      if (lane.moved[k] != nullptr)
-        cudaEventDestroy(lane.moved[k]);
-    }
-  for (const Lane &lane : lanes_)
-    if (lane.stream != nullptr)
-      cudaStreamDestroy(lane.stream);
+    end(lane);
   if (before_ != nullptr)
     cudaEventDestroy(before_);
 }
 
-cudaError_t Staging::add_lane() {
+void Staging::end(const Lane &lane) noexcept {
+  for (int k = 0; k < 2; ++k) {
+    cudaFreeHost(lane.buffer[k]);
+    if (lane.moved[k] != nullptr)
+      cudaEventDestroy(lane.moved[k]);
+  }
+  if (lane.stream != nullptr)
+    cudaStreamDestroy(lane.stream);
+}
+
+bool Staging::add_lane() {
   Lane &lane = lanes_.emplace_back();
   cudaError_t result = cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
   for (int k = 0; k < 2 && result == cudaSuccess; ++k) {
@@ -36,7 +42,12 @@ cudaError_t Staging::add_lane() {
     if (result == cudaSuccess)
       result = cudaEventCreateWithFlags(&lane.moved[k], cudaEventDisableTiming);
   }
-  return result;
+  if (result == cudaSuccess)
+    return true;
+  cudaGetLastError();
+  end(lane);
+  lanes_.pop_back();
+  return false;
 }
 
 bool Staging::is_worth_it(const void *host, i64 bytes) {
@@ -63,11 +74,14 @@ void Staging::download(void *to_host, const void *from, i64 bytes) {
 
 void Staging::copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind) {
   const i64 most = std::clamp(threads_, 1, most_threads);
-  const auto lanes = static_cast<std::size_t>(std::clamp<i64>(bytes / least, 1, most));
+  const auto wanted = static_cast<std::size_t>(std::clamp<i64>(bytes / least, 1, most));
   if (before_ == nullptr)
     check(cudaEventCreateWithFlags(&before_, cudaEventDisableTiming), what);
-  while (lanes_.size() < lanes)
-    check(add_lane(), what);
+  while (lanes_.size() < wanted && add_lane()) {
+  }
+  const std::size_t lanes = std::min(lanes_.size(), wanted);
+  if (lanes == 0) // no host memory can be pinned
+    return kind == cudaMemcpyHostToDevice ? device_.upload(to, from, bytes) : device_.download(to, from, bytes);
   check(cudaEventRecord(before_, device_.stream()), what);
   for (std::size_t k = 0; k < lanes; ++k)
     check(cudaStreamWaitEvent(lanes_[k].stream, before_, 0), what);

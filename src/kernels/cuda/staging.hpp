@@ -32,7 +32,9 @@ private:
   };
   static bool is_worth_it(const void *host, i64 bytes);
   void copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind);
-  cudaError_t add_lane();
+  /// False, with all as before, if there is no more to be had of what a lane takes.
+  bool add_lane();
+  static void end(const Lane &lane) noexcept;
   static cudaError_t move(const Lane &lane, char *to, const char *from, i64 bytes, cudaMemcpyKind kind);
 
   Device &device_;
