@@ -70,7 +70,7 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
   for (const char *stage : {"init", "mttkrp", "solve", "fit"})
     seconds[stage] = number(r, (std::string("seconds.") + stage).c_str());
   Json history;
-  for (const char *key : {"fit", "fit_change", "residual", "seconds", "effective_rank", "mttkrp_seconds"})
+  for (const char *key : {"fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds"})
     history[key] = series(r.report.get(), key);
   Json out = {
       {"file", flags.file}, {"tensor", tensor_facts(x)}, {"rank", flags.rank}, {"options", flags.work.table.given()}};
@@ -80,7 +80,7 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
     out[key] = count(r, key);
   out["converged"] = count(r, "converged") != 0;
   out["interrupted"] = r.signal != 0;
-  for (const char *key : {"fit", "explained", "relative", "residual", "fit_change"})
+  for (const char *key : {"fit", "explained", "relative", "residual", "fit_error", "fit_change", "condition"})
     out[key] = number(r, key);
   out["weights"] = weights(r.model.get());
   if (r.score)
@@ -120,6 +120,8 @@ void print_summary(const CpdFlags &flags, const Result &r) {
   if (const auto rank = count(r, "effective_rank"); rank < flags.rank)
     fmt::print("note      the last solves had effective rank {} of {}: components are linearly dependent\n", rank,
                flags.rank);
+  if (const double error = number(r, "fit_error"); error > 1e-6)
+    fmt::print("note      components cancel: rounding may have moved the fit by {:.1e}\n", error);
   print_weights(weights(r.model.get()));
   fmt::print("seconds   {:.3f}: init {:.3f}, mttkrp {:.3f}, solve {:.3f}, fit {:.3f}; reading the file took {:.3f}\n",
              number(r, "seconds"), number(r, "seconds.init"), number(r, "seconds.mttkrp"), number(r, "seconds.solve"),

@@ -25,8 +25,8 @@ Base.getproperty(r::Report, key::Symbol) = key === :ptr ? getfield(r, :ptr) : r[
 """
     series(report, name)
 
-A value per iteration: `:fit`, `:fit_change`, `:residual`, `:seconds`; `:effective_rank` has one per solve and
-`:mttkrp_seconds` one per mode and iteration.
+A value per iteration: `:fit`, `:fit_error`, `:fit_change`, `:residual`, `:seconds`; `:effective_rank` and `:condition` have
+one per solve and `:mttkrp_seconds` one per mode and iteration.
 """
 series(r::Report, key::Union{Symbol,AbstractString}) = series(r, key, LibTD.td_report_get_series)
 
