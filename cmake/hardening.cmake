@@ -1,4 +1,4 @@
-# What makes defects harder to use. Costs: bench/results/hardening.md. Sanitizers see more and replace some of it.
+# What makes defects harder to use. Sanitizers see more and replace some of it.
 if(NOT TD_SANITIZE AND NOT TD_BUILD_FUZZERS)
   add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
   include(CheckCXXCompilerFlag)

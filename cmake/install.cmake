@@ -33,7 +33,7 @@ endforeach()
 configure_file(cmake/td.pc.in ${PROJECT_BINARY_DIR}/td.pc @ONLY)
 configure_file(cmake/td-static.pc.in ${PROJECT_BINARY_DIR}/td-static.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/td.pc ${PROJECT_BINARY_DIR}/td-static.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # cpack -G DEB: package td, with dependencies on what the library and the command were linked with, and package td-cuda
 # where the backend for GPUs was built.

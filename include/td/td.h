@@ -41,7 +41,9 @@
  *            are immutable and may be shared between threads. Options and ktensors are used by one thread at a time
  *            while they are being changed.
  * Manners    The library does not print, exit, or install signal handlers, and leaves the process as it found it:
- *            OpenMP and BLAS thread counts, current CUDA device, locale, floating-point mode, random state.
+ *            OpenMP and BLAS thread counts, current CUDA device, locale, floating-point mode, random state. Calls
+ *            compute with round to nearest and no traps, whatever the caller's mode. Threads that cannot be started are
+ *            done without. A child of fork may use td, but not a GPU. pthread_cancel takes effect after a call.
  */
 #ifndef TD_TD_H
 #define TD_TD_H
@@ -229,7 +231,8 @@ TD_API td_status td_context_share(const td_context *context, td_context **out);
 TD_API void td_context_destroy(td_context *context);
 
 /** Sets who hears of decisions and warnings, such as the dialect that was found in a file; NULL for nobody. The
- *  function is called from the thread that called into td, and must return (no longjmp, no exception). */
+ *  function is called from the thread that called into td, and must return (no longjmp, no exception; it may end its
+ *  thread with pthread_exit). */
 TD_API td_status td_context_set_log(td_context *context, td_log_fn log, void *user);
 
 /** Names the CUDA stream by which the caller orders his work on arrays with space = TD_DEVICE. A call reads and writes
@@ -456,8 +459,8 @@ TD_API td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor,
  *  @{ */
 
 /** Called on the thread that called td_cpals after each iteration, with a report of the run so far that is valid until
- *  the callback returns. Gives 0 to go on and anything else to stop with a valid result. It must return (no longjmp),
- *  and must not use the context of the run. An exception of C++ that leaves it ends the run as TD_ERR_INTERNAL with the
+ *  the callback returns. Gives 0 to go on and anything else to stop with a valid result. It must return (no longjmp;
+ *  it may end its thread with pthread_exit), and must not use the context of the run. An exception of C++ that leaves it ends the run as TD_ERR_INTERNAL with the
  *  exception's text; the report that was lent ends then, too. */
 typedef int32_t (*td_progress_fn)(const td_report *so_far, void *user);
 

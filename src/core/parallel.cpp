@@ -1,6 +1,7 @@
 #include "core/parallel.hpp"
 
-#include <memory>
+#include <algorithm>
+#include <utility>
 
 #include <omp.h>
 
@@ -40,7 +41,7 @@ namespace detail {
 void run_parallel(int threads, void (*body)(void *, int, int), void *closure) {
   if (threads > 1 && !Region::on_this_thread() && !caller_is_parallel()) {
     Team &workers = team_of_this_thread();
-    threads = workers.grow(threads);
+    threads = workers.grow(std::min(threads, omp_get_thread_limit()));
     if (threads > 1) {
       Region region{body, closure, threads, {}, {}};
       workers.run(region);

@@ -1,0 +1,270 @@
+#include "solvers/qr_update.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/blas_room.hpp"
+#include "core/checked.hpp"
+#include "core/error.hpp"
+#include "core/lapack.hpp"
+#include "core/parallel.hpp"
+
+namespace td::solvers {
+
+namespace {
+
+int lapack_size(i64 n) {
+  if (n > std::numeric_limits<int>::max())
+    throw_error(Status::unsupported, "solve = qr with a matrix of {} rows: expected at most {}, as LAPACK takes", n,
+                std::numeric_limits<int>::max());
+  return static_cast<int>(n);
+}
+
+void require_success(int status, const char *what) {
+  if (status != 0)
+    throw_error(Status::numerical, "LAPACK's {} gave {}", what, status);
+}
+
+} // namespace
+
+/// K's small part and the least squares problem with it.
+struct QrUpdate::SmallSystem {
+  Columns k; // combinations x rank
+  Columns q; // combinations x n: k (with the ridge below it) = q r
+  Columns r; // n x rank, its columns scaled by powers of two
+  std::vector<double> scale;
+  Columns u, w; // r = u diag(s) w^T; w with rank rows
+  std::vector<double> s;
+  i64 kept = 0;
+};
+
+QrUpdate::QrUpdate(const plan::Tensor &x, const Ktensor &start, const Share &share, kernels::Backend &backend,
+                   Products &products)
+    : x_(x), start_(start), share_(share), backend_(backend), products_(products), rank_(start.rank()),
+      decomposed_(static_cast<std::size_t>(x.order())), staged_(backend, x.stored_dims(), rank_, ValueType::f64) {
+  if (products.precision() != ValueType::f64 || x.type() != ValueType::f64)
+    throw_error(Status::unsupported, "option 'solve' = qr for a tensor in f32: expected f64 values and rows");
+}
+
+void QrUpdate::changed(int mode) {
+  decomposed_[static_cast<std::size_t>(mode)].current = false;
+  decomposed_[static_cast<std::size_t>(mode)].updated = true;
+}
+
+/// a := q with a = q r; gives r.
+QrUpdate::Columns QrUpdate::decompose(Columns &a) {
+  const int rows = lapack_size(a.rows), columns = lapack_size(a.columns);
+  const int n = std::min(rows, columns);
+  std::vector<double> tau(static_cast<std::size_t>(n));
+  const BlasRoom room(true);
+  int status = 0;
+  double wanted[2] = {0, 0};
+  const int query = -1;
+  dgeqrf_(&rows, &columns, a.numbers.data(), &rows, tau.data(), &wanted[0], &query, &status);
+  dorgqr_(&rows, &n, &n, a.numbers.data(), &rows, tau.data(), &wanted[1], &query, &status);
+  const int size = std::max({static_cast<int>(wanted[0]), static_cast<int>(wanted[1]), columns});
+  std::vector<double> work(static_cast<std::size_t>(size));
+  dgeqrf_(&rows, &columns, a.numbers.data(), &rows, tau.data(), work.data(), &size, &status);
+  require_success(status, "dgeqrf");
+  Columns r{n, a.columns, std::vector<double>(static_cast<std::size_t>(i64{n} * a.columns), 0.0)};
+  for (i64 c = 0; c < a.columns; ++c)
+    std::copy_n(a.column(c), std::min<i64>(c + 1, n), r.column(c));
+  dorgqr_(&rows, &n, &n, a.numbers.data(), &rows, tau.data(), work.data(), &size, &status);
+  require_success(status, "dorgqr");
+  a.columns = n;
+  a.numbers.resize(static_cast<std::size_t>(a.rows * n));
+  return r;
+}
+
+void QrUpdate::refresh(int mode, const Replica &factors) {
+  Decomposed &d = decomposed_[static_cast<std::size_t>(mode)];
+  if (d.current)
+    return;
+  const ConstMatrix given = start_.factor(mode);
+  const Matrix stored = factors[mode];
+  const i64 rows = d.updated ? stored.rows : given.rows;
+  std::vector<double> by_rows(static_cast<std::size_t>(rows * rank_));
+  if (d.updated)
+    backend_.download(by_rows.data(), stored.data, rows * rank_ * 8);
+  else
+    std::copy_n(given.row<double>(0), rows * rank_, by_rows.data());
+  Columns a{rows, rank_, std::vector<double>(by_rows.size())};
+  for (i64 i = 0; i < rows; ++i)
+    for (i64 c = 0; c < rank_; ++c)
+      a.column(c)[i] = by_rows[static_cast<std::size_t>(i * rank_ + c)];
+  d.r = decompose(a);
+  const std::span<const i64> numbered = x_.numbering().rows(mode);
+  if (d.updated || numbered.empty()) {
+    d.q = std::move(a);
+  } else {
+    d.q = {stored.rows, a.columns, std::vector<double>(static_cast<std::size_t>(stored.rows * a.columns))};
+    for (i64 c = 0; c < a.columns; ++c)
+      for (i64 i = 0; i < stored.rows; ++i)
+        d.q.column(c)[i] = a.column(c)[numbered[static_cast<std::size_t>(i)]];
+  }
+  d.current = true;
+}
+
+QrUpdate::SmallSystem QrUpdate::system_for(int mode, double ridge) const {
+  SmallSystem system;
+  std::vector<i64> sizes;
+  for (int m = 0; m < x_.order(); ++m)
+    if (m != mode)
+      sizes.push_back(decomposed_[static_cast<std::size_t>(m)].q.columns);
+  const auto combinations = checked_product(sizes);
+  const auto numbers = combinations ? checked_multiply(*combinations, rank_) : std::nullopt;
+  if (!numbers || *combinations > std::numeric_limits<int>::max() - rank_)
+    throw_error(Status::unsupported, "option 'solve' = qr at rank {} and order {}: too many combinations of columns",
+                rank_, x_.order());
+  system.k = {*combinations, rank_, std::vector<double>(static_cast<std::size_t>(*numbers), 1.0)};
+  for (i64 c = 0; c < rank_; ++c)
+    for (i64 j = 0, step = 1; j < *combinations; ++j, step = 1)
+      for (int m = 0; m < x_.order(); ++m) {
+        if (m == mode)
+          continue;
+        const Columns &r = decomposed_[static_cast<std::size_t>(m)].r;
+        system.k.column(c)[j] *= r.column(c)[j / step % r.rows];
+        step *= r.rows;
+      }
+
+  // Powers of two round nothing: how long a column is says nothing of whether it is needed.
+  const i64 extra = ridge > 0 ? rank_ : 0;
+  system.q = {*combinations + extra, rank_,
+              std::vector<double>(static_cast<std::size_t>(*numbers + extra * rank_), 0.0)};
+  for (i64 c = 0; c < rank_; ++c) {
+    double square = ridge;
+    for (i64 j = 0; j < *combinations; ++j)
+      square += system.k.column(c)[j] * system.k.column(c)[j];
+    if (!std::isfinite(square))
+      throw_error(Status::numerical, "mode {}: the factors overflowed: column {} of the Khatri-Rao product", mode, c);
+    system.scale.push_back(square > 0 ? std::ldexp(1.0, -(std::ilogb(square) >> 1)) : 1.0);
+    for (i64 j = 0; j < *combinations; ++j)
+      system.q.column(c)[j] = system.k.column(c)[j] * system.scale.back();
+    if (extra > 0)
+      system.q.column(c)[*combinations + c] = std::sqrt(ridge) * system.scale.back();
+  }
+  system.r = decompose(system.q);
+
+  const i64 n = system.r.rows;
+  const int rows = lapack_size(n), columns = lapack_size(rank_);
+  Columns copy = system.r;
+  system.s.resize(static_cast<std::size_t>(n));
+  system.u = {n, n, std::vector<double>(static_cast<std::size_t>(n * n))};
+  Columns w_transposed{n, rank_, std::vector<double>(static_cast<std::size_t>(n * rank_))};
+  int status = 0;
+  double wanted = 0;
+  const int query = -1;
+  const BlasRoom room(true);
+  dgesvd_("S", "S", &rows, &columns, copy.numbers.data(), &rows, system.s.data(), system.u.numbers.data(), &rows,
+          w_transposed.numbers.data(), &rows, &wanted, &query, &status, 1, 1);
+  const int size = std::max(static_cast<int>(wanted), 5 * columns);
+  std::vector<double> work(static_cast<std::size_t>(size));
+  dgesvd_("S", "S", &rows, &columns, copy.numbers.data(), &rows, system.s.data(), system.u.numbers.data(), &rows,
+          w_transposed.numbers.data(), &rows, work.data(), &size, &status, 1, 1);
+  require_success(status, "dgesvd");
+  system.w = {rank_, n, std::vector<double>(static_cast<std::size_t>(rank_ * n))};
+  for (i64 c = 0; c < rank_; ++c)
+    for (i64 j = 0; j < n; ++j)
+      system.w.column(j)[c] = w_transposed.column(c)[j];
+  const double cutoff = static_cast<double>(rank_) * epsilon_of(ValueType::f64) * system.s.front();
+  system.kept = std::count_if(system.s.begin(), system.s.end(), [&](double s) { return s > cutoff; });
+  return system;
+}
+
+/// A combination's number has the column of the first mode's Q as its lowest digit.
+void QrUpdate::stage_combinations(int mode, Range combinations) {
+  i64 step = 1;
+  for (int m = 0; m < x_.order(); ++m) {
+    if (m == mode)
+      continue;
+    const Columns &q = decomposed_[static_cast<std::size_t>(m)].q;
+    std::vector<double> rows(static_cast<std::size_t>(q.rows * rank_), 0.0);
+    for (i64 c = 0; c < combinations.size(); ++c) {
+      const double *column = q.column((combinations.begin + c) / step % q.columns);
+      for (i64 i = 0; i < q.rows; ++i)
+        rows[static_cast<std::size_t>(i * rank_ + c)] = column[i];
+    }
+    staged_.upload(m, {rows.data(), ValueType::f64, q.rows, rank_, rank_}, {});
+    products_.changed(m);
+    step *= q.columns;
+  }
+}
+
+kernels::SolveRecord QrUpdate::update(int mode, const Replica &factors, Matrix product, std::span<const double> weights,
+                                      double ridge) {
+  for (int m = 0; m < x_.order(); ++m)
+    if (m != mode)
+      refresh(m, factors);
+  const SmallSystem system = system_for(mode, ridge);
+  const i64 n = system.r.rows;
+  const Ranges &own = share_.own(mode);
+  i64 rows = 0;
+  for (const Range &range : own)
+    rows += range.size();
+
+  std::vector<double> y(static_cast<std::size_t>(rows * rank_)); // the tensor times combinations
+  std::vector<double> z(static_cast<std::size_t>(rows * n), 0.0), m(y.size(), 0.0);
+  for (i64 begin = 0; begin < system.k.rows; begin += rank_) {
+    const Range some{begin, std::min(begin + rank_, system.k.rows)};
+    stage_combinations(mode, some);
+    products_.mttkrp(mode, staged_.views(), product);
+    for (i64 at = 0; const Range &range : own) {
+      backend_.download(y.data() + at * rank_, product.slice(range.begin, range.end).data, range.size() * rank_ * 8);
+      at += range.size();
+    }
+    parallel_ranges(backend_.threads(), rows, 256, [&](Range part) {
+      for (i64 i = part.begin; i < part.end; ++i)
+        for (i64 c = 0; c < some.size(); ++c) {
+          const double value = y[static_cast<std::size_t>(i * rank_ + c)];
+          for (i64 r = 0; r < n; ++r)
+            z[static_cast<std::size_t>(i * n + r)] += value * system.q.column(r)[begin + c];
+          for (i64 r = 0; r < rank_; ++r)
+            m[static_cast<std::size_t>(i * rank_ + r)] += value * system.k.column(r)[begin + c];
+        }
+    });
+  }
+  for (int other = 0; other < x_.order(); ++other) // what was computed from the Q's is no product of the factors
+    products_.changed(other);
+
+  // a := before + (z - before r^T) u s^+ w^T, the columns scaled.
+  const bool corrects = !weights.empty() && system.kept < rank_;
+  std::vector<double> a(y.size(), 0.0);
+  for (i64 at = 0; const Range &range : own) {
+    if (corrects)
+      backend_.download(a.data() + at * rank_, factors[mode].slice(range.begin, range.end).data,
+                        range.size() * rank_ * 8);
+    at += range.size();
+  }
+  parallel_ranges(backend_.threads(), rows, 256, [&](Range part) {
+    for (i64 i = part.begin; i < part.end; ++i) {
+      double *row = a.data() + i * rank_, *left = z.data() + i * n;
+      for (i64 c = 0; corrects && c < rank_; ++c) {
+        row[c] *= weights[static_cast<std::size_t>(c)] / system.scale[static_cast<std::size_t>(c)];
+        for (i64 r = 0; r < n; ++r)
+          left[r] -= row[c] * system.r.column(c)[r];
+      }
+      for (i64 j = 0; j < system.kept; ++j) {
+        double along = 0;
+        for (i64 r = 0; r < n; ++r)
+          along += left[r] * system.u.column(j)[r];
+        along /= system.s[static_cast<std::size_t>(j)];
+        for (i64 c = 0; c < rank_; ++c)
+          row[c] += along * system.w.column(j)[c];
+      }
+      for (i64 c = 0; c < rank_; ++c)
+        row[c] *= system.scale[static_cast<std::size_t>(c)];
+    }
+  });
+  for (i64 at = 0; const Range &range : own) {
+    backend_.upload(factors[mode].slice(range.begin, range.end).data, a.data() + at * rank_, range.size() * rank_ * 8);
+    backend_.upload(product.slice(range.begin, range.end).data, m.data() + at * rank_, range.size() * rank_ * 8);
+    at += range.size();
+  }
+  const double smallest = n < rank_ ? 0 : system.s.back();
+  const double condition =
+      system.s.front() <= kernels::most_condition * smallest ? system.s.front() / smallest : kernels::most_condition;
+  return {static_cast<double>(system.kept), system.kept < rank_ ? 1.0 : 0.0, condition};
+}
+
+} // namespace td::solvers

@@ -1,0 +1,62 @@
+// The update of CP-ALS by QR decompositions instead of normal equations; Minster, Viviano, Liu and Ballard 2023.
+#pragma once
+
+#include <vector>
+
+#include "solvers/products.hpp"
+#include "solvers/replica.hpp"
+#include "solvers/share.hpp"
+
+namespace td::solvers {
+
+/// With A_m = Q_m R_m the Khatri-Rao product is K = (Q_{N-1} (x) ... (x) Q_0) (R_{N-1} (.) ... (.) R_0). The second
+/// part is small; the tensor times the first is an MTTKRP with a column for each combination of the Q's columns. Small
+/// matrices are the host's, on every backend.
+class QrUpdate {
+public:
+  /// References must live as long. Throws Status::unsupported unless products are in f64.
+  QrUpdate(const plan::Tensor &x, const Ktensor &start, const Share &share, kernels::Backend &backend,
+           Products &products);
+
+  /// For this worker's own rows: factor := argmin |X_(n) - factor K^T|^2 + ridge |factor|^2, product := X_(n) K.
+  /// Directions that K is too ill-conditioned for stay as they are in factor diag(weights), or without weights are
+  /// zero.
+  kernels::SolveRecord update(int mode, const Replica &factors, Matrix product, std::span<const double> weights,
+                              double ridge);
+
+  /// To be told whenever a factor has been updated.
+  void changed(int mode);
+
+private:
+  /// Column-major.
+  struct Columns {
+    i64 rows = 0;
+    i64 columns = 0;
+    std::vector<double> numbers;
+    double *column(i64 c) { return numbers.data() + c * rows; }
+    const double *column(i64 c) const { return numbers.data() + c * rows; }
+  };
+  struct Decomposed {
+    Columns q; // of stored rows
+    Columns r;
+    bool current = false;
+    bool updated = false; // else rows without entries count, as the start has them
+  };
+  struct SmallSystem;
+
+  static Columns decompose(Columns &a);
+  void refresh(int mode, const Replica &factors);
+  SmallSystem system_for(int mode, double ridge) const;
+  void stage_combinations(int mode, Range combinations);
+
+  const plan::Tensor &x_;
+  const Ktensor &start_;
+  const Share &share_;
+  kernels::Backend &backend_;
+  Products &products_;
+  i64 rank_;
+  std::vector<Decomposed> decomposed_; // [order]
+  Replica staged_;                     // columns of the Q's, one combination a column
+};
+
+} // namespace td::solvers
