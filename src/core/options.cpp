@@ -86,6 +86,9 @@ constexpr OptionRow table[] = {
      "modes whose factors are not updated, as in \"0,2\"; needs a start given by the caller"},
     {"cpals", "ridge", OptionType::f64, "0", 0, largest, "",
      "added to the diagonal of each normal-equation matrix (Tikhonov penalty)"},
+    {"cpals", "solve", OptionType::str, "normal", 0, 0, "normal|qr",
+     "how a factor is updated: normal equations, or QR decompositions where these lose digits, at R^(N-2) times the "
+     "cost"},
     {"cpals", "arrange", OptionType::i64, "1", 0, 1, "",
      "1: normalize the columns of the result and order components by descending weight; 0: leave as computed"},
     {"cpals", "fixsigns", OptionType::i64, "1", 0, 1, "",

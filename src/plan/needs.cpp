@@ -90,6 +90,25 @@ MemoryNeed SolverNeed::together() const {
   return all;
 }
 
+namespace {
+
+/// What solvers/qr_update.cpp holds on the host: orthogonal factors, one of them on its way, three matrices with a row
+/// for each combination of their columns, and four with the rows of the result.
+double qr_bytes(const SolverSizes &sizes) {
+  const auto rank = static_cast<double>(sizes.rank);
+  double rows = 0, all = 1, fewest = rank;
+  for (const i64 dim : sizes.stored_dims) {
+    const double columns = std::min(static_cast<double>(dim), rank);
+    rows += static_cast<double>(dim);
+    all *= columns;
+    fewest = std::min(fewest, columns);
+  }
+  const auto longest = static_cast<double>(*std::max_element(sizes.stored_dims.begin(), sizes.stored_dims.end()));
+  return 8 * rank * (rows + 2 * longest + 3 * (all / fewest + rank) + 4 * longest);
+}
+
+} // namespace
+
 SolverNeed solver_need(const SolverSizes &sizes) {
   const auto rank = static_cast<double>(sizes.rank);
   const auto element = static_cast<double>(size_of(sizes.type));
@@ -119,6 +138,10 @@ SolverNeed solver_need(const SolverSizes &sizes) {
                          static_cast<double>(kernels::gathered_columns(std::min(sizes.rank, i64{1} << 62))));
   need.workers.add("Gram matrices and normal equations",
                    workers * (static_cast<double>(sizes.dims.size()) + 4) * rank * rank * 8);
+  if (sizes.qr) {
+    need.workers.add("columns of orthogonal factors", workers * stored);
+    need.host.add("QR decompositions", workers * qr_bytes(sizes));
+  }
   need.workers.add("partial products", workers * sizes.cells * row);
   need.workers.add("sums on their way", workers * sizes.kernels);
   // A start is made before the sweeps, and for all rows, those without entries too.

@@ -46,6 +46,7 @@ struct SolverSizes {
   bool checkpoint = false;
   bool f64_sums = false; // of an f32 tensor
   bool f32_rows = false; // of an f64 tensor
+  bool qr = false;       // option "solve"
   double cells = 0;      // rows of the largest partial product
   double cell_bytes = 0; // coordinates of cells that are made when they are first needed
   double kernels = 0;    // what a worker's kernels take for a while

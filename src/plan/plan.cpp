@@ -122,6 +122,7 @@ SolverSizes sizes_of(const Layout &l, const Tensor *x, const SweepForecast &swee
   sizes.cell_bytes = l.cell_bytes;
   sizes.f64_sums = precision_of(tensor_options(x, request), l.type).f64_sums;
   sizes.f32_rows = sweep.gathers;
+  sizes.qr = request.options.text("solve") == "qr";
   sizes.kernels = sweep.bytes;
   if (request.options.text("init") == "nvecs") {
     const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());

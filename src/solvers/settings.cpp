@@ -24,7 +24,7 @@ Settings::Settings(const Options &options, int order)
     : max_iters(options.integer("max_iters")), tol(options.real("tol")), max_seconds(options.real("max_seconds")),
       init(options.text("init")), seed(static_cast<u64>(options.integer("seed"))),
       mode_order(modes_of(options, "mode_order", order)), fixed_modes(modes_of(options, "fixed_modes", order)),
-      ridge(options.real("ridge")), arrange(options.integer("arrange") != 0),
+      ridge(options.real("ridge")), qr(options.text("solve") == "qr"), arrange(options.integer("arrange") != 0),
       fixsigns(options.integer("fixsigns") != 0), deterministic(options.integer("deterministic") != 0),
       checkpoint_iters(options.integer("checkpoint_iters")), checkpoint_seconds(options.real("checkpoint_seconds")) {
   if (mode_order.empty()) {
@@ -49,9 +49,9 @@ Settings::Settings(const Options &options, int order)
 
 std::string Settings::path() const {
   constexpr std::string_view exact[] = {"auto", "never", "always"};
-  return fmt::format("mode_order={}\nfixed_modes={}\nridge={}\ndeterministic={}\nexact_residual={}",
-                     fmt::join(mode_order, ","), fmt::join(fixed_modes, ","), ridge, deterministic ? 1 : 0,
-                     exact[static_cast<std::size_t>(exact_residual)]);
+  return fmt::format("mode_order={}\nfixed_modes={}\nridge={}\nsolve={}\ndeterministic={}\nexact_residual={}",
+                     fmt::join(mode_order, ","), fmt::join(fixed_modes, ","), ridge, qr ? "qr" : "normal",
+                     deterministic ? 1 : 0, exact[static_cast<std::size_t>(exact_residual)]);
 }
 
 void check_same_path(const std::string &checkpoint, const std::string &run) {

@@ -21,6 +21,7 @@ struct Settings {
   std::vector<int> fixed_modes;   // ascending
   std::vector<int> updated_modes; // mode_order without the fixed ones
   double ridge = 0;
+  bool qr = false;
   bool arrange = true;
   bool fixsigns = true;
   bool deterministic = false;

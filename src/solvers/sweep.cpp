@@ -36,6 +36,8 @@ Sweep::Sweep(const Problem &problem, kernels::Backend &backend, Communicator &ot
       normal_(backend, rank_ * rank_, "the normal equations"), factored_(backend, rank_ * rank_, "their factor"),
       tally_(backend, problem.settings.updated_modes.size(), rank_),
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
+  if (problem.settings.qr)
+    qr_.emplace(problem.x, problem.start, share_, backend, products_);
   for (int m = 0; m < problem.x.order(); ++m)
     grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
   backend_.upload(weights_of(problem.settings.updated_modes.size() - 1), weights_.data(),
@@ -78,11 +80,18 @@ void Sweep::update(i64 iteration) {
   backend_.mark(0);
   for (std::size_t k = 0; k < modes.size(); ++k) {
     const int mode = modes[k];
-    products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows));
-    backend_.mark(2 * k + 1);
-    solve(mode, k);
+    if (qr_) {
+      solve_by_qr(mode, k);
+      backend_.mark(2 * k + 1);
+    } else {
+      products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows));
+      backend_.mark(2 * k + 1);
+      solve(mode, k);
+    }
     normalize(mode, k);
     products_.changed(mode);
+    if (qr_)
+      qr_->changed(mode);
     compute_gram(mode);
     backend_.mark(2 * k + 2);
   }
@@ -102,12 +111,29 @@ void Sweep::solve(int mode, std::size_t k) {
   kernels::SolveRecord *record = tally_.there().records + k;
   backend_.factor_normal(normal_.data(), rank_, cutoff, factored_.data(), record);
   const kernels::NormalEquations equations{rank_, normal_.data(), factored_.data(), record};
-  const std::size_t before = k > 0 ? k - 1 : problem_.settings.updated_modes.size() - 1;
-  const double *weights = k > 0 || iteration_ > 0 ? weights_of(before) : nullptr;
+  const double *weights = weights_before(k);
   const Matrix product = scratch_.view(factors_[mode].rows);
   for (const Range &own : share_.own(mode))
     backend_.solve_normal(equations, product.slice(own.begin, own.end), weights,
                           factors_[mode].slice(own.begin, own.end));
+}
+
+// Of the model as the update before left it; null before the first one of a new start.
+const double *Sweep::weights_before(std::size_t k) const {
+  if (k > 0)
+    return weights_of(k - 1);
+  return iteration_ > 0 ? weights_of(problem_.settings.updated_modes.size() - 1) : nullptr;
+}
+
+void Sweep::solve_by_qr(int mode, std::size_t k) {
+  std::vector<double> weights;
+  if (const double *before = weights_before(k)) {
+    weights.resize(columns());
+    backend_.download(weights.data(), before, rank_ * static_cast<i64>(sizeof(double)));
+  }
+  const kernels::SolveRecord record =
+      qr_->update(mode, factors_, scratch_.view(factors_[mode].rows), weights, problem_.settings.ridge);
+  backend_.upload(tally_.there().records + k, &record, sizeof record);
 }
 
 // Lengths in the first iteration, afterwards largest magnitudes but not below 1, as in cp_als of Tensor Toolbox.

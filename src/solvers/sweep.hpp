@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "core/communicator.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/products.hpp"
+#include "solvers/qr_update.hpp"
 #include "solvers/replica.hpp"
 #include "solvers/residual.hpp"
 #include "solvers/settings.hpp"
@@ -57,6 +59,8 @@ private:
 
   // `k` counts the solves of an iteration.
   void solve(int mode, std::size_t k);
+  void solve_by_qr(int mode, std::size_t k);
+  const double *weights_before(std::size_t k) const;
   void normalize(int mode, std::size_t k);
   void compute_gram(int mode);
   void add_empty_rows(int mode);
@@ -83,6 +87,7 @@ private:
   Products products_;
   i64 iteration_ = 0;
   Replica factors_;
+  std::optional<QrUpdate> qr_;
   DeviceMatrix scratch_; // MTTKRP of any mode
   std::vector<DeviceNumbers> grams_;
   DeviceNumbers normal_;   // V, the matrix of the normal equations

@@ -176,6 +176,66 @@ TEST_P(Solve, SmoothFunctionWithMoreComponentsThanNeeded) {
   }
 }
 
+// By QR the condition is the root of that of the normal equations, and components are still told apart at 1e8.
+TEST_P(Solve, ByQrTheConditionIsNotSquared) {
+  const int64_t n = 16;
+  Cube x({n, n, n});
+  for (int64_t k = 0; k < n; ++k)
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t i = 0; i < n; ++i)
+        x.at(i, j, k) = 1 / (1 + static_cast<double>(i + j + k) / static_cast<double>(n - 1));
+  const Tensor tensor = x.tensor(context());
+  Random random(9);
+  const int64_t rank = 14;
+  const Factors factors = uniform_factors(random, x.dims, rank);
+  const Ktensor start = make_ktensor(context(), factors);
+  const Options qr{{"tol", "0"}, {"max_iters", "40"}, {"solve", "qr"}}, normal{{"tol", "0"}, {"max_iters", "40"}};
+  const Outcome by_qr = cpals(context(), tensor, rank, qr, start);
+  const Outcome by_normal = cpals(context(), tensor, rank, normal, start);
+  const Long expected = residual_by_qr(x, factors, 40);
+  EXPECT_LE(true_residual(x, by_qr.model), 1.1L * expected);
+  EXPECT_LE(report_f64(by_qr.report, "condition"), 10 * std::sqrt(report_f64(by_normal.report, "condition")));
+  EXPECT_NEAR(report_f64(by_qr.report, "relative") / static_cast<double>(true_residual(x, by_qr.model)), 1, 1e-3);
+  EXPECT_EQ(report_i64(by_qr.report, "effective_rank"), rank);
+}
+
+// On well-conditioned problems both are the same iterates: of any order, with more components than rows, empty rows, a
+// ridge, fixed modes and a start of the caller's.
+TEST_P(Solve, ByQrIsTheSameWhereNothingIsLost) {
+  Random random(10);
+  for (const std::vector<int64_t> &dims : {std::vector<int64_t>{7, 5}, {9, 6, 7}, {5, 2, 6, 4}}) {
+    const Entries e = random_entries(random, dims, 60, TD_F64);
+    const Factors factors = random_factors(random, dims, 3, TD_F64);
+    for (const char *format : {"coo", "sorted_drop", "dense"}) {
+      const Tensor x = make_tensor(context(), format, e);
+      for (const char *ridge : {"0", "0.5"})
+        for (const char *fixed : {"", "1"}) {
+          const Options normal{{"tol", "0"}, {"max_iters", "4"}, {"ridge", ridge}, {"fixed_modes", fixed}};
+          Options qr{{"tol", "0"}, {"max_iters", "4"}, {"ridge", ridge}, {"fixed_modes", fixed}, {"solve", "qr"}};
+          const auto expected =
+              report_series(cpals(context(), x, 3, normal, make_ktensor(context(), factors)).report, "fit");
+          const auto came = report_series(cpals(context(), x, 3, qr, make_ktensor(context(), factors)).report, "fit");
+          ASSERT_EQ(came.size(), expected.size());
+          for (std::size_t i = 0; i < came.size(); ++i)
+            EXPECT_NEAR(came[i], expected[i], 1e-10) << format << ", order " << dims.size() << ", ridge " << ridge
+                                                     << ", fixed " << fixed << ", iteration " << i;
+        }
+    }
+  }
+}
+
+TEST_P(Solve, ByQrIsForF64) {
+  Random random(11);
+  const Entries e = random_entries(random, {5, 4, 3}, 20, TD_F32);
+  try {
+    cpals(context(), make_tensor(context(), "coo", e, {TD_F32, TD_I64, 0}), 2, Options{{"solve", "qr"}});
+    FAIL() << "f32 was taken";
+  } catch (const Failure &failure) {
+    EXPECT_EQ(failure.status(), TD_ERR_UNSUPPORTED);
+    EXPECT_NE(std::string(failure.what()).find("expected f64"), std::string::npos) << failure.what();
+  }
+}
+
 Cube noisy_cube(Random &random, const std::vector<int64_t> &dims, int64_t rank, double noise) {
   Cube x(dims), e(dims);
   Factors f(dims, rank);
