@@ -560,7 +560,7 @@ TEST_F(KernelsDevice, MemoryErrorsSayHowMuchForWhat) {
                         .starts_with("out of device memory: " + std::to_string(bytes) + " bytes for a test; "))
             << error.what();
       }
-    EXPECT_EQ(solve(*device, {4}).p, Numbers{0.25}); // and it works on
+    EXPECT_EQ(factor(*device, {4}).p, Numbers{0.25}); // and it works on
   }
 }
 
