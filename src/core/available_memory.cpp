@@ -1,10 +1,14 @@
 // Paths are plain strings: std::filesystem::path of libstdc++ 12 crashes where memory runs out.
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <string>
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "core/memory.hpp"
@@ -109,20 +113,55 @@ std::optional<i64> left_of_addresses(const std::string &root) {
   return std::max<i64>(all - *used, 0);
 }
 
-} // namespace
+/// As many files as are open at once below: group files are read while the list of groups is.
+bool can_open_files() noexcept {
+  int opened[3];
+  int count = 0;
+  while (count < 3 && (opened[count] = ::open("/", O_PATH | O_CLOEXEC)) >= 0)
+    ++count;
+  const bool none_left = count < 3 && (errno == EMFILE || errno == ENFILE);
+  while (count > 0)
+    ::close(opened[--count]);
+  return !none_left;
+}
 
-std::optional<i64> available_memory(const std::string &root) {
-  std::ifstream info(root + "proc/meminfo");
+std::optional<i64> read_available(const std::string &root) {
   std::optional<i64> free;
-  std::string name;
-  std::string rest;
-  i64 kibibytes = 0;
-  while (!free && info >> name >> kibibytes) {
-    if (name == "MemAvailable:")
-      free = checked_multiply(kibibytes, 1024);
-    std::getline(info, rest);
+  {
+    std::ifstream info(root + "proc/meminfo");
+    std::string name;
+    std::string rest;
+    i64 kibibytes = 0;
+    while (!free && info >> name >> kibibytes) {
+      if (name == "MemAvailable:")
+        free = checked_multiply(kibibytes, 1024);
+      std::getline(info, rest);
+    }
   }
   return smaller(smaller(free, left_in_groups(root)), left_of_addresses(root));
+}
+
+/// What the system calls free, without the pages of files that it would give back: asking takes no descriptor.
+std::optional<i64> plainly_free() noexcept {
+  struct sysinfo facts {};
+  if (::sysinfo(&facts) != 0)
+    return std::nullopt;
+  return checked_multiply(static_cast<i64>(facts.freeram + facts.bufferram), static_cast<i64>(facts.mem_unit));
+}
+
+std::atomic<i64> last_seen{std::numeric_limits<i64>::max()};
+
+} // namespace
+
+// Limits that cannot be read for want of a descriptor are not gone: what was seen last counts, or less where the system
+// says so without one.
+std::optional<i64> available_memory(const std::string &root) {
+  if (!can_open_files())
+    return smaller(plainly_free(), last_seen.load(std::memory_order_relaxed));
+  const std::optional<i64> available = read_available(root);
+  if (available && root == "/")
+    last_seen.store(*available, std::memory_order_relaxed);
+  return available;
 }
 
 } // namespace td
