@@ -64,7 +64,7 @@ static void plan_all(td_context *context, int order, const int64_t *dims, const 
                      const char *options_text) {
   const int64_t ranks[] = {1, power(31), power(61), most};
   const int64_t entries[] = {0, power(20), power(40), most};
-  char what[256];
+  char what[512];
   size_t r, n;
   for (r = 0; r < sizeof ranks / sizeof ranks[0]; ++r)
     for (n = 0; n <= sizeof entries / sizeof entries[0]; ++n) {

@@ -14,8 +14,9 @@ using solvers::State;
 TensorPointer noisy() { return dense_tensor(random_ktensor({6, 7, 5}, 9, 41)); }
 
 State copy_of(const State &s) {
-  return {s.factors.copy(), s.iterations,      s.fit,         s.fit_change, s.residual, s.elapsed, s.effective_rank,
-          s.mttkrp_seconds, s.exact_residuals, s.tensor_norm, s.settings};
+  return {s.factors.copy(), s.iterations,     s.fit,       s.fit_error,      s.fit_change,      s.residual,
+          s.elapsed,        s.effective_rank, s.condition, s.mttkrp_seconds, s.exact_residuals, s.tensor_norm,
+          s.settings};
 }
 
 /// The state at the end of a run.
