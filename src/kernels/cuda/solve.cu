@@ -113,7 +113,7 @@ __global__ void finish_condition(const double *inverse, i64 rank, Finding *findi
 __global__ void judge_eigenvalues(const double *eigenvalues, i64 rank, double cutoff, Finding *finding) {
   const double largest = eigenvalues[rank - 1]; // they ascend
   const double smallest = eigenvalues[0];
-  finding->condition = largest <= most_condition * smallest ? largest / smallest : most_condition;
+  finding->condition = smallest > 0 && largest <= most_condition * smallest ? largest / smallest : most_condition;
   finding->kept = 0;
   for (i64 e = 0; e < rank; ++e)
     finding->kept += eigenvalues[e] > cutoff * largest && eigenvalues[e] > 0 ? 1 : 0;

@@ -263,7 +263,8 @@ __global__ void __launch_bounds__(side *side)
     bottom = fmin(bottom, a(e, e));
   }
   const auto keep = [&](int e) { return a(e, e) > cutoff * top && a(e, e) > 0; };
-  found = {0, 1, top <= most_condition * bottom ? top / bottom : most_condition, SolveFailure::none, 0, 0};
+  found = {0, 1, bottom > 0 && top <= most_condition * bottom ? top / bottom : most_condition, SolveFailure::none,
+           0, 0};
   for (int e = 0; e < n; ++e)
     found.effective_rank += keep(e) ? 1 : 0;
   for_entries(n, [&](int i, int j, int u, int w) { // eigenvectors become rows

@@ -84,7 +84,7 @@ bool by_eigen(double *f, int n, double cutoff, SolveRecord &record) {
     return false;
   const double smallest = eigenvalues[0]; // they ascend
   const double largest = eigenvalues[n - 1];
-  record.condition = largest <= most_condition * smallest ? largest / smallest : most_condition;
+  record.condition = smallest > 0 && largest <= most_condition * smallest ? largest / smallest : most_condition;
   record.effective_rank = 0;
   for (i64 k = 0; k < n; ++k) {
     const bool kept = eigenvalues[k] > cutoff * largest && eigenvalues[k] > 0;
