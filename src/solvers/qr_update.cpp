@@ -262,8 +262,8 @@ kernels::SolveRecord QrUpdate::update(int mode, const Replica &factors, Matrix p
     at += range.size();
   }
   const double smallest = n < rank_ ? 0 : system.s.back();
-  const double condition =
-      system.s.front() <= kernels::most_condition * smallest ? system.s.front() / smallest : kernels::most_condition;
+  const bool known = smallest > 0 && system.s.front() <= kernels::most_condition * smallest;
+  const double condition = known ? system.s.front() / smallest : kernels::most_condition;
   return {static_cast<double>(system.kept), system.kept < rank_ ? 1.0 : 0.0, condition};
 }
 

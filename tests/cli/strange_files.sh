@@ -75,7 +75,7 @@ if truncate -s 20G zeros.tns 2>err; then
   { printf '\x93NUMPY\x01\x00\x76\x00'; printf '%-117s\n' "{'descr': '<f8', 'fortran_order': False, 'shape': (20000, 50000), }"; } >big.npy
   truncate -s $((128 + 8 * 20000 * 50000)) big.npy
   expect 4 timeout 20 "$td" check big.npy --memory-limit 1000000
-  says err 'reading big.npy needs 8000000000 bytes'
+  says err 'big.npy: reading a .npy file needs 8000000000 bytes'
   rm zeros.tns big.npy
 fi
 { printf '\x93NUMPY\x01\x00\x76\x00'; printf '%-117s\n' "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2), }"

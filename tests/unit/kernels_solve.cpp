@@ -62,6 +62,7 @@ TEST(KernelsSolve, ZeroColumnAndZeroMatrix) {
   EXPECT_EQ(record.effective_rank, 1);
   EXPECT_EQ(pseudo_inverse({0, 0, 0, 0}, cutoff, record), (Numbers{0, 0, 0, 0}));
   EXPECT_EQ(record.effective_rank, 0);
+  EXPECT_EQ(record.condition, kernels::most_condition);
 }
 
 TEST(KernelsSolve, ColumnsThatAreAlmostAlikeLoseAnEigenvalue) {

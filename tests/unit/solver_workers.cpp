@@ -175,14 +175,15 @@ TEST(MttkrpWorkers, SameForAnyNumber) {
   }
 }
 
-/// Fails at the nth multiplication.
+/// Fails at the nth solve.
 class FailingBackend final : public kernels::reference::ReferenceBackend {
 public:
   explicit FailingBackend(int calls_left) : calls_left_(calls_left) {}
-  void multiply(ConstMatrix m, const double *p, Matrix a) override {
+  void solve_normal(const kernels::NormalEquations &equations, ConstMatrix m, const double *weights,
+                    Matrix a) override {
     if (calls_left_-- == 0)
       throw_error(Status::device, "the device went away");
-    ReferenceBackend::multiply(m, p, a);
+    ReferenceBackend::solve_normal(equations, m, weights, a);
   }
 
 private:
