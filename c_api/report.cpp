@@ -13,7 +13,7 @@ namespace {
 
 double last(const std::vector<double> &series) { return series.empty() ? 0.0 : series.back(); }
 
-/// Those of as many solves as there are modes: the last iteration's, and of an earlier one where modes are fixed.
+/// The values of as many solves as there are modes: the last iteration's, and of an earlier one where modes are fixed.
 std::span<const double> last_solves(const Report &r, const std::vector<double> &series) {
   return std::span(series).last(std::min(series.size(), static_cast<std::size_t>(r.order)));
 }

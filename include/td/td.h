@@ -460,8 +460,8 @@ TD_API td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor,
 
 /** Called on the thread that called td_cpals after each iteration, with a report of the run so far that is valid until
  *  the callback returns. Gives 0 to go on and anything else to stop with a valid result. It must return (no longjmp;
- *  it may end its thread with pthread_exit), and must not use the context of the run. An exception of C++ that leaves it ends the run as TD_ERR_INTERNAL with the
- *  exception's text; the report that was lent ends then, too. */
+ *  it may end its thread with pthread_exit), and must not use the context of the run. An exception of C++ that leaves
+ * it ends the run as TD_ERR_INTERNAL with the exception's text; the report that was lent ends then, too. */
 typedef int32_t (*td_progress_fn)(const td_report *so_far, void *user);
 
 /** Fits a ktensor of rank `rank` to a tensor by alternating least squares (Kolda and Bader 2009, section 3.4).
@@ -497,10 +497,11 @@ TD_API void td_report_destroy(td_report *report);
  *  was computed entry by entry). Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_i64(const td_report *report, const char *key, int64_t *value);
 
-/** "fit", "explained", "relative", "residual" (as in td_ktensor_fit, of the last iteration), "fit_error" (a bound of what
- *  rounding did to the fit), "fit_change", "condition" (largest condition number of the last iteration's solves, the
- *  normal equations' or with option "solve" = qr that of the Khatri-Rao product; at most 2^52), "norm" (of the tensor), "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit".
- *  Errors: TD_ERR_OPTION_UNKNOWN. */
+/** "fit", "explained", "relative", "residual" (as in td_ktensor_fit, of the last iteration), "fit_error" (a bound of
+ * what rounding did to the fit), "fit_change", "condition" (largest condition number of the last iteration's solves,
+ * the normal equations' or with option "solve" = qr that of the Khatri-Rao product; at most 2^52), "norm" (of the
+ * tensor), "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit". Errors: TD_ERR_OPTION_UNKNOWN.
+ */
 TD_API td_status td_report_get_f64(const td_report *report, const char *key, double *value);
 
 /** "stop_reason" ("tol", "max_iters", "max_seconds", "callback"), "format", "devices", "init", "checkpoint_error" (why
@@ -508,10 +509,10 @@ TD_API td_status td_report_get_f64(const td_report *report, const char *key, dou
  *  Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_str(const td_report *report, const char *key, char *buf, int64_t cap, int64_t *needed);
 
-/** A value per iteration: "fit", "fit_error", "fit_change", "residual", "seconds" (since the start); "effective_rank" and
- *  "condition" have one value per solve, in the order of updates; "mttkrp_seconds" has order values an iteration, mode after mode: what MTTKRP
- *  took (on the first worker; on a GPU by the GPU's clock), 0 for fixed modes. Copies at most cap numbers and sets *n
- *  (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
+/** A value per iteration: "fit", "fit_error", "fit_change", "residual", "seconds" (since the start); "effective_rank"
+ * and "condition" have one value per solve, in the order of updates; "mttkrp_seconds" has order values an iteration,
+ * mode after mode: what MTTKRP took (on the first worker; on a GPU by the GPU's clock), 0 for fixed modes. Copies at
+ * most cap numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
 

@@ -113,7 +113,7 @@ std::optional<i64> left_of_addresses(const std::string &root) {
   return std::max<i64>(all - *used, 0);
 }
 
-/// As many files as are open at once below: group files are read while the list of groups is.
+/// Whether there are descriptors for the files that are open at once below: group files are read while their list is.
 bool can_open_files() noexcept {
   int opened[3];
   int count = 0;

@@ -60,7 +60,7 @@ void require_memory(std::string_view work, const MemoryNeed &need, const HostMem
 /// known, before anything of that size is allocated.
 class MemoryBudget {
 public:
-  /// As much as the system, control groups and the address space leave.
+  /// Allows as much as the system, control groups and the address space leave.
   MemoryBudget() = default;
   /// Option "memory_limit", of which `held` bytes are taken.
   explicit MemoryBudget(const Options &options, i64 held = 0);
@@ -74,7 +74,7 @@ public:
   /// Whether a need is refused by the option or large enough for the system to be asked about.
   bool concerns(i64 bytes) const noexcept;
 
-  /// As require_memory. The system is not asked about needs that are small beside what asking costs.
+  /// Throws as require_memory does. The system is not asked about needs that are small beside what asking costs.
   void require(std::string_view work, const MemoryNeed &need, std::string_view advice = "") const;
 
 private:

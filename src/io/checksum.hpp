@@ -9,8 +9,8 @@
 
 namespace td::io {
 
-/// Of a range of a source. `also`, if given, is called by the threads with each block of bytes, and where in the range
-/// it begins, just after it was summed: what was summed is what it is given. Blocks begin at multiples of 64.
+/// Checksums a range of a source. `also`, if given, is called by the threads with each block of bytes, and where in the
+/// range it begins, just after it was summed: what was summed is what it is given. Blocks begin at multiples of 64.
 using EachBlock = std::function<void(i64 begin, std::span<const char> block)>;
 std::uint32_t checksum(const Source &source, Range range, int threads, const EachBlock &also = {});
 std::uint32_t checksum(std::span<const char> bytes, int threads);
