@@ -70,7 +70,8 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
   for (const char *stage : {"init", "mttkrp", "solve", "fit"})
     seconds[stage] = number(r, (std::string("seconds.") + stage).c_str());
   Json history;
-  for (const char *key : {"fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds"})
+  for (const char *key :
+       {"fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds"})
     history[key] = series(r.report.get(), key);
   Json out = {
       {"file", flags.file}, {"tensor", tensor_facts(x)}, {"rank", flags.rank}, {"options", flags.work.table.given()}};

@@ -498,10 +498,10 @@ TD_API void td_report_destroy(td_report *report);
 TD_API td_status td_report_get_i64(const td_report *report, const char *key, int64_t *value);
 
 /** "fit", "explained", "relative", "residual" (as in td_ktensor_fit, of the last iteration), "fit_error" (a bound of
- * what rounding did to the fit), "fit_change", "condition" (largest condition number of the last iteration's solves,
- * the normal equations' or with option "solve" = qr that of the Khatri-Rao product; at most 2^52), "norm" (of the
- * tensor), "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit". Errors: TD_ERR_OPTION_UNKNOWN.
- */
+ *  what rounding did to the fit), "fit_change", "condition" (largest condition number of the last iteration's solves,
+ *  the normal equations' or with option "solve" = qr that of the Khatri-Rao product; at most 2^52), "norm" (of the
+ *  tensor), "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit".
+ *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_f64(const td_report *report, const char *key, double *value);
 
 /** "stop_reason" ("tol", "max_iters", "max_seconds", "callback"), "format", "devices", "init", "checkpoint_error" (why
@@ -510,9 +510,9 @@ TD_API td_status td_report_get_f64(const td_report *report, const char *key, dou
 TD_API td_status td_report_get_str(const td_report *report, const char *key, char *buf, int64_t cap, int64_t *needed);
 
 /** A value per iteration: "fit", "fit_error", "fit_change", "residual", "seconds" (since the start); "effective_rank"
- * and "condition" have one value per solve, in the order of updates; "mttkrp_seconds" has order values an iteration,
- * mode after mode: what MTTKRP took (on the first worker; on a GPU by the GPU's clock), 0 for fixed modes. Copies at
- * most cap numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  and "condition" have one value per solve, in the order of updates; "mttkrp_seconds" has order values an iteration,
+ *  mode after mode: what MTTKRP took (on the first worker; on a GPU by the GPU's clock), 0 for fixed modes. Copies at
+ *  most cap numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
 
