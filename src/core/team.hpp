@@ -54,7 +54,7 @@ private:
 };
 
 /// Threads that were wanted and those that could be started, where they were fewer since this was last asked.
-struct ThreadShortage {
+struct alignas(8) ThreadShortage { // one atomic word
   int wanted = 0;
   int started = 0;
 };

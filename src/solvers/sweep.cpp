@@ -118,21 +118,20 @@ void Sweep::solve(int mode, std::size_t k) {
                           factors_[mode].slice(own.begin, own.end));
 }
 
-// Of the model as the update before left it; null before the first one of a new start.
+// Those that the update before left, where the cutoff is f32's: eigenvalues of V below it are known, in f64, and what
+// the factor has along them counts. In f64 they are rounding. Before the first update of a new start there is no model
+// yet.
 const double *Sweep::weights_before(std::size_t k) const {
+  if (products_.precision() == ValueType::f64)
+    return nullptr;
   if (k > 0)
     return weights_of(k - 1);
   return iteration_ > 0 ? weights_of(problem_.settings.updated_modes.size() - 1) : nullptr;
 }
 
 void Sweep::solve_by_qr(int mode, std::size_t k) {
-  std::vector<double> weights;
-  if (const double *before = weights_before(k)) {
-    weights.resize(columns());
-    backend_.download(weights.data(), before, rank_ * static_cast<i64>(sizeof(double)));
-  }
   const kernels::SolveRecord record =
-      qr_->update(mode, factors_, scratch_.view(factors_[mode].rows), weights, problem_.settings.ridge);
+      qr_->update(mode, factors_, scratch_.view(factors_[mode].rows), problem_.settings.ridge);
   backend_.upload(tally_.there().records + k, &record, sizeof record);
 }
 
