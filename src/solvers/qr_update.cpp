@@ -191,8 +191,7 @@ void QrUpdate::stage_combinations(int mode, Range combinations) {
   }
 }
 
-kernels::SolveRecord QrUpdate::update(int mode, const Replica &factors, Matrix product, std::span<const double> weights,
-                                      double ridge) {
+kernels::SolveRecord QrUpdate::update(int mode, const Replica &factors, Matrix product, double ridge) {
   for (int m = 0; m < x_.order(); ++m)
     if (m != mode)
       refresh(m, factors);
@@ -227,23 +226,11 @@ kernels::SolveRecord QrUpdate::update(int mode, const Replica &factors, Matrix p
   for (int other = 0; other < x_.order(); ++other) // what was computed from the Q's is no product of the factors
     products_.changed(other);
 
-  // a := before + (z - before r^T) u s^+ w^T, the columns scaled.
-  const bool corrects = !weights.empty() && system.kept < rank_;
-  std::vector<double> a(y.size(), 0.0);
-  for (i64 at = 0; const Range &range : own) {
-    if (corrects)
-      backend_.download(a.data() + at * rank_, factors[mode].slice(range.begin, range.end).data,
-                        range.size() * rank_ * 8);
-    at += range.size();
-  }
+  std::vector<double> a(y.size(), 0.0); // z u s^+ w^T, the columns scaled back
   parallel_ranges(backend_.threads(), rows, 256, [&](Range part) {
     for (i64 i = part.begin; i < part.end; ++i) {
-      double *row = a.data() + i * rank_, *left = z.data() + i * n;
-      for (i64 c = 0; corrects && c < rank_; ++c) {
-        row[c] *= weights[static_cast<std::size_t>(c)] / system.scale[static_cast<std::size_t>(c)];
-        for (i64 r = 0; r < n; ++r)
-          left[r] -= row[c] * system.r.column(c)[r];
-      }
+      double *row = a.data() + i * rank_;
+      const double *left = z.data() + i * n;
       for (i64 j = 0; j < system.kept; ++j) {
         double along = 0;
         for (i64 r = 0; r < n; ++r)

@@ -18,11 +18,9 @@ public:
   QrUpdate(const plan::Tensor &x, const Ktensor &start, const Share &share, kernels::Backend &backend,
            Products &products);
 
-  /// For this worker's own rows: factor := argmin |X_(n) - factor K^T|^2 + ridge |factor|^2, product := X_(n) K.
-  /// Directions that K is too ill-conditioned for stay as they are in factor diag(weights), or without weights are
-  /// zero.
-  kernels::SolveRecord update(int mode, const Replica &factors, Matrix product, std::span<const double> weights,
-                              double ridge);
+  /// For this worker's own rows: factor := argmin |X_(n) - factor K^T|^2 + ridge |factor|^2, of least norm where K is
+  /// too ill-conditioned; product := X_(n) K.
+  kernels::SolveRecord update(int mode, const Replica &factors, Matrix product, double ridge);
 
   /// To be told whenever a factor has been updated.
   void changed(int mode);
