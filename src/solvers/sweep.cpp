@@ -118,15 +118,12 @@ void Sweep::solve(int mode, std::size_t k) {
                           factors_[mode].slice(own.begin, own.end));
 }
 
-// Those that the update before left, where the cutoff is f32's: eigenvalues of V below it are known, in f64, and what
-// the factor has along them counts. In f64 they are rounding. Before the first update of a new start there is no model
-// yet.
+// As the update before left them; null in the first iteration, in which factors have no scale of the model's yet: what
+// a start has along dropped eigenvalues would stay for ever, in components that cancel.
 const double *Sweep::weights_before(std::size_t k) const {
-  if (products_.precision() == ValueType::f64)
+  if (iteration_ == 0)
     return nullptr;
-  if (k > 0)
-    return weights_of(k - 1);
-  return iteration_ > 0 ? weights_of(problem_.settings.updated_modes.size() - 1) : nullptr;
+  return weights_of(k > 0 ? k - 1 : problem_.settings.updated_modes.size() - 1);
 }
 
 void Sweep::solve_by_qr(int mode, std::size_t k) {
