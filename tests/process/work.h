@@ -7,6 +7,12 @@
 
 enum { work_dim = 96, work_rank = 4 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { sanitized = 1 };
+#else
+enum { sanitized = 0 };
+#endif
+
 static inline td_context *context_of(const char *devices, int64_t threads) {
   td_options *options = NULL;
   td_context *context = NULL;
