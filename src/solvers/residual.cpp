@@ -76,7 +76,7 @@ ResidualSquared Cells::residual_squared(const Comparison &over_view, const Model
   ResidualSquared squared{over_view.difference, (2 * std::sqrt(over_view.difference) + entries) * entries};
   if (!complete_) {
     squared.value += std::max(0.0, model.squared - over_view.model_square);
-    squared.error += epsilon * model.magnitude;
+    squared.error += 4 * epsilon * model.magnitude;
   }
   return squared;
 }
