@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t most_words = max_order + 1; // indices and a value
 
-/// As much of a text's beginning as a header takes: its lines, however many comments stand before and between them.
+/// The part of a text's beginning that a header takes: its lines, however many comments stand before and between them.
 Input head_of(const Source &text, i64 begin, Buffer<char> &room) {
   constexpr i64 most_lines = 4; // of a header: keyword, modes, dims, entries
   constexpr i64 first_size = i64{1} << 16;

@@ -151,16 +151,22 @@ Long true_residual(const Cube &x, const td_ktensor *model) {
   return std::sqrt(sum) / static_cast<Long>(x.norm());
 }
 
-// Ill-conditioned: V's condition reaches 1e14. An explicit inverse ended at 3.9e-5, 1.3e-5 and 1.4e-5, 20 to 60 times
-// where a backward stable solve ends. A path through such steps depends on rounding: with other vector instructions it
-// ended at 1.6 times what QR reached.
-TEST_P(Solve, SmoothFunctionWithMoreComponentsThanNeeded) {
-  const int64_t n = 30;
+/// 1 / (1 + x + y + z) on a grid of [0, 1].
+Cube smooth_cube(int64_t n) {
   Cube x({n, n, n});
   for (int64_t k = 0; k < n; ++k)
     for (int64_t j = 0; j < n; ++j)
       for (int64_t i = 0; i < n; ++i)
         x.at(i, j, k) = 1 / (1 + static_cast<double>(i + j + k) / static_cast<double>(n - 1));
+  return x;
+}
+
+// Ill-conditioned: V's condition reaches 1e14. An explicit inverse ended at 3.9e-5, 1.3e-5 and 1.4e-5, 20 to 60 times
+// where a backward stable solve ends. A path through such steps depends on rounding: with other vector instructions it
+// ended at 1.6 times what QR reached.
+TEST_P(Solve, SmoothFunctionWithMoreComponentsThanNeeded) {
+  const int64_t n = 30;
+  const Cube x = smooth_cube(n);
   const Tensor tensor = x.tensor(context());
   Random random(5);
   for (int start = 0; start < (light() ? 1 : 2); ++start) {
@@ -180,11 +186,7 @@ TEST_P(Solve, SmoothFunctionWithMoreComponentsThanNeeded) {
 // By QR the condition is the root of that of the normal equations, and components are still told apart at 1e8.
 TEST_P(Solve, ByQrTheConditionIsNotSquared) {
   const int64_t n = 16;
-  Cube x({n, n, n});
-  for (int64_t k = 0; k < n; ++k)
-    for (int64_t j = 0; j < n; ++j)
-      for (int64_t i = 0; i < n; ++i)
-        x.at(i, j, k) = 1 / (1 + static_cast<double>(i + j + k) / static_cast<double>(n - 1));
+  const Cube x = smooth_cube(n);
   const Tensor tensor = x.tensor(context());
   Random random(9);
   const int64_t rank = 14;

@@ -79,7 +79,8 @@ inline constexpr i64 small_rank = 64;
 inline constexpr i64 staged_bytes = i64{64} << 20;
 inline i64 solve_staged_rows(i64 rows, i64 rank) { return std::clamp<i64>(staged_bytes / (8 * rank), 1, rows); }
 
-/// Of rows of 32 * tiles columns that a warp keeps in shared memory: four neighbouring rows are in different banks.
+/// The leading dimension of rows of 32 * tiles columns that a warp keeps in shared memory: four neighbouring rows are
+/// in different banks.
 constexpr int solve_ld(int tiles) { return tiles * mma_tile + 4; }
 
 } // namespace td::kernels::cuda

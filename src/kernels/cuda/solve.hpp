@@ -6,7 +6,7 @@
 
 namespace td::kernels::cuda {
 
-/// As factor_normal, for rank <= small_rank.
+/// Does what factor_normal does, for rank <= small_rank.
 void factor_small(Device &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record);
 
 } // namespace td::kernels::cuda

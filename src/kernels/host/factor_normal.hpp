@@ -5,7 +5,7 @@
 
 namespace td::kernels::host {
 
-/// As Backend::factor_normal.
+/// Does what Backend::factor_normal does.
 SolveRecord factor_normal(const double *v, i64 rank, double cutoff, double *f);
 
 } // namespace td::kernels::host
