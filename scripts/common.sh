@@ -4,7 +4,7 @@ export LC_ALL=C.UTF-8
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Debian 12 packages: what builds td, and what the tests need besides. docs/dependencies.md says what each is for.
-build_packages=(cmake ninja-build g++ pkg-config libopenblas-dev zlib1g-dev libfmt-dev libfast-float-dev libhwy-dev
+build_packages=(cmake ninja-build g++ pkg-config libeigen3-dev zlib1g-dev libfmt-dev libfast-float-dev libhwy-dev
   libcli11-dev nlohmann-json3-dev)
 docs_packages=(doxygen)
 test_packages=("${build_packages[@]}" "${docs_packages[@]}" libgtest-dev clang libclang-rt-14-dev libomp-14-dev

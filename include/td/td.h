@@ -41,7 +41,7 @@
  *            are immutable and may be shared between threads. Options and ktensors are used by one thread at a time
  *            while they are being changed.
  * Manners    The library does not print, exit, or install signal handlers, and leaves the process as it found it:
- *            OpenMP and BLAS thread counts, current CUDA device, locale, floating-point mode, random state. Calls
+ *            OpenMP's thread count, current CUDA device, locale, floating-point mode, random state. Calls
  *            compute with round to nearest and no traps, whatever the caller's mode. Threads that cannot be started are
  *            done without. A child of fork may use td, but not a GPU. pthread_cancel takes effect after a call.
  */

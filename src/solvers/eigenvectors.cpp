@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "core/symmetric_eigen.hpp"
+#include "core/error.hpp"
+#include "core/factorizations.hpp"
 #include "plan/nvecs.hpp"
 #include "solvers/replica.hpp"
 
@@ -12,6 +14,13 @@ namespace td::solvers {
 namespace {
 
 using kernels::Backend;
+
+SymmetricEigen eigen_of(const std::vector<double> &matrix, i64 n) {
+  auto eigen = symmetric_eigen(matrix.data(), n);
+  if (!eigen)
+    throw_error(Status::numerical, "the eigen-decomposition of a {} x {} matrix did not converge", n, n);
+  return std::move(*eigen);
+}
 
 // ---- short modes: the matrix itself ----
 
@@ -76,7 +85,7 @@ public:
       for (i64 j = 0; j < s_; ++j)
         t[static_cast<std::size_t>(i * s_ + j)] = (at(g, i, s_ + j) + at(g, j, s_ + i)) / 2;
     }
-    const SymmetricEigen ritz = symmetric_eigen(std::move(t), s_);
+    const SymmetricEigen ritz = eigen_of(t, s_);
     values_ = ritz.values;
     std::vector<double> rotation(static_cast<std::size_t>(s_ * s_));
     for (i64 k = 0; k < s_; ++k) {
@@ -148,7 +157,7 @@ private:
     }
     for (std::size_t k = 0; k < g.size(); ++k)
       g[k] *= scale[k / scale.size()] * scale[k % scale.size()];
-    const SymmetricEigen eigen = symmetric_eigen(std::move(g), s_);
+    const SymmetricEigen eigen = eigen_of(g, s_);
     const double smallest = static_cast<double>(s_) * epsilon_of(ValueType::f64) * eigen.values.front();
     std::vector<double> basis(static_cast<std::size_t>(s_ * s_), 0.0);
     for (i64 k = 0; k < s_; ++k) {
@@ -180,7 +189,7 @@ Eigenvectors leading_eigenvectors(Backend &backend, const UnfoldingNormal &norma
     std::vector<double> matrix = unfolding_gram(backend, normal, n, time_is_up);
     if (matrix.empty())
       return {n, 0, {}};
-    SymmetricEigen eigen = symmetric_eigen(std::move(matrix), n);
+    SymmetricEigen eigen = eigen_of(matrix, n);
     eigen.vectors.resize(static_cast<std::size_t>(count * n));
     return {n, count, std::move(eigen.vectors)};
   }

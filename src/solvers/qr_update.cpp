@@ -2,31 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "core/blas_room.hpp"
 #include "core/checked.hpp"
 #include "core/error.hpp"
-#include "core/lapack.hpp"
 #include "core/parallel.hpp"
 
 namespace td::solvers {
-
-namespace {
-
-int lapack_size(i64 n) {
-  if (n > std::numeric_limits<int>::max())
-    throw_error(Status::unsupported, "solve = qr with a matrix of {} rows: expected at most {}, as LAPACK takes", n,
-                std::numeric_limits<int>::max());
-  return static_cast<int>(n);
-}
-
-void require_success(int status, const char *what) {
-  if (status != 0)
-    throw_error(Status::numerical, "LAPACK's {} gave {}", what, status);
-}
-
-} // namespace
 
 /// K's small part and the least squares problem with it.
 struct QrUpdate::SmallSystem {
@@ -52,31 +33,6 @@ void QrUpdate::changed(int mode) {
   decomposed_[static_cast<std::size_t>(mode)].updated = true;
 }
 
-/// a := q with a = q r; gives r.
-QrUpdate::Columns QrUpdate::decompose(Columns &a) {
-  const int rows = lapack_size(a.rows), columns = lapack_size(a.columns);
-  const int n = std::min(rows, columns);
-  std::vector<double> tau(static_cast<std::size_t>(n));
-  const BlasRoom room(true);
-  int status = 0;
-  double wanted[2] = {0, 0};
-  const int query = -1;
-  dgeqrf_(&rows, &columns, a.numbers.data(), &rows, tau.data(), &wanted[0], &query, &status);
-  dorgqr_(&rows, &n, &n, a.numbers.data(), &rows, tau.data(), &wanted[1], &query, &status);
-  const int size = std::max({static_cast<int>(wanted[0]), static_cast<int>(wanted[1]), columns});
-  std::vector<double> work(static_cast<std::size_t>(size));
-  dgeqrf_(&rows, &columns, a.numbers.data(), &rows, tau.data(), work.data(), &size, &status);
-  require_success(status, "dgeqrf");
-  Columns r{n, a.columns, std::vector<double>(static_cast<std::size_t>(i64{n} * a.columns), 0.0)};
-  for (i64 c = 0; c < a.columns; ++c)
-    std::copy_n(a.column(c), std::min<i64>(c + 1, n), r.column(c));
-  dorgqr_(&rows, &n, &n, a.numbers.data(), &rows, tau.data(), work.data(), &size, &status);
-  require_success(status, "dorgqr");
-  a.columns = n;
-  a.numbers.resize(static_cast<std::size_t>(a.rows * n));
-  return r;
-}
-
 void QrUpdate::refresh(int mode, const Replica &factors) {
   Decomposed &d = decomposed_[static_cast<std::size_t>(mode)];
   if (d.current)
@@ -89,16 +45,16 @@ void QrUpdate::refresh(int mode, const Replica &factors) {
     backend_.download(by_rows.data(), stored.data, rows * rank_ * 8);
   else
     std::copy_n(given.row<double>(0), rows * rank_, by_rows.data());
-  Columns a{rows, rank_, std::vector<double>(by_rows.size())};
+  Columns a = Columns::zeros(rows, rank_);
   for (i64 i = 0; i < rows; ++i)
     for (i64 c = 0; c < rank_; ++c)
       a.column(c)[i] = by_rows[static_cast<std::size_t>(i * rank_ + c)];
-  d.r = decompose(a);
+  d.r = decompose_qr(a);
   const std::span<const i64> numbered = x_.numbering().rows(mode);
   if (d.updated || numbered.empty()) {
     d.q = std::move(a);
   } else {
-    d.q = {stored.rows, a.columns, std::vector<double>(static_cast<std::size_t>(stored.rows * a.columns))};
+    d.q = Columns::zeros(stored.rows, a.columns);
     for (i64 c = 0; c < a.columns; ++c)
       for (i64 i = 0; i < stored.rows; ++i)
         d.q.column(c)[i] = a.column(c)[numbered[static_cast<std::size_t>(i)]];
@@ -114,7 +70,7 @@ QrUpdate::SmallSystem QrUpdate::system_for(int mode, double ridge) const {
       sizes.push_back(decomposed_[static_cast<std::size_t>(m)].q.columns);
   const auto combinations = checked_product(sizes);
   const auto numbers = combinations ? checked_multiply(*combinations, rank_) : std::nullopt;
-  if (!numbers || *combinations > std::numeric_limits<int>::max() - rank_)
+  if (!numbers)
     throw_error(Status::unsupported, "option 'solve' = qr at rank {} and order {}: too many combinations of columns",
                 rank_, x_.order());
   system.k = {*combinations, rank_, std::vector<double>(static_cast<std::size_t>(*numbers), 1.0)};
@@ -130,8 +86,7 @@ QrUpdate::SmallSystem QrUpdate::system_for(int mode, double ridge) const {
 
   // Powers of two round nothing: how long a column is says nothing of whether it is needed.
   const i64 extra = ridge > 0 ? rank_ : 0;
-  system.q = {*combinations + extra, rank_,
-              std::vector<double>(static_cast<std::size_t>(*numbers + extra * rank_), 0.0)};
+  system.q = Columns::zeros(*combinations + extra, rank_);
   for (i64 c = 0; c < rank_; ++c) {
     double square = ridge;
     for (i64 j = 0; j < *combinations; ++j)
@@ -144,29 +99,12 @@ QrUpdate::SmallSystem QrUpdate::system_for(int mode, double ridge) const {
     if (extra > 0)
       system.q.column(c)[*combinations + c] = std::sqrt(ridge) * system.scale.back();
   }
-  system.r = decompose(system.q);
+  system.r = decompose_qr(system.q);
 
-  const i64 n = system.r.rows;
-  const int rows = lapack_size(n), columns = lapack_size(rank_);
-  Columns copy = system.r;
-  system.s.resize(static_cast<std::size_t>(n));
-  system.u = {n, n, std::vector<double>(static_cast<std::size_t>(n * n))};
-  Columns w_transposed{n, rank_, std::vector<double>(static_cast<std::size_t>(n * rank_))};
-  int status = 0;
-  double wanted = 0;
-  const int query = -1;
-  const BlasRoom room(true);
-  dgesvd_("S", "S", &rows, &columns, copy.numbers.data(), &rows, system.s.data(), system.u.numbers.data(), &rows,
-          w_transposed.numbers.data(), &rows, &wanted, &query, &status, 1, 1);
-  const int size = std::max(static_cast<int>(wanted), 5 * columns);
-  std::vector<double> work(static_cast<std::size_t>(size));
-  dgesvd_("S", "S", &rows, &columns, copy.numbers.data(), &rows, system.s.data(), system.u.numbers.data(), &rows,
-          w_transposed.numbers.data(), &rows, work.data(), &size, &status, 1, 1);
-  require_success(status, "dgesvd");
-  system.w = {rank_, n, std::vector<double>(static_cast<std::size_t>(rank_ * n))};
-  for (i64 c = 0; c < rank_; ++c)
-    for (i64 j = 0; j < n; ++j)
-      system.w.column(j)[c] = w_transposed.column(c)[j];
+  SingularValues singular = singular_values(system.r);
+  system.u = std::move(singular.u);
+  system.w = std::move(singular.w);
+  system.s = std::move(singular.s);
   const double cutoff = static_cast<double>(rank_) * epsilon_of(ValueType::f64) * system.s.front();
   system.kept = std::count_if(system.s.begin(), system.s.end(), [&](double s) { return s > cutoff; });
   return system;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/factorizations.hpp"
 #include "solvers/products.hpp"
 #include "solvers/replica.hpp"
 #include "solvers/share.hpp"
@@ -26,14 +27,6 @@ public:
   void changed(int mode);
 
 private:
-  /// Column-major.
-  struct Columns {
-    i64 rows = 0;
-    i64 columns = 0;
-    std::vector<double> numbers;
-    double *column(i64 c) { return numbers.data() + c * rows; }
-    const double *column(i64 c) const { return numbers.data() + c * rows; }
-  };
   struct Decomposed {
     Columns q; // of stored rows
     Columns r;
@@ -42,7 +35,6 @@ private:
   };
   struct SmallSystem;
 
-  static Columns decompose(Columns &a);
   void refresh(int mode, const Replica &factors);
   SmallSystem system_for(int mode, double ridge) const;
   void stage_combinations(int mode, Range combinations);

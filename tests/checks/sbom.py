@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-PACKAGE_OF = [(r"lib(openblas|blas|lapack)\b", "blas-lapack"), (r"libgomp\b", "libgomp"), (r"libstdc\+\+", "libstdc++"),
+PACKAGE_OF = [(r"libgomp\b", "libgomp"), (r"libstdc\+\+", "libstdc++"),
               (r"libgcc_s\b", "libstdc++"), (r"lib(c|m|dl|pthread)\.so|ld-linux|libmvec", "glibc"), (r"libfmt\b", "fmt"),
               (r"libhwy\b", "highway"), (r"libz\b", "zlib"), (r"libtd\b", "td"), (r"libcu", "cuda")]
 

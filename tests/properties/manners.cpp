@@ -24,7 +24,6 @@ int ask(const char *function) {
 struct Surroundings {
   int openmp_threads = ask("omp_get_max_threads");
   int openmp_dynamic = ask("omp_get_dynamic");
-  int blas_threads = ask("openblas_get_num_threads");
   int rounding = std::fegetround();
   std::string locale = std::setlocale(LC_ALL, nullptr);
   std::filesystem::path folder = std::filesystem::current_path();
