@@ -65,7 +65,7 @@ Columns decompose_qr(Columns &a) {
   Columns q = Columns::zeros(a.rows, n);
   Eigen::Map<ByColumns> basis(q.numbers.data(), a.rows, n);
   basis.setIdentity();
-  qr.householderQ().applyThisOnTheLeft(basis, true);
+  qr.householderQ().applyThisOnTheLeft(basis);
   a = std::move(q);
   return r;
 }
