@@ -218,9 +218,10 @@ typedef void (*td_log_fn)(int32_t level, const char *text, void *user);
  *    "auto"        the GPU if the CUDA backend and a GPU are there, else "cpu"
  *    "cpu"         all cores that the process may use; "cpu:4" the same cores in four workers, each owning rows
  *    "reference"   the serial, literal kernels that all others are tested against
- *    "cuda"        one GPU; "cuda:0,2" those two; "cuda:all" every one
+ *    "cuda"        the first GPU; "cuda:2" that one; "cuda:all" every one. One GPU at a time so far
  *  options (may be NULL): scope "context".
- *  Errors: TD_ERR_ARGUMENT for a string that is none of these; TD_ERR_BACKEND_UNAVAILABLE with the reason. */
+ *  Errors: TD_ERR_ARGUMENT for a string that is none of these; TD_ERR_BACKEND_UNAVAILABLE with the reason;
+ *  TD_ERR_UNSUPPORTED for several GPUs. */
 TD_API td_status td_context_create(const char *devices, const td_options *options, td_context **out);
 
 /** Another handle of the same context, for languages in which a variable may be assigned to another: the context ends
@@ -392,8 +393,8 @@ TD_API td_status td_ktensor_norm(const td_ktensor *ktensor, double *norm);
  *  as td_ktensor_norm. */
 TD_API td_status td_ktensor_dot(const td_ktensor *a, const td_ktensor *b, double *dot);
 
-/** Inner product of a tensor and a ktensor of the same dims, by one MTTKRP (Bader and Kolda 2007). Errors:
- *  TD_ERR_SHAPE, TD_ERR_NUMERICAL as td_ktensor_norm. */
+/** Inner product of a tensor and a ktensor of the same dims, summed over the tensor's entries. Errors: TD_ERR_SHAPE,
+ *  TD_ERR_NUMERICAL as td_ktensor_norm. */
 TD_API td_status td_ktensor_dot_tensor(td_context *context, const td_ktensor *ktensor, const td_tensor *tensor,
                                        double *dot);
 
