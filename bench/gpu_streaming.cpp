@@ -80,7 +80,7 @@ std::shared_ptr<const plan::Tensor> make_tensor(const std::vector<i64> &dims, i6
 
 plan::FormBytes bytes_of_all(const plan::Tensor &x) {
   plan::FormBytes all;
-  for (int m = 0; m < (x.format() == "sorted" ? x.order() : 1); ++m) {
+  for (int m = 0; m < (x.format() == plan::Format::sorted ? x.order() : 1); ++m) {
     const plan::FormBytes form = plan::bytes_of(x.view(m));
     all.entries += form.entries;
     all.lists += form.lists;
@@ -117,7 +117,7 @@ Result sweeps(Backend &backend, const plan::Tensor &x, const plan::FormBytes &al
     for (int m = 0; m < x.order(); ++m) {
       const auto at = static_cast<std::size_t>(m);
       const i64 rows = x.dims()[at];
-      resident.on(backend, x.format() == "sorted" ? m : 0, x.view(m), all)
+      resident.on(backend, x.format() == plan::Format::sorted ? m : 0, x.view(m), all)
           .mttkrp(backend, {m, factors, out[at], {0, rows}, {0, x.facts().nnz}});
     }
     check(cudaDeviceSynchronize(), "a sweep");
@@ -170,7 +170,7 @@ void measure(const std::vector<i64> &dims, i64 rank, i64 nnz, int repeats, const
   std::printf("\n%s: %s, made in %.1f s on %d threads\n", format, x->describe().c_str(), seconds_since(begin),
               available_threads());
   const plan::FormBytes all = bytes_of_all(*x);
-  const double touched = static_cast<double>(all.entries) * (x->format() == "sorted" ? 1 : x->order());
+  const double touched = static_cast<double>(all.entries) * (x->format() == plan::Format::sorted ? 1 : x->order());
   const auto whole = kernels::open_backends(spec, 0).front();
   const double copied = copy_ms(static_cast<i64>(touched), repeats);
   const double bandwidth = touched / copied / 1e6;

@@ -53,14 +53,14 @@ std::string assumptions_of(const Plan &p) {
 }
 
 constexpr NamedValue<Plan, std::string> texts[] = {
-    {"format", [](const Plan &p) { return p.layout.format.what; }},
-    {"format.why", [](const Plan &p) { return p.layout.format.why; }},
-    {"groups", [](const Plan &p) { return p.layout.groups.what; }},
-    {"groups.why", [](const Plan &p) { return p.layout.groups.why; }},
-    {"rows", [](const Plan &p) { return p.layout.empty_rows.what; }},
-    {"rows.why", [](const Plan &p) { return p.layout.empty_rows.why; }},
-    {"tiles", [](const Plan &p) { return p.layout.tiles.what; }},
-    {"tiles.why", [](const Plan &p) { return p.layout.tiles.why; }},
+    {"format", [](const Plan &p) { return std::string(name_of(p.layout.format)); }},
+    {"format.why", [](const Plan &p) { return p.layout.why.format; }},
+    {"groups", [](const Plan &p) { return p.layout.groups; }},
+    {"groups.why", [](const Plan &p) { return p.layout.why.groups; }},
+    {"rows", [](const Plan &p) { return p.layout.rows; }},
+    {"rows.why", [](const Plan &p) { return p.layout.why.rows; }},
+    {"tiles", [](const Plan &p) { return p.layout.tiles; }},
+    {"tiles.why", [](const Plan &p) { return p.layout.why.tiles; }},
     {"conflicts", [](const Plan &p) { return p.conflicts.what; }},
     {"conflicts.why", [](const Plan &p) { return p.conflicts.why; }},
     {"precision", [](const Plan &p) { return p.precision.what; }},

@@ -29,7 +29,7 @@ constexpr NamedValue<Tensor, double> reals[] = {
 };
 
 constexpr NamedValue<Tensor, std::string_view> texts[] = {
-    {"format", [](const Tensor &x) { return x.format(); }},
+    {"format", [](const Tensor &x) { return name_of(x.format()); }},
     {"groups", [](const Tensor &x) { return std::string_view(x.groups().text()); }},
     {"source", [](const Tensor &x) { return std::string_view(x.source()); }},
 };

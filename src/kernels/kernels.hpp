@@ -321,6 +321,12 @@ public:
   /// a[:, r] /= d[r]; where d[r] = 0 the column is left as it is.
   virtual void divide_columns(Matrix a, const double *d) = 0;
 
+  /// divide_columns, then gram; where memory is the limit, in one pass over the rows.
+  virtual void divide_and_gram(Matrix a, const double *d, double *g) {
+    divide_columns(a, d);
+    gram(a, g);
+  }
+
   /// out[r] := sum over i of a[i, r] * b[i, r], in f64, the same for any number of threads.
   virtual void column_dots(ConstMatrix a, ConstMatrix b, double *out) = 0;
 

@@ -99,28 +99,28 @@ private:
 
 } // namespace
 
-Grouping sparse_groups(const formats::EntryShape &x, const std::string &option) {
+Grouping sparse_groups(const formats::EntryShape &x, const GroupsSetting &setting) {
   const int order = static_cast<int>(x.dims.size());
-  if (const auto named = named_groups(option, order)) {
+  if (const auto named = named_groups(setting, order)) {
     bool one_alone = false;
     for (const Group &group : *named) {
       one_alone = one_alone || group.size() == 1;
       if (group.size() > 1 && !formats::can_merge(x.dims, x.nnz, group))
         throw_error(Status::unsupported,
-                    "option 'groups' = \"{}\": the cells of modes {} .. {} are too many beside {} entries", option,
-                    group.front(), group.back(), x.nnz);
+                    "option 'groups' = \"{}\": the cells of modes {} .. {} are too many beside {} entries",
+                    setting.text, group.front(), group.back(), x.nnz);
     }
     if (!one_alone)
       throw_error(Status::option_range,
-                  "option 'groups' = \"{}\": expected at least one mode alone for a sparse tensor", option);
+                  "option 'groups' = \"{}\": expected at least one mode alone for a sparse tensor", setting.text);
     return {*named, "asked for by option 'groups'"};
   }
-  if (option == "auto" && order <= most_modes && x.nnz >= least_entries)
+  if (setting.ask == Ask::automatic && order <= most_modes && x.nnz >= least_entries)
     return Chooser(x).choose();
   std::vector<Group> alone;
   for (int m = 0; m < order; ++m)
     alone.push_back({m});
-  if (option == "none")
+  if (setting.ask == Ask::none)
     return {std::move(alone), "asked for by option 'groups'"};
   return {std::move(alone),
           order > most_modes ? fmt::format("more than {} modes: partitions are not tried", most_modes)

@@ -44,25 +44,26 @@ std::vector<Group> halves(std::span<const i64> dims) {
   return groups;
 }
 
-std::vector<Group> dense_groups(std::span<const i64> dims, const std::string &option) {
+std::vector<Group> dense_groups(std::span<const i64> dims, const GroupsSetting &setting) {
   const int order = static_cast<int>(dims.size());
-  if (const auto named = named_groups(option, order)) {
+  if (const auto named = named_groups(setting, order)) {
     for (const Group &group : *named)
       if (group.front() > group.back())
         throw_error(Status::option_range,
                     "option '{}' = \"{}\": {} goes on from the last mode to the first, whose elements are not "
                     "neighbours in a dense tensor; expected ascending modes",
-                    option_name, option, fmt::join(group, ","));
+                    option_name, setting.text, fmt::join(group, ","));
     return *named;
   }
-  return option == "auto" && order >= least_order ? halves(dims) : single_modes(order);
+  return setting.ask == Ask::automatic && order >= least_order ? halves(dims) : single_modes(order);
 }
 
 } // namespace
 
-std::optional<std::vector<Group>> named_groups(const std::string &option, int order) {
-  if (option == "auto" || option == "none")
+std::optional<std::vector<Group>> named_groups(const GroupsSetting &setting, int order) {
+  if (setting.ask != Ask::named)
     return std::nullopt;
+  const std::string &option = setting.text;
   const auto refuse = [&](const std::string &why) {
     throw_error(Status::option_range,
                 "option '{}' = \"{}\": {}; expected auto, none or a partition of the modes 0 .. {} as in \"0,1|2\"",
@@ -97,14 +98,14 @@ Groups::Groups(int order) : dims_(static_cast<std::size_t>(order), 1), group_of_
   add(single_modes(order), {});
 }
 
-Groups::Groups(std::span<const i64> dims, ValueType type, const std::string &option)
-    : dims_(dims.begin(), dims.end()), type_(type), option_(option), group_of_(dims.size(), 0) {
-  add(dense_groups(dims, option), {});
+Groups::Groups(std::span<const i64> dims, ValueType type, const GroupsSetting &setting)
+    : dims_(dims.begin(), dims.end()), type_(type), asked_(setting.ask), group_of_(dims.size(), 0) {
+  add(dense_groups(dims, setting), {});
 }
 
-Groups::Groups(std::span<const i64> dims, ValueType type, const std::string &option, std::vector<Group> partition,
+Groups::Groups(std::span<const i64> dims, ValueType type, Ask asked, std::vector<Group> partition,
                std::vector<formats::Coo> cells)
-    : dims_(dims.begin(), dims.end()), type_(type), sparse_(true), option_(option), group_of_(dims.size(), 0) {
+    : dims_(dims.begin(), dims.end()), type_(type), sparse_(true), asked_(asked), group_of_(dims.size(), 0) {
   add(std::move(partition), std::move(cells));
 }
 

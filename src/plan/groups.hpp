@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "formats/formats.hpp"
+#include "plan/settings.hpp"
 
 namespace td::plan {
 
@@ -28,10 +29,10 @@ public:
   explicit Groups(int order);
 
   /// Of a dense tensor, by option "groups": auto, none or a partition as in "0,1|2,3".
-  Groups(std::span<const i64> dims, ValueType type, const std::string &option);
+  Groups(std::span<const i64> dims, ValueType type, const GroupsSetting &setting);
 
   /// Of a sparse tensor: a partition, and the nonempty cells of each group of several modes (of one mode: anything).
-  Groups(std::span<const i64> dims, ValueType type, const std::string &option, std::vector<Group> partition,
+  Groups(std::span<const i64> dims, ValueType type, Ask asked, std::vector<Group> partition,
          std::vector<formats::Coo> cells);
 
   int count() const noexcept { return static_cast<int>(parts_.size()); }
@@ -57,7 +58,7 @@ public:
   std::span<const int> mode_at(int group) const { return part(group).mode_at; }
 
   /// Whether the option names the partition.
-  bool named() const { return option_ != "auto" && option_ != "none"; }
+  bool named() const { return asked_ == Ask::named; }
   /// "0,1|2,3", single modes too.
   const std::string &text() const noexcept { return text_; }
 
@@ -79,7 +80,7 @@ private:
   std::vector<i64> dims_;
   ValueType type_ = ValueType::f64;
   bool sparse_ = false;
-  std::string option_ = "none";
+  Ask asked_ = Ask::none;
   std::string text_;
   std::vector<int> group_of_;
   std::vector<std::unique_ptr<Part>> parts_;
@@ -87,6 +88,6 @@ private:
 
 /// The partition that option "groups" names; nothing for auto and none. Throws Status::option_range unless it holds
 /// every mode once, in two groups or more of cyclic neighbours.
-std::optional<std::vector<Group>> named_groups(const std::string &option, int order);
+std::optional<std::vector<Group>> named_groups(const GroupsSetting &setting, int order);
 
 } // namespace td::plan

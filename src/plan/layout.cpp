@@ -8,8 +8,7 @@
 #include "core/strides.hpp"
 #include "formats/key.hpp"
 #include "formats/merged.hpp"
-#include "plan/grouping.hpp"
-#include "plan/reasons.hpp"
+#include "plan/needs.hpp"
 
 namespace td::plan {
 
@@ -54,48 +53,38 @@ void take_groups(Layout &layout, const Groups &groups, i64 rank) {
   layout.cell_bytes = cell_bytes_of(groups, layout.sparse, layout.type, rank);
 }
 
+/// Decides the format; the rows of coordinates have no numbers.
+Storage settle_rows(Layout &layout, std::span<const i64> numbered, const StorageRequest &request) {
+  Storage storage = decide_storage({numbered, layout.nnz, layout.type}, request);
+  layout.format = storage.format;
+  if (storage.format == Format::coo)
+    numbered = layout.dims;
+  layout.stored_dims.assign(numbered.begin(), numbered.end());
+  return storage;
+}
+
 /// Groups and bytes of a sparse tensor whose format and rows are settled.
-void settle(Layout &layout, const formats::EntryShape &x, const LayoutRequest &request) {
-  const std::string option = groups_of(request.options, layout.type);
-  const formats::TileRule tiles = tile_rule_of(request.options, layout.type, request.gpu);
-  require_meaning(request.options, layout.format.what, static_cast<int>(layout.dims.size()), layout.type, request.gpu);
-  if (layout.format.what != "sorted") {
-    layout.groups.why = why_no_groups;
+void settle(Layout &layout, Storage storage, const formats::EntryShape &x, const StorageRequest &request) {
+  const int threads = request.threads;
+  if (layout.format != Format::sorted) {
     add_single_modes(layout);
-    layout.bytes = footprint_of(layout.format.what, x, tiles, request.threads);
-    if (layout.format.what == "blco")
+    layout.bytes = footprint_of(layout.format, x, storage.tiles, threads);
+    if (layout.format == Format::blco)
       layout.blocks = formats::linear_bits(x.dims) > 64 ? saturated(x.combinations(formats::blco_bits(x.dims)))
                                                         : std::min<i64>(x.nnz, 1);
   } else {
-    const bool gpu = request.gpu && option == "auto";
-    Grouping grouping = sparse_groups(x, gpu ? "none" : option);
-    layout.groups.why = why_groups(request.options, layout.type, request.gpu, std::move(grouping.why));
-    for (const Group &modes : grouping.groups) {
-      layout.copies.push_back(formats::copy_size(x, modes, tiles, request.threads));
+    decide_groups(storage, x, request);
+    for (const Group &modes : storage.partition) {
+      layout.copies.push_back(formats::copy_size(x, modes, storage.tiles, threads));
       const i64 cells = saturated(layout.copies.back().cells);
       layout.partition.push_back({modes, cells, modes.size() > 1});
     }
-    layout.bytes = formats::sorted_footprint(x, layout.copies, request.threads);
+    layout.bytes = formats::sorted_footprint(x, layout.copies, threads);
   }
-  layout.groups.what = partition_text(layout.partition);
-  layout.tiles = {tiles_text(layout), why_tiles(tiles, layout.format.what)};
-  layout.empty_rows.what = rows_text(layout);
-}
-
-/// Format and rows. `x` is of the full dims.
-formats::NumberingSize settle_rows(Layout &layout, const formats::EntryShape &x, const LayoutRequest &request) {
-  const std::string rows = request.options.text("empty_rows");
-  formats::NumberingSize numbering{layout.dims, {}};
-  if (request.options.text("format") != "coo")
-    numbering = formats::numbering_size(x, empty_rows_of(rows));
-  layout.format =
-      choose_format({numbering.dims, x.nnz, x.type}, request.options,
-                    tile_rule_of(request.options, layout.type, request.gpu), request.threads, request.memory);
-  if (layout.format.what == "coo")
-    numbering = {layout.dims, {}};
-  layout.stored_dims = numbering.dims;
-  layout.empty_rows.why = why_empty_rows(rows, layout.format.what);
-  return numbering;
+  layout.groups = partition_text(layout.partition);
+  layout.tiles = tiles_text(layout);
+  layout.rows = rows_text(layout);
+  layout.why = std::move(storage.why);
 }
 
 } // namespace
@@ -107,7 +96,7 @@ std::size_t Layout::group_of(int mode) const {
   return g;
 }
 
-Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const LayoutRequest &request) {
+Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const StorageRequest &request) {
   formats::check_dims(dims);
   if (nnz < 0)
     throw_error(Status::shape, "nnz = {}: expected nnz >= 0", nnz);
@@ -115,11 +104,16 @@ Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const Layou
   layout.dims.assign(dims.begin(), dims.end());
   layout.nnz = nnz;
   layout.type = type;
-  const formats::NumberingSize numbering = settle_rows(layout, {dims, nnz, type}, request);
+  formats::NumberingSize numbering{layout.dims, {}};
+  if (request.settings.numbers_rows())
+    numbering = formats::numbering_size({dims, nnz, type}, request.settings.empty_rows);
+  Storage storage = settle_rows(layout, numbering.dims, request);
+  if (layout.format == Format::coo)
+    numbering.bytes = {};
   // How entries lie in rows that are numbered is how they lie in all rows.
   formats::EntryShape numbered(layout.stored_dims, nnz, type, formats::spread_evenly(layout.dims, nnz));
   numbered.while_sorted = numbering.bytes.building;
-  settle(layout, numbered, request);
+  settle(layout, std::move(storage), numbered, request);
   layout.bytes.stored += numbering.bytes.stored;
   layout.assumptions.emplace_back("entries are spread evenly: of a tensor that is clustered, empty rows, cells of "
                                   "groups and pieces of rows differ");
@@ -127,29 +121,18 @@ Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const Layou
   return layout;
 }
 
-Layout layout_of(const EntriesView &entries, const LayoutRequest &request) {
+Layout layout_of(const EntriesView &entries, const StorageRequest &request) {
   Layout layout;
   layout.dims.assign(entries.dims.begin(), entries.dims.end());
   layout.nnz = entries.nnz;
   layout.type = entries.value_type;
   layout.assumptions.emplace_back("no two entries are at the same coordinates");
-  if (formats::linear_bits(layout.dims) > formats::max_linear_bits && request.options.text("empty_rows") == "keep") {
-    settle_rows(layout, {layout.dims, layout.nnz, layout.type}, request);
-    settle(layout, {layout.dims, layout.nnz, layout.type}, request);
-    return layout;
-  }
-  const bool coo = request.options.text("format") == "coo";
-  const formats::Numbering numbering =
-      coo ? formats::Numbering(entries.dims)
-          : formats::Numbering(entries, empty_rows_of(request.options.text("empty_rows")), request.threads);
-  layout.stored_dims.assign(numbering.dims().begin(), numbering.dims().end());
-  layout.format =
-      choose_format({layout.stored_dims, layout.nnz, layout.type}, request.options,
-                    tile_rule_of(request.options, layout.type, request.gpu), request.threads, request.memory);
-  layout.empty_rows.why = why_empty_rows(request.options.text("empty_rows"), layout.format.what);
-  if (layout.format.what == "coo") {
-    layout.stored_dims = layout.dims;
-    settle(layout, {layout.dims, layout.nnz, layout.type}, request);
+  const formats::Numbering numbering = request.settings.numbers_rows()
+                                           ? formats::Numbering(entries, request.settings.empty_rows, request.threads)
+                                           : formats::Numbering(entries.dims);
+  Storage storage = settle_rows(layout, numbering.dims(), request);
+  if (layout.format == Format::coo) {
+    settle(layout, std::move(storage), {layout.dims, layout.nnz, layout.type}, request);
     return layout;
   }
   const formats::Packed packed = formats::pack_entries(entries, numbering, request.threads);
@@ -159,12 +142,12 @@ Layout layout_of(const EntriesView &entries, const LayoutRequest &request) {
   formats::EntryShape shape(layout.stored_dims, layout.nnz, layout.type,
                             formats::combinations_of(packed, request.threads));
   shape.while_sorted = static_cast<double>(numbering.bytes()) - rows;
-  settle(layout, shape, request);
+  settle(layout, std::move(storage), shape, request);
   layout.bytes.stored += rows;
   return layout;
 }
 
-Layout dense_layout(std::span<const i64> dims, ValueType type, const LayoutRequest &request) {
+Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const StorageRequest &request) {
   formats::check_dims(dims);
   Layout layout;
   layout.dims.assign(dims.begin(), dims.end());
@@ -172,18 +155,18 @@ Layout dense_layout(std::span<const i64> dims, ValueType type, const LayoutReque
   layout.nnz = element_count(dims);
   layout.type = type;
   layout.sparse = false;
-  require_meaning(request.options, "dense", static_cast<int>(dims.size()), type, request.gpu);
-  layout.format = {"dense", why_dense};
-  layout.tiles = {"none", why_tiles({}, "dense")};
-  layout.empty_rows = {"all", "every row of a dense tensor takes part"};
-  take_groups(layout, Groups(dims, type, groups_of(request.options, type)), request.rank);
-  layout.groups = {partition_text(layout.partition),
-                   why_groups(request.options, type, false, why_dense_groups(request.options.text("groups")))};
+  Storage storage = dense_storage(static_cast<int>(dims.size()), type, request);
+  layout.format = storage.format;
+  layout.why = std::move(storage.why);
+  layout.tiles = "none";
+  layout.rows = "all";
+  take_groups(layout, Groups(dims, type, request.settings.groups_for(type)), rank);
+  layout.groups = partition_text(layout.partition);
   layout.bytes = formats::dense_footprint(dims, type);
   return layout;
 }
 
-Layout layout_of(const Tensor &x, const LayoutRequest &request) {
+Layout layout_of(const Tensor &x, i64 rank, int threads) {
   Layout layout;
   layout.exists = true;
   layout.dims.assign(x.dims().begin(), x.dims().end());
@@ -191,11 +174,12 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
   layout.nnz = x.facts().nnz;
   layout.type = x.type();
   layout.sparse = x.sparse();
-  layout.format = {std::string(x.format()), x.reasons().format};
-  layout.empty_rows = {rows_text(layout), x.reasons().empty_rows};
-  layout.groups = {x.groups().text(), x.reasons().groups};
-  if (x.format() == "sorted" || x.format() == "dense")
-    take_groups(layout, x.groups(), request.rank);
+  layout.format = x.format();
+  layout.why = x.reasons();
+  layout.rows = rows_text(layout);
+  layout.groups = x.groups().text();
+  if (x.format() == Format::sorted || x.format() == Format::dense)
+    take_groups(layout, x.groups(), rank);
   else
     add_single_modes(layout);
   formats::EntryShape shape(layout.stored_dims, layout.nnz, layout.type);
@@ -203,8 +187,8 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
   for (std::size_t m = 0; m < layout.dims.size(); ++m)
     if (layout.stored_dims[m] < layout.dims[m])
       shape.while_sorted += formats::Marks::bytes_for(layout.dims[m]);
-  if (x.format() != "sorted") {
-    layout.bytes = footprint_of(x.format(), shape, {}, request.threads);
+  if (x.format() != Format::sorted) {
+    layout.bytes = footprint_of(x.format(), shape, {}, threads);
   } else {
     for (int g = 0; g < x.groups().count(); ++g) {
       const auto view = std::get<kernels::SortedView>(x.merged_view(g, OnHost::sizes));
@@ -216,13 +200,13 @@ Layout layout_of(const Tensor &x, const LayoutRequest &request) {
       copy.tiles = static_cast<double>(view.tiles);
       copy.key_bytes = view.key_bytes;
       copy.bits.assign(view.layout.bits.begin(), view.layout.bits.begin() + view.layout.order);
-      formats::set_bytes(copy, shape, x.groups().modes(g), request.threads);
+      formats::set_bytes(copy, shape, x.groups().modes(g), threads);
       layout.copies.push_back(std::move(copy));
     }
-    layout.bytes = formats::sorted_footprint(shape, layout.copies, request.threads);
+    layout.bytes = formats::sorted_footprint(shape, layout.copies, threads);
   }
-  layout.tiles = {tiles_text(layout), x.reasons().tiles};
-  if (x.format() == "blco")
+  layout.tiles = tiles_text(layout);
+  if (x.format() == Format::blco)
     layout.blocks = std::get<kernels::BlcoView>(x.view(0, OnHost::sizes)).blocks;
   // What is there is known; what was needed besides is what the format needs.
   const double peak = layout.bytes.stored + layout.bytes.building + static_cast<double>(x.numbering().bytes());

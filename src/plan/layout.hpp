@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/entries.hpp"
-#include "plan/needs.hpp"
 #include "plan/tensor.hpp"
 
 namespace td::plan {
@@ -21,7 +20,11 @@ struct Layout {
   ValueType type = ValueType::f64;
   bool sparse = true;
   bool exists = false; // the tensor is there
-  Choice format, empty_rows, groups, tiles;
+  Format format = Format::coo;
+  std::string rows;   // that take part, by mode; "all"
+  std::string groups; // as in "0,1|2"
+  std::string tiles;  // of each copy, as the groups stand; "none" where no copy is cut
+  Reasons why;
   std::vector<GroupLayout> partition;
   std::vector<formats::CopySize> copies; // of format sorted, one a group
   i64 blocks = 0;                        // of format blco
@@ -33,20 +36,12 @@ struct Layout {
   std::size_t group_of(int mode) const;
 };
 
-/// What is common to all that a layout is made for.
-struct LayoutRequest {
-  const Options &options;
-  i64 rank = 1;
-  int threads = 1;
-  HostMemory memory;
-  bool gpu = false;
-};
-
-Layout layout_of(const Tensor &x, const LayoutRequest &request);
+/// The layout of a tensor that there is, for work of a rank.
+Layout layout_of(const Tensor &x, i64 rank, int threads);
 /// Of a sparse tensor whose entries are spread evenly.
-Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const LayoutRequest &request);
+Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const StorageRequest &request);
 /// Of a sparse tensor of these entries, which are looked at but not stored.
-Layout layout_of(const EntriesView &entries, const LayoutRequest &request);
-Layout dense_layout(std::span<const i64> dims, ValueType type, const LayoutRequest &request);
+Layout layout_of(const EntriesView &entries, const StorageRequest &request);
+Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const StorageRequest &request);
 
 } // namespace td::plan

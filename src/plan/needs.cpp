@@ -2,77 +2,9 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "core/sentence.hpp"
 #include "formats/formats.hpp"
 
 namespace td::plan {
-
-Choice choose_format(const formats::EntryShape &x, const Options &options, const formats::TileRule &tiles, int threads,
-                     const HostMemory &memory) {
-  const std::string wanted = options.text("format");
-  const int bits = formats::linear_bits(x.dims);
-  if (bits > formats::max_linear_bits) {
-    if (wanted != "auto" && wanted != "coo")
-      throw_error(Status::unsupported,
-                  "format {}: the indices of all modes together need {} bits, expected at most {}; format coo has no "
-                  "such limit",
-                  wanted, bits, formats::max_linear_bits);
-    return {"coo", fmt::format("the indices of all modes together need {} bits, more than the {} of a linearized key",
-                               bits, formats::max_linear_bits)};
-  }
-  if (wanted != "auto")
-    return {wanted, "asked for by option 'format'"};
-  const double sorted = formats::sorted_footprint(x, tiles, threads).stored;
-  const double quarter = static_cast<double>(memory.bytes) / 4;
-  const bool fits = sorted <= quarter;
-  return {fits ? "sorted" : "blco",
-          fmt::format("a copy sorted by each mode is fastest and takes {}, {} a quarter of the memory that there is",
-                      size_text(saturated(sorted)), fits ? "at most" : "more than")};
-}
-
-formats::Footprint footprint_of(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles,
-                                int threads) {
-  if (format == "dense")
-    return formats::dense_footprint(x.dims, x.type);
-  if (format == "coo")
-    return formats::coo_footprint(x, threads);
-  if (format == "blco")
-    return formats::blco_footprint(x, threads);
-  return formats::sorted_footprint(x, tiles, threads);
-}
-
-void require_storage(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles, int threads,
-                     const HostMemory &memory) {
-  const auto footprint = footprint_of(format, x, tiles, threads);
-  MemoryNeed need;
-  need.add("the tensor", footprint.stored);
-  need.add("building it", footprint.building);
-  std::string advice;
-  if (format == "sorted") {
-    const auto less = formats::blco_footprint(x, threads);
-    MemoryNeed blco;
-    blco.add("", less.stored + less.building);
-    advice = fmt::format("format blco needs {}", size_text(blco.total()));
-  } else if (x.type == ValueType::f64) {
-    advice = "values in f32 need less";
-  }
-  require_memory(
-      fmt::format("a {} tensor of {}", format,
-                  format == "dense" ? count_text(x.nnz, "element", "elements") : count_text(x.nnz, "entry", "entries")),
-      need, memory, advice);
-}
-
-Decoded decoded_bytes(std::string_view format, const formats::EntryShape &x, int threads) {
-  if (format == "coo" || format == "dense")
-    return {};
-  const double coordinates =
-      static_cast<double>(x.nnz) * (8 * static_cast<double>(x.dims.size()) + static_cast<double>(size_of(x.type)));
-  if (format == "blco") // in canonical order
-    return {coordinates, coordinates};
-  const auto sorting = formats::coo_footprint(x, threads); // beside coordinates in the order of a copy
-  return {coordinates, coordinates + sorting.stored + sorting.building};
-}
 
 double cell_bytes_of(const Groups &groups, bool sparse, ValueType type, i64 rank) {
   double bytes = 0;

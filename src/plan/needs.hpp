@@ -1,40 +1,10 @@
-// What storing a tensor and fitting a model to it take, told from sizes alone.
+// What fitting a model to a tensor takes, predicted from sizes alone.
 #pragma once
 
-#include <string>
-
 #include "core/memory.hpp"
-#include "formats/footprint.hpp"
 #include "plan/groups.hpp"
 
 namespace td::plan {
-
-/// What was chosen, and why.
-struct Choice {
-  std::string what;
-  std::string why;
-};
-
-/// How a sparse tensor is stored: option "format", which "auto" decides: a copy sorted by each mode if these take at
-/// most a quarter of `memory`, else BLCO; beyond formats::max_linear_bits, coordinates. Throws Status::unsupported for
-/// a format that cannot hold these dims.
-Choice choose_format(const formats::EntryShape &x, const Options &options, const formats::TileRule &tiles, int threads,
-                     const HostMemory &memory);
-
-/// What `format`, one that choose_format gives or "dense", takes.
-formats::Footprint footprint_of(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles,
-                                int threads);
-
-/// Throws Status::host_memory, with what would need less, if a tensor does not fit.
-void require_storage(std::string_view format, const formats::EntryShape &x, const formats::TileRule &tiles, int threads,
-                     const HostMemory &memory);
-
-/// What coordinates take that are decoded from a format: what stays, and what is there at most meanwhile.
-struct Decoded {
-  double kept = 0;
-  double peak = 0;
-};
-Decoded decoded_bytes(std::string_view format, const formats::EntryShape &x, int threads);
 
 /// What CP-ALS takes besides the tensor.
 struct SolverSizes {

@@ -58,7 +58,7 @@ NvecsNeed nvecs_need(const Layout &l, i64 rank, int threads) {
   const auto nnz = static_cast<double>(l.nnz);
   const double coordinates =
       l.sparse ? nnz * (8 * static_cast<double>(l.dims.size()) + static_cast<double>(size_of(l.type))) : 0;
-  const Decoded decoded = l.sparse ? decoded_bytes(l.format.what, {l.stored_dims, l.nnz, l.type}, threads) : Decoded{};
+  const Decoded decoded = l.sparse ? decoded_bytes(l.format, {l.stored_dims, l.nnz, l.type}, threads) : Decoded{};
   NvecsNeed all{decoded.peak, decoded.peak, 0};
   for (std::size_t m = 0; m < l.dims.size(); ++m) {
     double ordering = 0; // of the entries by fibers: an order and keys, each twice; then the order beside what it makes

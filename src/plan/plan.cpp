@@ -5,8 +5,8 @@
 
 #include "core/buffer.hpp"
 #include "core/error.hpp"
+#include "plan/needs.hpp"
 #include "plan/nvecs.hpp"
-#include "plan/reasons.hpp"
 #include "plan/sharding.hpp"
 #include "plan/spans.hpp"
 #include "plan/sweep_forecast.hpp"
@@ -15,32 +15,75 @@ namespace td::plan {
 
 namespace {
 
-Choice sharding_choice(std::string_view format, const std::string &option, bool deterministic, int workers) {
+Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int workers) {
   if (workers == 1)
     return {"none", "one worker has it all"};
-  if (format == "dense")
+  if (format == Format::dense)
     return {"rows", "rows of a dense tensor have equally many elements: equally many rows for each worker"};
   if (deterministic)
     return {"rows", "option 'deterministic' keeps a row's sum on one worker"};
-  if (option != "auto")
-    return {option, "asked for by option 'sharding'"};
-  if (format != "sorted")
+  if (rule != ShardingRule::automatic)
+    return {std::string(name_of(rule)), "asked for by option 'sharding'"};
+  if (format != Format::sorted)
     return {"entries", "entries stand in no order of rows: equally many for each worker, and sums are merged"};
   return {"rows", "each row to one worker, heaviest ranges first to the least loaded; rows above a fair share are cut"};
 }
 
 bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
 
-/// The options of scope "tensor": of a tensor that there is, those that it was made with.
-const Options &tensor_options(const Tensor *x, const PlanRequest &request) {
-  return x != nullptr ? x->options() : request.options;
+/// What the tensor has been or will be made with, and what for.
+struct Asked {
+  TensorSettings tensor;
+  bool deterministic;
+  bool qr;
+  bool nvecs;
+  bool checkpoint;
+
+  Asked(const Tensor *x, const Options &options)
+      : tensor(x != nullptr ? x->settings() : TensorSettings(options)),
+        deterministic(options.integer("deterministic") != 0), qr(options.text("solve") == "qr"),
+        nvecs(options.text("init") == "nvecs"), checkpoint(!options.text("checkpoint").empty()) {}
+};
+
+std::string why_conflicts(kernels::Conflicts conflicts, Format format, bool cells, bool gpu) {
+  if (conflicts != kernels::Conflicts::automatic)
+    return "asked for by option 'conflicts'";
+  const std::string_view scattered =
+      gpu && format == Format::blco
+          ? "copies of the result for modes shorter than the GPU has multiprocessors, else atomic additions"
+      : gpu ? "atomic additions"
+            : "private rows where they take little memory, else atomic additions";
+  if (format != Format::sorted && format != Format::dense)
+    return std::string(scattered);
+  const std::string_view rows = format == Format::sorted ? "entries sorted by row: each row has an owner"
+                                                         : "fixed parts of a dense tensor, summed in order";
+  return cells ? fmt::format("{}; cells of groups: {}", rows, scattered) : std::string(rows);
 }
 
-Choice conflicts_choice(const Layout &l, const std::string &option, bool deterministic, bool gpu) {
-  if (deterministic)
+Choice conflicts_choice(const Layout &l, const Asked &asked, bool gpu) {
+  if (asked.deterministic)
     return {"owner", "option 'deterministic' keeps the order of a row's terms"};
   const bool cells = std::any_of(l.partition.begin(), l.partition.end(), [](const GroupLayout &g) { return g.shared; });
-  return {option, why_conflicts(option, l.format.what, cells, gpu)};
+  const kernels::Conflicts conflicts = asked.tensor.conflicts;
+  return {std::string(name_of(conflicts)), why_conflicts(conflicts, l.format, cells, gpu)};
+}
+
+/// `gathers`: whether rows are read in f32.
+Choice precision_choice(ValueType type, Precision precision, bool gathers) {
+  Choice choice;
+  choice.what = fmt::format("{}{}", name_of(type),
+                            precision.f64_sums ? " with f64 sums"
+                            : gathers          ? " with f32 rows"
+                                               : "");
+  if (precision.f64_sums)
+    choice.why = "asked for by option 'accumulate'";
+  else if (precision.f32_rows)
+    choice.why = gathers ? "asked for by option 'gather'"
+                         : "option 'gather' allows f32 rows, by which these kernels gain nothing";
+  else
+    choice.why = fmt::format("the type of the values{}",
+                             type == ValueType::f32 ? "; terms are added up in f64 at intervals" : "");
+  return choice;
 }
 
 int threads_of(const PlanRequest &request) {
@@ -51,19 +94,20 @@ int threads_of(const PlanRequest &request) {
 }
 
 /// How workers would divide a mode if entries were spread evenly.
-Division even_division(const Layout &l, std::size_t mode, int workers, const std::string &sharding) {
-  const bool by_rows = l.format.what == "sorted" && !l.partition[l.group_of(static_cast<int>(mode))].shared;
+Division even_division(const Layout &l, std::size_t mode, int workers, ShardingRule rule) {
+  const bool by_rows = l.format == Format::sorted && !l.partition[l.group_of(static_cast<int>(mode))].shared;
   if (!by_rows || workers == 1)
     return divide_evenly(l.stored_dims[mode], l.nnz, workers);
   const RowCounts counts = RowCounts::even(l.stored_dims[mode], l.nnz);
-  return sharding == "entries" ? divide_entries(counts, workers) : divide_rows(counts, workers, sharding == "auto");
+  return rule == ShardingRule::entries ? divide_entries(counts, workers)
+                                       : divide_rows(counts, workers, rule == ShardingRule::automatic);
 }
 
-void set_loads(Plan &plan, const Tensor *x, const PlanRequest &request) {
+void set_loads(Plan &plan, const Tensor *x, const Asked &asked) {
   const Layout &l = plan.layout;
-  const std::string sharding = tensor_options(x, request).text("sharding");
-  const bool deterministic = request.options.integer("deterministic") != 0;
-  const bool by_rows = l.format.what == "sorted" || l.format.what == "dense";
+  const ShardingRule rule = asked.tensor.sharding;
+  const bool deterministic = asked.deterministic;
+  const bool by_rows = l.format == Format::sorted || l.format == Format::dense;
   std::optional<Sharding> of_tensor;
   if (x != nullptr)
     of_tensor.emplace(*x, plan.workers, deterministic);
@@ -71,18 +115,18 @@ void set_loads(Plan &plan, const Tensor *x, const PlanRequest &request) {
     const std::size_t group = l.group_of(static_cast<int>(m));
     Division division;
     if (!of_tensor)
-      division = even_division(l, m, plan.workers, deterministic ? "rows" : sharding);
+      division = even_division(l, m, plan.workers, deterministic ? ShardingRule::rows : rule);
     else
       division =
           l.partition[group].shared ? of_tensor->cells(static_cast<int>(group)) : of_tensor->rows(static_cast<int>(m));
     ModePlan &mode = plan.modes[m];
     mode.load.assign(division.load.begin(), division.load.end());
-    if (!by_rows && (deterministic || sharding == "rows")) // each looks at all entries for its rows
+    if (!by_rows && (deterministic || rule == ShardingRule::rows)) // each looks at all entries for its rows
       std::fill(mode.load.begin(), mode.load.end(), static_cast<double>(l.nnz));
     mode.split_rows = static_cast<i64>(division.split.size());
     mode.imbalance = division.imbalance();
   }
-  plan.sharding = sharding_choice(l.format.what, sharding, deterministic, plan.workers);
+  plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers);
 }
 
 kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
@@ -104,27 +148,25 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
   return rates;
 }
 
-SweepForecast sweep_of(const Layout &l, const Tensor *x, const PlanRequest &request, const kernels::Rates &rates) {
-  const Options &options = tensor_options(x, request);
-  const std::string sharding = options.text("sharding");
+SweepForecast sweep_of(const Layout &l, const PlanRequest &request, const Asked &asked, const kernels::Rates &rates) {
   return forecast_sweep(l, {*request.backends.front(), request.rank, static_cast<int>(request.backends.size()),
-                            conflicts_of(options.text("conflicts")), sharding,
-                            request.options.integer("deterministic") != 0, precision_of(options, l.type), rates});
+                            asked.tensor.conflicts, asked.tensor.sharding, asked.deterministic,
+                            asked.tensor.precision(l.type), rates});
 }
 
 /// Refers to the layout's dims.
-SolverSizes sizes_of(const Layout &l, const Tensor *x, const SweepForecast &sweep, const PlanRequest &request,
-                     bool checkpoint) {
-  SolverSizes sizes{l.dims, l.stored_dims, l.type, request.rank, static_cast<int>(request.backends.size()), checkpoint};
+SolverSizes sizes_of(const Layout &l, const SweepForecast &sweep, const PlanRequest &request, const Asked &asked) {
+  SolverSizes sizes{l.dims,          l.stored_dims, l.type, request.rank, static_cast<int>(request.backends.size()),
+                    asked.checkpoint};
   for (const GroupLayout &group : l.partition)
     if (group.shared)
       sizes.cells = std::max(sizes.cells, static_cast<double>(group.cells));
   sizes.cell_bytes = l.cell_bytes;
-  sizes.f64_sums = precision_of(tensor_options(x, request), l.type).f64_sums;
+  sizes.f64_sums = asked.tensor.precision(l.type).f64_sums;
   sizes.f32_rows = sweep.gathers;
-  sizes.qr = request.options.text("solve") == "qr";
+  sizes.qr = asked.qr;
   sizes.kernels = sweep.bytes;
-  if (request.options.text("init") == "nvecs") {
+  if (asked.nvecs) {
     const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
     sizes.start = is_gpu(request) ? start.device : start.together;
     sizes.start_host = is_gpu(request) ? start.host : 0;
@@ -137,14 +179,16 @@ void place_on_device(Plan &plan, const Tensor *x, const kernels::Backend &backen
   const Layout &l = plan.layout;
   double each = static_cast<double>(size_of(l.type)); // bytes of an entry, in all copies
   double longest = each;
-  if (l.format.what == "sorted") {
+  if (l.format == Format::sorted) {
     const double value = std::exchange(each, 0);
     for (const formats::CopySize &copy : l.copies) {
       each += copy.key_bytes + value;
       longest = std::max(longest, copy.key_bytes + value);
     }
   } else {
-    longest = each += l.format.what == "blco" ? 8 : l.format.what == "coo" ? 8 * static_cast<double>(l.dims.size()) : 0;
+    longest = each += l.format == Format::blco  ? 8
+                      : l.format == Format::coo ? 8 * static_cast<double>(l.dims.size())
+                                                : 0;
   }
   const double entries = each * static_cast<double>(l.nnz);
   const double room = static_cast<double>(backend.room() + (x == nullptr ? 0 : x->kept_on(backend)));
@@ -190,7 +234,7 @@ void tell_streaming(Plan &plan, kernels::Backend &backend) {
   if (streamed <= 0 || plan.seconds_mttkrp <= 0)
     return;
   const double link = rate_of_fetching(backend);
-  const double copies = plan.layout.format.what == "sorted" ? static_cast<double>(plan.layout.copies.size()) : 1;
+  const double copies = plan.layout.format == Format::sorted ? static_cast<double>(plan.layout.copies.size()) : 1;
   plan.seconds_mttkrp = 0;
   for (ModePlan &mode : plan.modes) {
     mode.seconds = link > 0 ? std::max(mode.seconds, streamed / copies / link) : 0;
@@ -198,7 +242,7 @@ void tell_streaming(Plan &plan, kernels::Backend &backend) {
   }
 }
 
-Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
+Plan finish(Layout layout, const Tensor *x, const PlanRequest &request, const Asked &asked) {
   Plan plan;
   plan.layout = std::move(layout);
   plan.rank = request.rank;
@@ -209,18 +253,16 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   plan.available = host_memory(request.options, l.exists ? saturated(l.bytes.stored) : 0);
   plan.rates = rates_for(plan, request);
 
-  SweepForecast sweep = sweep_of(l, x, request, plan.rates);
+  SweepForecast sweep = sweep_of(l, request, asked, plan.rates);
   plan.seconds_mttkrp = sweep.seconds_mttkrp;
   plan.seconds_update = sweep.seconds_update;
   for (kernels::Forecast &mode : sweep.modes)
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
-  set_loads(plan, x, request);
-  const Precision precision = precision_of(tensor_options(x, request), l.type);
-  plan.precision = {precision_text(l.type, precision, sweep.gathers), why_precision(l.type, precision, sweep.gathers)};
-  plan.conflicts = conflicts_choice(l, tensor_options(x, request).text("conflicts"),
-                                    request.options.integer("deterministic") != 0, is_gpu(request));
+  set_loads(plan, x, asked);
+  plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers);
+  plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
 
-  const SolverNeed need = solver_need(sizes_of(l, x, sweep, request, !request.options.text("checkpoint").empty()));
+  const SolverNeed need = solver_need(sizes_of(l, sweep, request, asked));
   plan.host.tensor = saturated(l.bytes.stored);
   plan.host.building = saturated(l.bytes.building);
   if (!is_gpu(request)) {
@@ -237,10 +279,13 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request) {
   return plan;
 }
 
-LayoutRequest layout_request(const PlanRequest &request) {
+void require_rank(const PlanRequest &request) {
   if (request.rank < 1)
     throw_error(Status::shape, "rank = {}: expected rank >= 1", request.rank);
-  return {request.options, request.rank, threads_of(request), host_memory(request.options, 0), is_gpu(request)};
+}
+
+StorageRequest storage_request(const PlanRequest &request, const Asked &asked) {
+  return {asked.tensor, is_gpu(request), threads_of(request), host_memory(request.options, 0)};
 }
 
 } // namespace
@@ -248,13 +293,17 @@ LayoutRequest layout_request(const PlanRequest &request) {
 i64 PlaceBytes::peak() const noexcept { return saturated_sum(tensor, std::max(building, solver)); }
 
 Plan plan_of(const Tensor &x, const PlanRequest &request) {
-  return finish(layout_of(x, layout_request(request)), &x, request);
+  require_rank(request);
+  return finish(layout_of(x, request.rank, threads_of(request)), &x, request, {&x, request.options});
 }
 
 void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint) {
-  const Layout layout = layout_of(x, layout_request(request));
-  const SweepForecast sweep = sweep_of(layout, &x, request, {});
-  const SolverNeed need = solver_need(sizes_of(layout, &x, sweep, request, checkpoint));
+  require_rank(request);
+  Asked asked(&x, request.options);
+  asked.checkpoint = checkpoint;
+  const Layout layout = layout_of(x, request.rank, threads_of(request));
+  const SweepForecast sweep = sweep_of(layout, request, asked, {});
+  const SolverNeed need = solver_need(sizes_of(layout, sweep, request, asked));
   const auto workers = request.backends.size();
   require_memory(fmt::format("CP-ALS of rank {} with {} worker{}", request.rank, workers, workers == 1 ? "" : "s"),
                  is_gpu(request) ? need.host : need.together(), host_memory(request.options, x.bytes()),
@@ -287,8 +336,8 @@ void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode, bool 
       need.add("partial products", workers * static_cast<double>(groups.cell_count(group)) * row);
     // What kernels take for a while is small beside the tensor where this is small.
     if (request.rank > 0 && (budget.limit() > 0 || budget.concerns(need.total()))) {
-      const Layout layout = layout_of(x, layout_request(request));
-      const SweepForecast sweep = sweep_of(layout, &x, request, {});
+      const Layout layout = layout_of(x, request.rank, threads_of(request));
+      const SweepForecast sweep = sweep_of(layout, request, {&x, request.options}, {});
       need.add("sums on their way", workers * sweep.modes[m].bytes);
       need.add("the coordinates of cells", layout.cell_bytes);
     }
@@ -297,15 +346,21 @@ void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode, bool 
 }
 
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request) {
-  return finish(layout_of(dims, nnz, type, layout_request(request)), nullptr, request);
+  require_rank(request);
+  const Asked asked(nullptr, request.options);
+  return finish(layout_of(dims, nnz, type, storage_request(request, asked)), nullptr, request, asked);
 }
 
 Plan plan_of(const EntriesView &entries, const PlanRequest &request) {
-  return finish(layout_of(entries, layout_request(request)), nullptr, request);
+  require_rank(request);
+  const Asked asked(nullptr, request.options);
+  return finish(layout_of(entries, storage_request(request, asked)), nullptr, request, asked);
 }
 
 Plan plan_of_dense(std::span<const i64> dims, ValueType type, const PlanRequest &request) {
-  return finish(dense_layout(dims, type, layout_request(request)), nullptr, request);
+  require_rank(request);
+  const Asked asked(nullptr, request.options);
+  return finish(dense_layout(dims, type, request.rank, storage_request(request, asked)), nullptr, request, asked);
 }
 
 } // namespace td::plan

@@ -16,6 +16,12 @@ struct PlaceBytes {
   i64 peak() const noexcept;
 };
 
+/// What was chosen, and why.
+struct Choice {
+  std::string what;
+  std::string why;
+};
+
 struct ModePlan {
   std::string kernel;
   std::string conflicts;

@@ -17,7 +17,9 @@ std::string seconds_text(double seconds) {
 
 std::string line(std::string_view name, const std::string &text) { return fmt::format("{:<12}{}\n", name, text); }
 
-std::string choice(const Choice &c) { return c.why.empty() ? c.what : fmt::format("{}: {}", c.what, c.why); }
+std::string choice(std::string_view what, const std::string &why) {
+  return why.empty() ? std::string(what) : fmt::format("{}: {}", what, why);
+}
 
 std::string place_text(const PlaceBytes &bytes, bool exists) {
   return fmt::format("tensor {}, {} {}, CP-ALS {}; at most {}", size_text(bytes.tensor),
@@ -44,13 +46,13 @@ std::string Plan::describe() const {
                                  l.sparse ? "entries" : "elements", name_of(l.type)));
   text += line("rank", fmt::format("{}", rank));
   text += line("devices", devices);
-  text += line("format", choice(l.format));
-  text += line("groups", choice(l.groups));
-  text += line("rows", choice(l.empty_rows));
-  text += line("tiles", choice(l.tiles));
-  text += line("conflicts", choice(conflicts));
-  text += line("precision", choice(precision));
-  text += line("sharding", choice(sharding));
+  text += line("format", choice(name_of(l.format), l.why.format));
+  text += line("groups", choice(l.groups, l.why.groups));
+  text += line("rows", choice(l.rows, l.why.rows));
+  text += line("tiles", choice(l.tiles, l.why.tiles));
+  text += line("conflicts", choice(conflicts.what, conflicts.why));
+  text += line("precision", choice(precision.what, precision.why));
+  text += line("sharding", choice(sharding.what, sharding.why));
   text += line("host", place_text(host, l.exists));
   if (device.peak() > 0)
     text += line("device", place_text(device, l.exists));

@@ -94,7 +94,8 @@ Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut) {
 
 Sharding::Sharding(const Tensor &x, int workers, bool deterministic)
     : workers_(workers), deterministic_(deterministic),
-      by_entries_(workers > 1 && !deterministic && !x.divided_by_rows() && x.sharding() != "rows") {
+      by_entries_(workers > 1 && !deterministic && !x.divided_by_rows() &&
+                  x.settings().sharding != ShardingRule::rows) {
   for (int mode = 0; mode < x.order(); ++mode)
     rows_.push_back(shard_mode(x, mode));
   for (int group = 0; group < x.groups().count(); ++group)
@@ -105,9 +106,10 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
   const i64 dim = x.stored_dims()[static_cast<std::size_t>(mode)];
   const bool alone = x.groups().modes(x.groups().group_of(mode)).size() == 1;
   if (workers_ > 1 && x.sparse() && x.divided_by_rows() && alone) {
-    const Cut cut = deterministic_ || x.sharding() == "rows" ? Cut::rows
-                    : x.sharding() == "entries"              ? Cut::entries
-                                                             : Cut::split_rows;
+    const ShardingRule rule = deterministic_ ? ShardingRule::rows : x.settings().sharding;
+    const Cut cut = rule == ShardingRule::rows      ? Cut::rows
+                    : rule == ShardingRule::entries ? Cut::entries
+                                                    : Cut::split_rows;
     return shard_copy(std::get<kernels::SortedView>(x.view(mode, OnHost::lists)), workers_, cut);
   }
   Sharded even = shard_evenly(dim, x.facts().nnz, workers_);

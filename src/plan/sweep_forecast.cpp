@@ -43,7 +43,7 @@ public:
 private:
   ConstMatrix matrix(i64 rows) const { return {nullptr, layout_.type, rows, work_.rank, work_.rank}; }
 
-  bool by_rows() const { return layout_.format.what == "sorted" || layout_.format.what == "dense"; }
+  bool by_rows() const { return layout_.format == Format::sorted || layout_.format == Format::dense; }
 
   kernels::Forecast forecast(const kernels::TensorView &x, int mode, std::span<const ConstMatrix> factors, i64 rows,
                              i64 entries, bool shares_rows) const {
@@ -61,7 +61,7 @@ private:
   }
 
   kernels::TensorView view(std::size_t group) const {
-    if (layout_.format.what == "sorted") {
+    if (layout_.format == Format::sorted) {
       const formats::CopySize &copy = layout_.copies[group];
       kernels::SortedView x;
       x.dims = copy.dims;
@@ -76,7 +76,7 @@ private:
       x.tiles = saturated(copy.tiles);
       return x;
     }
-    if (layout_.format.what == "blco") {
+    if (layout_.format == Format::blco) {
       kernels::BlcoView x;
       x.dims = layout_.stored_dims;
       x.nnz = layout_.nnz;
@@ -84,7 +84,7 @@ private:
       x.blocks = layout_.blocks;
       return x;
     }
-    if (layout_.format.what == "coo")
+    if (layout_.format == Format::coo)
       return kernels::CooView{layout_.stored_dims, layout_.nnz, layout_.type, nullptr, nullptr};
     return kernels::DenseView{layout_.stored_dims, layout_.type, nullptr};
   }
@@ -96,9 +96,9 @@ private:
       if (gathers)
         factors.back().type = ValueType::f32;
     }
-    const int at = layout_.format.what == "sorted" ? layout_.copies[group].mode : mode;
+    const int at = layout_.format == Format::sorted ? layout_.copies[group].mode : mode;
     return forecast(view(group), at, factors, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
-                    by_rows() || work_.deterministic || work_.sharding == "rows");
+                    by_rows() || work_.deterministic || work_.sharding == ShardingRule::rows);
   }
 
   void through_partial(kernels::Forecast &mode, int m, std::size_t g, bool computed) {
@@ -117,7 +117,7 @@ private:
         outside.push_back(matrix(dims.back()));
       }
       kernels::TensorView x = view(g);
-      if (layout_.format.what == "dense")
+      if (layout_.format == Format::dense)
         std::get<kernels::DenseView>(x).dims = dims;
       take(mode, forecast(x, merged_mode, outside, group.cells, layout_.nnz, true),
            fmt::format("partial product of modes {}: ", fmt::join(group.modes, ",")));

@@ -10,7 +10,7 @@ struct SweepWork {
   i64 rank = 1;
   int workers = 1;
   kernels::Conflicts conflicts = kernels::Conflicts::automatic;
-  std::string_view sharding = "auto";
+  ShardingRule sharding = ShardingRule::automatic;
   bool deterministic = false;
   Precision precision;
   kernels::Rates rates;

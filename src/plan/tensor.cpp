@@ -8,19 +8,15 @@
 #include "core/sentence.hpp"
 #include "core/strides.hpp"
 #include "formats/merged.hpp"
-#include "plan/grouping.hpp"
-#include "plan/needs.hpp"
-#include "plan/reasons.hpp"
 
 namespace td::plan {
 
 namespace {
 
-/// Where a device can make what the options ask for: copies by single modes, or BLCO.
+/// Where a device can make what the settings ask for: copies by single modes, or BLCO.
 std::unique_ptr<kernels::Building> begin_building(kernels::Backend *builder, const EntriesView &entries,
-                                                  const Options &options) {
-  const std::string groups = options.text("groups");
-  if (builder == nullptr || options.text("format") == "coo" || (groups != "auto" && groups != "none") ||
+                                                  const TensorSettings &settings) {
+  if (builder == nullptr || !settings.numbers_rows() || settings.groups.ask == Ask::named ||
       formats::linear_bits(entries.dims) > formats::max_linear_bits)
     return nullptr;
   return builder->begin_building(entries);
@@ -28,64 +24,48 @@ std::unique_ptr<kernels::Building> begin_building(kernels::Backend *builder, con
 
 } // namespace
 
-std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const Options &options, int threads,
-                                                  std::string source, Target target, kernels::Backend *builder) {
-  return make_sparse(formats::Given(entries), options, threads, std::move(source), target, builder);
+std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const TensorSettings &settings,
+                                                  int threads, std::string source, Target target,
+                                                  kernels::Backend *builder) {
+  return make_sparse(formats::Given(entries), settings, threads, std::move(source), target, builder);
 }
 
-std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, const Options &options, int threads,
-                                                  std::string source, Target target, kernels::Backend *builder) {
+std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, const TensorSettings &settings,
+                                                  int threads, std::string source, Target target,
+                                                  kernels::Backend *builder) {
   const auto begin = Clock::now();
   const EntriesView &entries = given.view();
   formats::check_shape(entries);
-  auto building = target == Target::gpu ? begin_building(builder, entries, options) : nullptr;
+  const bool gpu = target == Target::gpu;
+  auto building = gpu ? begin_building(builder, entries, settings) : nullptr;
   if (building)
     formats::check_entries(given, *building);
   else
     formats::check_entries(given.on_host(), threads);
-  std::shared_ptr<Tensor> x(new Tensor(entries.dims));
-  x->type_ = entries.value_type;
-  x->source_ = std::move(source);
-  x->take_options(options);
-  x->target_ = target;
-  const bool gpu = target == Target::gpu;
-  const formats::TileRule tiles = tile_rule_of(options, x->type_, gpu);
-  const HostMemory memory = host_memory(options, 0);
-  const auto empty_rows = empty_rows_of(options.text("empty_rows"));
+  std::shared_ptr<Tensor> x(new Tensor(entries.dims, entries.value_type, settings, std::move(source), target));
   if (building)
-    x->numbering_ = formats::Numbering(entries, empty_rows, *building, threads);
-  else if (options.text("format") != "coo")
-    x->numbering_ = formats::Numbering(given.on_host(), empty_rows, threads);
-  const Choice format = choose_format({x->stored_dims(), entries.nnz, x->type_}, options, tiles, threads, memory);
-  x->format_ = format.what;
-  x->reasons_.format = format.why;
-  if (x->format_ == "coo")
+    x->numbering_ = formats::Numbering(entries, settings.empty_rows, *building, threads);
+  else if (settings.numbers_rows())
+    x->numbering_ = formats::Numbering(given.on_host(), settings.empty_rows, threads);
+  const StorageRequest request{settings, gpu, threads, MemoryBudget(settings.memory_limit, 0).left()};
+  x->storage_ = decide_storage({x->stored_dims(), entries.nnz, x->type_}, request);
+  const bool coordinates = x->format() == Format::coo;
+  if (coordinates)
     x->numbering_ = formats::Numbering(entries.dims);
-  x->reasons_.empty_rows = why_empty_rows(options.text("empty_rows"), x->format_);
-  x->reasons_.groups = why_no_groups;
-  x->reasons_.tiles = why_tiles(tiles, x->format_);
-  require_meaning(options, x->format_, x->order(), x->type_, gpu);
-  require_storage(x->format_, {x->stored_dims(), entries.nnz, x->type_}, tiles, threads, memory);
+  require_storage(x->storage_, {x->stored_dims(), entries.nnz, x->type_}, request);
   x->groups_ = std::make_unique<const Groups>(x->order());
-  if (building && x->format_ != "coo")
-    x->store_built(*building, *builder, given, options);
+  if (building && !coordinates)
+    x->store_built(*building, *builder, given, request);
   else
-    x->store(given.on_host(), options, threads);
+    x->store(given.on_host(), request);
   x->list_forms();
   x->build_seconds_ = seconds_since(begin);
   return x;
 }
 
-void Tensor::take_options(const Options &options) {
-  options_ = options.in_scope("tensor");
-  memory_limit_ = options.integer("memory_limit");
-  sharding_ = options.text("sharding");
-  conflicts_ = conflicts_of(options.text("conflicts"));
-  precision_ = precision_of(options, type_);
-}
-
-void Tensor::store(const EntriesView &entries, const Options &options, int threads) {
-  const bool refuse_duplicates = options.text("duplicates") == "error";
+void Tensor::store(const EntriesView &entries, const StorageRequest &request) {
+  const int threads = request.threads;
+  const bool refuse_duplicates = settings_.refuse_duplicates;
   if (formats::linear_bits(stored_dims()) > formats::max_linear_bits) {
     auto canonical = formats::build_canonical(entries, refuse_duplicates, threads);
     facts_ = facts_of(canonical.coo.values, threads);
@@ -98,17 +78,17 @@ void Tensor::store(const EntriesView &entries, const Options &options, int threa
   numbering_.forget_indices();
   facts_ = facts_of(packed.values, threads);
   facts_.duplicates = packed.duplicates;
-  if (format_ == "coo")
+  if (format() == Format::coo)
     coo_ = formats::unpack(packed, threads);
-  else if (format_ == "blco")
+  else if (format() == Format::blco)
     blco_ = formats::build_blco(std::move(packed), threads);
   else
-    sort(packed, threads);
+    sort(packed, request);
 }
 
 void Tensor::store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
-                         const Options &options) {
-  const auto packed = formats::build_packed(building, given, numbering_, options.text("duplicates") == "error");
+                         const StorageRequest &request) {
+  const auto packed = formats::build_packed(building, given, numbering_, settings_.refuse_duplicates);
   numbering_.forget_indices();
   facts_ = facts_of(building);
   facts_.duplicates = packed.duplicates;
@@ -119,18 +99,18 @@ void Tensor::store_built(kernels::Building &building, kernels::Backend &builder,
                     to_come > 0 ? builder.room_to_build(given.view()) : 0);
     return std::move(built.rest);
   };
-  if (format_ == "blco") {
+  if (format() == Format::blco) {
     blco_ = keep(formats::build_blco(packed), 0);
     return;
   }
-  const formats::TileRule tiles = tile_rule_of(options_, type_, true);
-  for (int mode = 0; mode < order(); ++mode)
-    sorted_.push_back(
-        keep(formats::build_sorted(packed, mode, formats::tile_bits(tiles, packed.dims, mode, building.size())),
-             order() - 1 - mode));
-  auto [alone, why] = sparse_groups({packed.dims, building.size(), type_}, "none");
-  reasons_.groups = why_groups(options_, type_, true, std::move(why));
-  groups_ = std::make_unique<const Groups>(stored_dims(), type_, groups_of(options_, type_), alone,
+  decide_groups(storage_, {packed.dims, building.size(), type_}, request);
+  for (const Group &group : storage_.partition) {
+    const int mode = group.front(); // alone: begin_building has seen to that
+    sorted_.push_back(keep(
+        formats::build_sorted(packed, mode, formats::tile_bits(storage_.tiles, packed.dims, mode, building.size())),
+        order() - 1 - mode));
+  }
+  groups_ = std::make_unique<const Groups>(stored_dims(), type_, settings_.groups_for(type_).ask, storage_.partition,
                                            std::vector<formats::Coo>(static_cast<std::size_t>(order())));
 }
 
@@ -147,48 +127,37 @@ void Tensor::list_forms() {
     forms_.emplace_back(blco_->view());
 }
 
-void Tensor::sort(formats::Packed &packed, int threads) {
-  const std::string groups = groups_of(options_, type_);
-  // Shared partial products are for the caches of a CPU. A partition that is asked for by name is made.
-  const bool gpu = target_ == Target::gpu;
-  const formats::TileRule tiles = tile_rule_of(options_, type_, gpu);
-  auto [partition, why] = sparse_groups({packed.dims, packed.nnz(), type_, formats::combinations_of(packed, threads)},
-                                        gpu && groups == "auto" ? "none" : groups);
-  reasons_.groups = why_groups(options_, type_, gpu, std::move(why));
-  std::vector<formats::Coo> cells(partition.size());
-  for (std::size_t g = 0; g < partition.size(); ++g) {
-    const Group &modes = partition[g];
+void Tensor::sort(formats::Packed &packed, const StorageRequest &request) {
+  const int threads = request.threads;
+  decide_groups(storage_, {packed.dims, packed.nnz(), type_, formats::combinations_of(packed, threads)}, request);
+  std::vector<formats::Coo> cells(storage_.partition.size());
+  for (std::size_t g = 0; g < cells.size(); ++g) {
+    const Group &modes = storage_.partition[g];
     if (modes.size() == 1) {
       const int mode = modes.front();
-      const auto bits = formats::tile_bits(tiles, packed.dims, mode, packed.nnz());
+      const auto bits = formats::tile_bits(storage_.tiles, packed.dims, mode, packed.nnz());
       sorted_.push_back(formats::build_sorted(packed, mode, bits, threads));
       continue;
     }
-    formats::SortedCells merged = formats::build_sorted_cells(packed, modes, tiles, threads);
+    formats::SortedCells merged = formats::build_sorted_cells(packed, modes, storage_.tiles, threads);
     sorted_.push_back(std::move(merged.sorted));
     cells[g] = std::move(merged.cells);
   }
-  groups_ = std::make_unique<const Groups>(stored_dims(), type_, groups, partition, std::move(cells));
+  groups_ = std::make_unique<const Groups>(stored_dims(), type_, settings_.groups_for(type_).ask, storage_.partition,
+                                           std::move(cells));
 }
 
-std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, const Options &options, int threads,
-                                                 std::string source, Target target) {
+std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, const TensorSettings &settings,
+                                                 int threads, std::string source, Target target) {
   const auto begin = Clock::now();
   formats::check_dims(array.dims);
   const i64 elements = element_count(array.dims);
-  require_meaning(options, "dense", static_cast<int>(array.dims.size()), array.value_type, target == Target::gpu);
-  require_storage("dense", {array.dims, elements, array.value_type}, {}, threads, host_memory(options, 0));
-  std::shared_ptr<Tensor> x(new Tensor(array.dims));
-  x->type_ = array.value_type;
-  x->groups_ = std::make_unique<const Groups>(array.dims, array.value_type, groups_of(options, x->type_));
+  std::shared_ptr<Tensor> x(new Tensor(array.dims, array.value_type, settings, std::move(source), target));
+  const StorageRequest request{settings, target == Target::gpu, threads, MemoryBudget(settings.memory_limit, 0).left()};
+  x->storage_ = dense_storage(x->order(), x->type_, request);
+  require_storage(x->storage_, {array.dims, elements, array.value_type}, request);
+  x->groups_ = std::make_unique<const Groups>(array.dims, x->type_, settings.groups_for(x->type_));
   x->dense_ = formats::build_dense(array, threads);
-  x->source_ = std::move(source);
-  x->take_options(options);
-  x->target_ = target;
-  x->format_ = "dense";
-  x->reasons_ = {why_dense, "every row of a dense tensor takes part",
-                 why_groups(options, x->type_, false, why_dense_groups(options.text("groups"))),
-                 why_tiles({}, "dense")};
   x->list_forms();
   x->facts_ = facts_of(x->dense_->values, threads);
   x->build_seconds_ = seconds_since(begin);
@@ -224,7 +193,7 @@ std::string Tensor::describe() const {
   else if (blco_)
     parts = count_text(blco_->block_begin.size() - 1, "block", "blocks") + ", ";
   return fmt::format("sparse {}, {}, {}, {} ({}{})", shape, count_text(facts_.nnz, "entry", "entries"), name_of(type_),
-                     format_, parts, size);
+                     name_of(format()), parts, size);
 }
 
 const StoredForm &Tensor::stored(int number) const {
@@ -284,8 +253,9 @@ kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int th
   if (coo_)
     return coo_->view();
   MemoryNeed need;
-  need.add("coordinates", decoded_bytes(format_, {stored_dims(), facts_.nnz, type_}, threads).peak);
-  MemoryBudget(memory_limit_, bytes()).require(fmt::format("decoding a tensor of format {}", format_), need);
+  need.add("coordinates", decoded_bytes(format(), {stored_dims(), facts_.nnz, type_}, threads).peak);
+  MemoryBudget(settings_.memory_limit, bytes())
+      .require(fmt::format("decoding a tensor of format {}", name_of(format())), need);
   const kernels::TensorView view = stored(whole_form()).view(OnHost::all);
   if (blco_)
     holder = formats::decode(std::get<kernels::BlcoView>(view), threads);

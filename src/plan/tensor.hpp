@@ -5,11 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "core/options.hpp"
 #include "formats/formats.hpp"
 #include "plan/groups.hpp"
-#include "plan/reasons.hpp"
 #include "plan/resident.hpp"
+#include "plan/storage.hpp"
 
 namespace td::plan {
 
@@ -23,14 +22,6 @@ struct Facts {
   double sum = 0;
 };
 
-/// Of what was decided when a tensor was made.
-struct Reasons {
-  std::string format;
-  std::string empty_rows;
-  std::string groups;
-  std::string tiles;
-};
-
 /// The same bits for any number of threads. The norm neither overflows nor underflows on the way; where the result
 /// itself is beyond f64 it is infinite, and so is the sum.
 Facts facts_of(const ValueBuffer &values, int threads);
@@ -41,16 +32,17 @@ enum class Target { cpu, gpu };
 
 class Tensor {
 public:
-  /// Checks and copies what is given, if it fits (plan/needs.hpp). Option "format": see choose_format. With the backend
+  /// Checks and copies what is given, if it fits, as decide_storage has it. With the backend
   /// of a GPU it is that which checks, sorts and makes the copies, as far as its memory allows: the same, bit for bit.
-  static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const Options &options, int threads,
-                                                   std::string source, Target target = Target::cpu,
+  static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const TensorSettings &settings,
+                                                   int threads, std::string source, Target target = Target::cpu,
                                                    kernels::Backend *builder = nullptr);
-  static std::shared_ptr<const Tensor> make_sparse(const formats::Given &given, const Options &options, int threads,
-                                                   std::string source, Target target, kernels::Backend *builder);
+  static std::shared_ptr<const Tensor> make_sparse(const formats::Given &given, const TensorSettings &settings,
+                                                   int threads, std::string source, Target target,
+                                                   kernels::Backend *builder);
   /// Also only if it fits.
-  static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const Options &options, int threads,
-                                                  std::string source, Target target = Target::cpu);
+  static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const TensorSettings &settings,
+                                                  int threads, std::string source, Target target = Target::cpu);
 
   int order() const noexcept { return static_cast<int>(dims_.size()); }
   std::span<const i64> dims() const noexcept { return dims_; }
@@ -63,9 +55,9 @@ public:
   bool sparse() const noexcept { return !dense_; }
   const Facts &facts() const noexcept { return facts_; }
   const std::string &source() const noexcept { return source_; }
-  std::string_view format() const noexcept { return format_; }
-  /// Why it is stored so, and what was decided about empty rows and groups.
-  const Reasons &reasons() const noexcept { return reasons_; }
+  Format format() const noexcept { return storage_.format; }
+  /// Why it is stored as it is.
+  const Reasons &reasons() const noexcept { return storage_.why; }
   i64 bytes() const;
   double build_seconds() const noexcept { return build_seconds_; }
   Target target() const noexcept { return target_; }
@@ -95,17 +87,9 @@ public:
   /// Whether view(mode) is divided between workers by output rows (else by stored entries).
   bool divided_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
 
-  /// Option "sharding": how view(mode) is divided then.
-  const std::string &sharding() const noexcept { return sharding_; }
-
-  /// Option "conflicts": what view(mode) and cells_view are worked on with.
-  kernels::Conflicts conflicts() const noexcept { return conflicts_; }
-
-  /// Options "accumulate" and "gather".
-  Precision precision() const noexcept { return precision_; }
-
-  /// The options of scope "tensor" that it was made with.
-  const Options &options() const noexcept { return options_; }
+  /// What it was made with: how view(mode) is divided then, and what it and cells_view are worked on with.
+  const TensorSettings &settings() const noexcept { return settings_; }
+  Precision precision() const noexcept { return settings_.precision(type_); }
 
   /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored, if there is room.
   /// `holder` keeps them.
@@ -118,15 +102,16 @@ public:
   void slice_counts(int mode, i64 *counts) const;
 
 private:
-  explicit Tensor(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), numbering_(dims) {}
-  void store(const EntriesView &entries, const Options &options, int threads);
-  void take_options(const Options &options);
+  Tensor(std::span<const i64> dims, ValueType type, const TensorSettings &settings, std::string source, Target target)
+      : dims_(dims.begin(), dims.end()), numbering_(dims), type_(type), source_(std::move(source)), settings_(settings),
+        target_(target) {}
+  void store(const EntriesView &entries, const StorageRequest &request);
   /// Copies by each mode, or BLCO, in the builder's memory.
   void store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
-                   const Options &options);
+                   const StorageRequest &request);
   /// What is on the host as forms.
   void list_forms();
-  void sort(formats::Packed &packed, int threads);
+  void sort(formats::Packed &packed, const StorageRequest &request);
   int whole_form() const;
   int form_of(int mode) const;
   /// What is stored as `number`: a sorted copy by the number of its group; what there is one of whatever the number.
@@ -139,14 +124,9 @@ private:
   ValueType type_ = ValueType::f64;
   Facts facts_;
   std::string source_;
-  std::string format_;
-  Options options_;
-  i64 memory_limit_ = 0; // option of that name
-  std::string sharding_;
-  kernels::Conflicts conflicts_ = kernels::Conflicts::automatic;
-  Precision precision_;
+  TensorSettings settings_;
   Target target_ = Target::cpu;
-  Reasons reasons_;
+  Storage storage_;
   double build_seconds_ = 0; // checking what was given and storing it
   std::optional<formats::Coo> coo_;
   std::optional<formats::Blco> blco_;

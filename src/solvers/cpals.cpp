@@ -119,7 +119,7 @@ private:
     report_.workers = static_cast<i64>(request_.backends.size());
     report_.threads = threads_;
     report_.norm = given_.facts().norm;
-    report_.format = given_.format();
+    report_.format = name_of(given_.format());
     report_.devices = request_.devices;
     report_.init = request_.resume ? "resume" : request_.init != nullptr ? "given" : settings_.init;
   }

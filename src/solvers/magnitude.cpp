@@ -24,18 +24,19 @@ ValueBuffer scaled_values(const void *values, ValueType type, i64 count, int exp
 }
 
 std::shared_ptr<const plan::Tensor> scaled_copy(const plan::Tensor &x, int exponent, int threads) {
-  Options options = x.options();
+  plan::TensorSettings settings = x.settings();
+  settings.memory_limit = 0; // the tensor was let in, and its copy goes with the call
   if (const formats::Dense *dense = x.dense()) {
     const ValueBuffer values = scaled_values(dense->values.data(), x.type(), x.facts().nnz, exponent);
-    return plan::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, options, threads, x.source(), x.target());
+    return plan::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(), x.target());
   }
   std::optional<formats::Coo> holder;
   const kernels::CooView coo = x.coordinates(holder, threads);
   const ValueBuffer values = scaled_values(coo.values, x.type(), coo.nnz, exponent);
   std::vector<const void *> indices(coo.indices, coo.indices + x.order());
-  options.set_text("format", x.format());
+  settings.format = x.format();
   return plan::Tensor::make_sparse({x.dims(), coo.nnz, IndexType::i64, indices.data(), 0, x.type(), values.data()},
-                                   options, threads, x.source(), x.target());
+                                   settings, threads, x.source(), x.target());
 }
 
 } // namespace

@@ -92,7 +92,6 @@ void Sweep::update(i64 iteration) {
     products_.changed(mode);
     if (qr_)
       qr_->changed(mode);
-    compute_gram(mode);
     backend_.mark(2 * k + 2);
   }
 }
@@ -132,7 +131,8 @@ void Sweep::solve_by_qr(int mode, std::size_t k) {
   backend_.upload(tally_.there().records + k, &record, sizeof record);
 }
 
-// Lengths in the first iteration, afterwards largest magnitudes but not below 1, as in cp_als of Tensor Toolbox.
+// Lengths in the first iteration, afterwards largest magnitudes but not below 1, as in cp_als of Tensor Toolbox. The
+// Gram matrix comes with the division: of tall factors each pass counts.
 void Sweep::normalize(int mode, std::size_t k) {
   const bool deterministic = problem_.settings.deterministic;
   const Matrix factor = factors_[mode];
@@ -143,8 +143,9 @@ void Sweep::normalize(int mode, std::size_t k) {
   over_part(mode, {weights, columns()}, kind == NormKind::two ? Combine::sum : Combine::max,
             [&](Range rows, double *norms) { backend_.column_norms(factor.slice(rows.begin, rows.end), kind, norms); });
   backend_.weights_from_norms(kind, rank_, weights);
-  for (const Range &rows : part(mode))
-    backend_.divide_columns(factor.slice(rows.begin, rows.end), weights);
+  over_part(mode, grams_[static_cast<std::size_t>(mode)].span(), Combine::sum, [&](Range rows, double *gram) {
+    backend_.divide_and_gram(factor.slice(rows.begin, rows.end), weights, gram);
+  });
   if (!deterministic)
     others_.allgather_rows(factor, share_.owned(mode));
 }

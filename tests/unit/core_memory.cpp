@@ -116,11 +116,11 @@ TEST(Memory, ATensorThatDoesNotFitIsRefused) {
   EXPECT_EQ(test::refusal(Status::host_memory, [&] { build("blco", "64511"); }),
             "out of host memory: a blco tensor of 2000 entries needs 64512 bytes (32.4 kB for building it, 32.1 kB for "
             "the tensor); available are 64511 bytes of option 'memory_limit'; values in f32 need less");
-  EXPECT_EQ(build("blco", "64512")->format(), "blco");
+  EXPECT_EQ(build("blco", "64512")->format(), plan::Format::blco);
   const std::string sorted = test::refusal(Status::host_memory, [&] { build("sorted", "64512"); });
   EXPECT_NE(sorted.find("format blco needs 64.5 kB"), std::string::npos) << sorted;
-  EXPECT_EQ(build("auto", "100000")->format(), "blco"); // three sorted copies are more than a quarter
-  EXPECT_EQ(build("auto", "1000000")->format(), "sorted");
+  EXPECT_EQ(build("auto", "100000")->format(), plan::Format::blco); // three sorted copies are more than a quarter
+  EXPECT_EQ(build("auto", "1000000")->format(), plan::Format::sorted);
   test::refusal(Status::host_memory, [&] { build("auto", "50000"); });
   test::refusal(Status::host_memory, [&] {
     plan::Tensor::make_dense({dims, {}, ValueType::f64, values.data()}, io::options({{"memory_limit", "40000"}}), 1,

@@ -101,7 +101,7 @@ TEST(PlanFibers, NvecsOfATensorThatDoesNotFit) {
     std::optional<Ktensor> whole;
     std::vector<std::unique_ptr<SmallDevice>> devices; // the tensor's copies are told apart by where these are
     for (const i64 bytes : {i64{1} << 30, i64{60000}, i64{16000}}) {
-      SCOPED_TRACE(testing::Message() << x->format() << ", " << bytes << " bytes");
+      SCOPED_TRACE(testing::Message() << name_of(x->format()) << ", " << bytes << " bytes");
       SmallDevice &device = *devices.emplace_back(std::make_unique<SmallDevice>(bytes));
       const Ktensor start = solvers::nvecs_start(device, *x, 3, 1);
       EXPECT_EQ(device.take_fetched() > 0, bytes < i64{1} << 30);

@@ -9,12 +9,14 @@
 namespace {
 
 using namespace td;
+using plan::Ask;
 using plan::Group;
 using plan::Groups;
+using plan::GroupsSetting;
 
 std::string refusal(const std::string &option, std::vector<i64> dims) {
   try {
-    const Groups groups(dims, ValueType::f64, option);
+    const Groups groups(dims, ValueType::f64, {Ask::named, option});
   } catch (const Error &e) {
     EXPECT_EQ(e.status(), Status::option_range);
     return e.what();
@@ -24,7 +26,7 @@ std::string refusal(const std::string &option, std::vector<i64> dims) {
 
 TEST(PlanGroups, ReadsPartitions) {
   const std::vector<i64> dims{2, 3, 4, 5};
-  const Groups groups(dims, ValueType::f64, " 1 , 2|3|0");
+  const Groups groups(dims, ValueType::f64, {Ask::named, " 1 , 2|3|0"});
   ASSERT_EQ(groups.count(), 3);
   EXPECT_EQ(groups.modes(0), (Group{1, 2}));
   EXPECT_EQ(groups.text(), "1,2|3|0");
@@ -55,31 +57,31 @@ TEST(PlanGroups, RefusesWhatIsNoPartition) {
 }
 
 TEST(PlanGroups, AutoTakesTheHalvesWithFewestCells) {
-  const auto chosen = [](std::vector<i64> dims) { return Groups(dims, ValueType::f64, "auto").text(); };
+  const auto chosen = [](std::vector<i64> dims) { return Groups(dims, ValueType::f64, GroupsSetting{}).text(); };
   EXPECT_EQ(chosen({200, 150, 12, 250}), "0,1|2,3"); // 30000 + 3000; else 200 + 450000 or 360000 + 250
   EXPECT_EQ(chosen({5, 201, 61}), "0,1|2");          // 1005 + 61, else 5 + 12261
   EXPECT_EQ(chosen({100, 3, 4}), "0|1,2");
   EXPECT_EQ(chosen({5, 6}), "0|1");
   const std::vector<i64> dims{5, 201, 61};
-  EXPECT_EQ(Groups(dims, ValueType::f64, "none").text(), "0|1|2");
+  EXPECT_EQ(Groups(dims, ValueType::f64, {Ask::none, "none"}).text(), "0|1|2");
 }
 
 TEST(PlanGroups, AutoSharesWhereItTakesAQuarterOfTheTensorAtMost) {
   // A cell of modes 0 and 1 stands for 40 elements, 320 bytes; its row, value and three coordinates take
   // 8 R + 8 + 24 bytes, which is 80 at R = 6. In single precision 160 bytes and 4 R + 4 + 24, which is 40 at R = 3.
   const std::vector<i64> dims{10, 10, 40};
-  const Groups doubles(dims, ValueType::f64, "auto");
+  const Groups doubles(dims, ValueType::f64, {Ask::automatic, "auto"});
   EXPECT_TRUE(doubles.shared(0, 6));
   EXPECT_FALSE(doubles.shared(0, 7));
   EXPECT_FALSE(doubles.shared(1, 1));
-  const Groups singles(dims, ValueType::f32, "auto");
+  const Groups singles(dims, ValueType::f32, {Ask::automatic, "auto"});
   EXPECT_TRUE(singles.shared(0, 3));
   EXPECT_FALSE(singles.shared(0, 4));
 }
 
 TEST(PlanGroups, MergesModes) {
   const std::vector<i64> dims{2, 3, 4, 5};
-  const Groups groups(dims, ValueType::f32, "0|1,2|3");
+  const Groups groups(dims, ValueType::f32, {Ask::named, "0|1,2|3"});
   const auto merged = groups.merged_dims(1);
   EXPECT_EQ(std::vector<i64>(merged.begin(), merged.end()), (std::vector<i64>{2, 12, 5}));
   EXPECT_EQ(groups.merged_mode(1), 1);
@@ -89,7 +91,7 @@ TEST(PlanGroups, MergesModes) {
 
 TEST(PlanGroups, CellsAreTheSameForEveryThread) {
   const std::vector<i64> dims{2, 3, 2};
-  const Groups groups(dims, ValueType::f32, "0,1|2");
+  const Groups groups(dims, ValueType::f32, {Ask::named, "0,1|2"});
   const formats::Coo *seen[4] = {};
   {
     std::vector<std::jthread> threads;

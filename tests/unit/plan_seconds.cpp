@@ -100,8 +100,9 @@ TEST(PlanSeconds, AreAskedForThePrecision) {
   const Options options;
   const auto check = [&](ValueType type, plan::Precision precision, ValueType rows, ValueType sums) {
     const AskedDevice device;
-    const plan::Layout layout = plan::layout_of(dims, 5000, type, {options, 4, 1, {}, true});
-    plan::SweepWork work{device, 4, 1, kernels::Conflicts::automatic, "auto", false, precision, {}};
+    const plan::Layout layout = plan::layout_of(dims, 5000, type, {plan::TensorSettings(options), true, 1, {}});
+    plan::SweepWork work{device, 4,         1, kernels::Conflicts::automatic, plan::ShardingRule::automatic,
+                         false,  precision, {}};
     const double without = plan::forecast_sweep(layout, work).seconds_update;
     work.rates.read = 1e9;
     const plan::SweepForecast sweep = plan::forecast_sweep(layout, work);

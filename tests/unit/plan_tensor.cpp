@@ -80,7 +80,7 @@ TEST(plan_tensor, stores_what_is_asked_for) {
   auto e = three_rows();
   const auto coo = Tensor::make_sparse(e.view(), with_format("coo"), 1, "a file");
   EXPECT_TRUE(std::holds_alternative<kernels::CooView>(coo->view(0)));
-  EXPECT_EQ(coo->format(), "coo");
+  EXPECT_EQ(coo->format(), plan::Format::coo);
   EXPECT_EQ(coo->source(), "a file");
   EXPECT_EQ(coo->describe(), "sparse 4 x 8, 7 entries, f64, coo (184 bytes)"); // 2 * 8 + 7 * (2 * 8 + 8)
   const auto blco = Tensor::make_sparse(e.view(), with_format("blco"), 1, "");
@@ -120,7 +120,7 @@ TEST(plan_tensor, stores_coordinates_beyond_128_bits_and_says_why_not_else) {
   Entries e{std::vector<i64>(16, i64{1} << 31), 0, {}, {}, {}};
   e.add(std::vector<i64>(16, 5), 2);
   const auto x = Tensor::make_sparse(e.view(), Options{}, 1, "");
-  EXPECT_EQ(x->format(), "coo");
+  EXPECT_EQ(x->format(), plan::Format::coo);
   for (const char *format : {"blco", "sorted"})
     try {
       Tensor::make_sparse(e.view(), with_format(format), 1, "");
@@ -160,7 +160,7 @@ TEST(plan_tensor, refuses_private_rows_on_a_gpu_when_it_is_made) {
   const auto make = [&](plan::Target target) {
     return Tensor::make_dense({dims, {}, ValueType::f64, a.data()}, options, 1, "", target);
   };
-  EXPECT_EQ(make(plan::Target::cpu)->conflicts(), kernels::Conflicts::privatize);
+  EXPECT_EQ(make(plan::Target::cpu)->settings().conflicts, kernels::Conflicts::privatize);
   try {
     make(plan::Target::gpu);
     ADD_FAILURE() << "was not refused";
@@ -180,7 +180,7 @@ TEST(plan_tensor, tiles_of_a_gpu_follow_the_precision) {
     if (option != nullptr)
       options.set_text(option, value);
     const std::vector<i64> dims{20000, 20000, 20000};
-    return plan::layout_of(dims, 40000000, type, {options, 32, 1, {}, true}).copies.front().tiles;
+    return plan::layout_of(dims, 40000000, type, {plan::TensorSettings(options), true, 1, {}}).copies.front().tiles;
   };
   EXPECT_EQ(tiles(ValueType::f64, nullptr, ""), 40);
   EXPECT_EQ(tiles(ValueType::f32, nullptr, ""), 20);

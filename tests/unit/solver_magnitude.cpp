@@ -56,9 +56,9 @@ TEST(Magnitude, ACopyIsStoredAsTheTensorIs) {
       sparse_tensor(std::vector<i64>{5, 4, 3}, std::vector<double>(60, 1e300), "blco", "none", "rows", "atomic");
   const solvers::ScaledTensor copy(*x, 990, 1);
   EXPECT_NE(&*copy, x.get());
-  EXPECT_EQ(copy->format(), "blco");
-  EXPECT_EQ(copy->sharding(), "rows");
-  EXPECT_EQ(copy->conflicts(), kernels::Conflicts::atomic);
+  EXPECT_EQ(copy->format(), plan::Format::blco);
+  EXPECT_EQ(copy->settings().sharding, plan::ShardingRule::rows);
+  EXPECT_EQ(copy->settings().conflicts, kernels::Conflicts::atomic);
 }
 
 TEST(Magnitude, FitOfHugeAndTinyThings) {

@@ -5,6 +5,9 @@
 
 namespace td::kernels::cpu {
 
+/// a[i, r] /= divisor[r] for i in rows.
+void divide_rows(const Matrix &a, Range rows, const double *divisor);
+
 class CpuBackend : public host::HostBackend {
 public:
   explicit CpuBackend(int threads) : threads_(threads < 1 ? 1 : threads) {}
@@ -22,6 +25,7 @@ public:
   void solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) override;
   void column_norms(ConstMatrix a, NormKind kind, double *out) override;
   void divide_columns(Matrix a, const double *d) override;
+  void divide_and_gram(Matrix a, const double *d, double *g) override;
   void column_dots(ConstMatrix a, ConstMatrix b, double *out) override;
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override;
   void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,

@@ -43,6 +43,17 @@ template <class T> void raise_to_magnitudes(const ConstMatrix &a, Range rows, do
 
 } // namespace
 
+void divide_rows(const Matrix &a, Range rows, const double *divisor) {
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    for (i64 i = rows.begin; i < rows.end; ++i) {
+      T *x = a.row<T>(i);
+      for (i64 r = 0; r < a.cols; ++r)
+        x[r] = static_cast<T>(static_cast<double>(x[r]) / divisor[r]);
+    }
+  });
+}
+
 void CpuBackend::column_dots(ConstMatrix a, ConstMatrix b, double *out) {
   const i64 parts = row_parts(a.rows, a.cols);
   sum_parts(threads_, parts, a.cols, out, [&](i64 part, double *sum) {
@@ -69,16 +80,7 @@ void CpuBackend::column_norms(ConstMatrix a, NormKind kind, double *out) {
 void CpuBackend::divide_columns(Matrix a, const double *d) {
   Buffer<double> divisor(a.cols, "the divisors of columns");
   std::transform(d, d + a.cols, divisor.data(), [](double x) { return x == 0 ? 1.0 : x; });
-  parallel_ranges(threads_, a.rows, grain / a.cols + 1, [&](Range rows) {
-    dispatch(a.type, [&](auto zero) {
-      using T = decltype(zero);
-      for (i64 i = rows.begin; i < rows.end; ++i) {
-        T *x = a.row<T>(i);
-        for (i64 r = 0; r < a.cols; ++r)
-          x[r] = static_cast<T>(static_cast<double>(x[r]) / divisor[r]);
-      }
-    });
-  });
+  parallel_ranges(threads_, a.rows, grain / a.cols + 1, [&](Range rows) { divide_rows(a, rows, divisor.data()); });
 }
 
 void CpuBackend::random_uniform(Matrix a, u64 seed, int mode, i64 first_row) {

@@ -79,16 +79,21 @@ struct SmallMatrix {
 };
 
 /// Fills rows of a in tiles: make(most) gives a function with its own workspace for `most` rows, which writes rows
-/// `some` of the product, padded to whole registers, where it is told.
+/// `some` of the product, padded to whole registers, where it is asked to: into a itself where a's rows are such.
 template <class Make> void over_tiles(int threads, const Matrix &a, i64 widest, Make &&make) {
   const i64 width = simd::padded(a.cols, ValueType::f64);
+  const bool direct = a.type == ValueType::f64 && a.cols == width && a.ld == width;
   const i64 step = tile_rows(widest);
   parallel_ranges(threads, a.rows, step / 4, [&](Range rows) {
     const i64 most = std::min(step, rows.size());
-    Buffer<double> product(most * width, "rows of a product");
+    Buffer<double> product(direct ? 0 : most * width, "rows of a product");
     auto compute = make(most);
     for (i64 i = rows.begin; i < rows.end; i += step) {
       const Range some{i, std::min(i + step, rows.end)};
+      if (direct) {
+        compute(some, a.row<double>(i));
+        continue;
+      }
       compute(some, product.data());
       dispatch(a.type, [&](auto zero) {
         using T = decltype(zero);
@@ -100,19 +105,19 @@ template <class Make> void over_tiles(int threads, const Matrix &a, i64 widest, 
   });
 }
 
-} // namespace
-
-void CpuBackend::gram(ConstMatrix a, double *g) {
+/// g := A^T A, in parts that do not depend on the number of threads; ready(rows) is called before these are read.
+template <class Ready> void gram_of(int threads, const ConstMatrix &a, Ready &&ready, double *g) {
   const i64 rank = a.cols;
   const i64 width = simd::padded(rank, ValueType::f64);
   const i64 step = tile_rows(width);
   const i64 parts = parts_of(a.rows, step, std::clamp<i64>(gram_numbers / (rank * width), 8, 64));
   Buffer<double> sum(rank * width, "a Gram matrix");
-  sum_parts(threads_, parts, rank * width, sum.data(), [&](i64 part, double *own) {
+  sum_parts(threads, parts, rank * width, sum.data(), [&](i64 part, double *own) {
     const Range rows = part_of({0, a.rows}, part, parts);
     auto tile = Buffer<double>::zeros(std::min(step, rows.size()) * width, "rows of a factor");
     for (i64 i = rows.begin; i < rows.end; i += step) {
       const Range some{i, std::min(i + step, rows.end)};
+      ready(some);
       copy_rows(a, some, tile.data(), width);
       add_gram(tile.data(), some.size(), rank, width, own);
     }
@@ -122,6 +127,19 @@ void CpuBackend::gram(ConstMatrix a, double *g) {
       g[r * rank + s] = g[s * rank + r] = sum[r * width + s];
 }
 
+} // namespace
+
+void CpuBackend::gram(ConstMatrix a, double *g) {
+  gram_of(
+      threads_, a, [](Range) {}, g);
+}
+
+void CpuBackend::divide_and_gram(Matrix a, const double *d, double *g) {
+  Buffer<double> divisor(a.cols, "the divisors of columns");
+  std::transform(d, d + a.cols, divisor.data(), [](double x) { return x == 0 ? 1.0 : x; });
+  const auto divide = [&](Range rows) { divide_rows(a, rows, divisor.data()); };
+  gram_of(threads_, a, divide, g);
+}
 void CpuBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
   const SmallMatrix right(p, m.cols, a.cols, 1, a.cols);
   over_tiles(threads_, a, std::max(right.width, m.cols), [&](i64 most) {
@@ -140,12 +158,16 @@ void CpuBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, c
   const SmallMatrix first(equations.f, rank, rank, rank, 1, full ? Nonzeros::all : Nonzeros::above);
   const SmallMatrix second(equations.f, rank, rank, 1, rank, full ? Nonzeros::all : Nonzeros::below);
   const i64 width = first.width;
+  const bool in_place = !correct && m.type == ValueType::f64; // m's rows are read where they are
   over_tiles(threads_, a, width, [&](i64 most) {
     return [&, before = Buffer<double>(correct ? most * width : 0, "rows of a factor"),
-            left = Buffer<double>(most * width, "rows of a right-hand side"),
+            left = Buffer<double>(in_place ? 0 : most * width, "rows of a right-hand side"),
             half = Buffer<double>(most * width, "rows of a product")](Range some, double *product) mutable {
       const i64 numbers = some.size() * width;
-      copy_rows(m, some, left.data(), width);
+      if (in_place)
+        first.multiply(m.row<double>(some.begin), m.ld, some.size(), half.data());
+      else
+        copy_rows(m, some, left.data(), width);
       if (correct) {
         copy_rows(a, some, before.data(), width);
         for (i64 i = 0; i < some.size(); ++i)
@@ -156,7 +178,8 @@ void CpuBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, c
           for (i64 r = 0; r < rank; ++r)
             left[i * width + r] -= product[i * width + r];
       }
-      first.multiply(left.data(), width, some.size(), half.data());
+      if (!in_place)
+        first.multiply(left.data(), width, some.size(), half.data());
       second.multiply(half.data(), width, some.size(), product);
       for (i64 k = 0; correct && k < numbers; ++k)
         product[k] += before[k];

@@ -1,0 +1,92 @@
+#include "plan/settings.hpp"
+
+#include <charconv>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace td::plan {
+
+namespace {
+
+constexpr std::pair<std::string_view, Format> formats_by_name[] = {
+    {"coo", Format::coo}, {"blco", Format::blco}, {"sorted", Format::sorted}, {"dense", Format::dense}};
+constexpr std::pair<std::string_view, ShardingRule> sharding_by_name[] = {
+    {"auto", ShardingRule::automatic}, {"rows", ShardingRule::rows}, {"entries", ShardingRule::entries}};
+constexpr std::pair<std::string_view, kernels::Conflicts> conflicts_by_name[] = {
+    {"auto", kernels::Conflicts::automatic},
+    {"private", kernels::Conflicts::privatize},
+    {"atomic", kernels::Conflicts::atomic},
+    {"owner", kernels::Conflicts::owner}};
+constexpr std::pair<std::string_view, formats::EmptyRows> empty_rows_by_name[] = {
+    {"auto", formats::EmptyRows::few}, {"keep", formats::EmptyRows::keep}, {"drop", formats::EmptyRows::drop}};
+
+/// The option table has refused all texts that are not there, but for `otherwise`.
+template <class T, std::size_t n>
+T named(const std::pair<std::string_view, T> (&names)[n], std::string_view text, T otherwise) {
+  for (const auto &[name, value] : names)
+    if (name == text)
+      return value;
+  return otherwise;
+}
+
+template <class T, std::size_t n>
+std::string_view name_in(const std::pair<std::string_view, T> (&names)[n], T value) noexcept {
+  for (const auto &[name, is] : names)
+    if (is == value)
+      return name;
+  return "";
+}
+
+Ask asked(std::string_view text) { return text == "auto" ? Ask::automatic : text == "none" ? Ask::none : Ask::named; }
+
+TilesSetting tiles_of(const std::string &text) {
+  TilesSetting tiles{asked(text), 0};
+  if (tiles.ask != Ask::named)
+    return tiles;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), tiles.rows);
+  if (error != std::errc{} || end != text.data() + text.size() || tiles.rows < 1)
+    throw_error(Status::option_range, "option 'tiles' = \"{}\": expected auto, none or a number of rows, 1 or more",
+                text);
+  return tiles;
+}
+
+} // namespace
+
+std::string_view name_of(Format format) noexcept { return name_in(formats_by_name, format); }
+std::string_view name_of(ShardingRule rule) noexcept { return name_in(sharding_by_name, rule); }
+std::string_view name_of(kernels::Conflicts conflicts) noexcept { return name_in(conflicts_by_name, conflicts); }
+
+TensorSettings::TensorSettings(const Options &options)
+    : empty_rows(named(empty_rows_by_name, options.text("empty_rows"), empty_rows)),
+      refuse_duplicates(options.text("duplicates") == "error"), groups{asked(options.text("groups")),
+                                                                       options.text("groups")},
+      tiles(tiles_of(options.text("tiles"))), sharding(named(sharding_by_name, options.text("sharding"), sharding)),
+      conflicts(named(conflicts_by_name, options.text("conflicts"), conflicts)),
+      f64_sums(options.text("accumulate") == "f64"), f32_rows(options.text("gather") == "f32"),
+      memory_limit(options.integer("memory_limit")) {
+  const std::string wanted = options.text("format");
+  if (wanted != "auto")
+    format = named(formats_by_name, wanted, Format::coo);
+}
+
+Precision TensorSettings::precision(ValueType type) const noexcept {
+  const bool f32 = type == ValueType::f32;
+  return {f32 && f64_sums, !f32 && f32_rows};
+}
+
+formats::TileRule TensorSettings::tile_rule(ValueType type, bool gpu) const noexcept {
+  using Kind = formats::TileRule::Kind;
+  if (tiles.ask == Ask::none)
+    return {Kind::none};
+  if (tiles.ask == Ask::named)
+    return {Kind::rows, tiles.rows};
+  const Precision p = precision(type);
+  return {gpu ? Kind::gpu : Kind::cpu, 0, type, p.f32_rows, p.f64_sums};
+}
+
+GroupsSetting TensorSettings::groups_for(ValueType type) const {
+  return groups.ask == Ask::automatic && precision(type).f64_sums ? GroupsSetting{Ask::none, "none"} : groups;
+}
+
+} // namespace td::plan

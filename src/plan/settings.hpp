@@ -1,0 +1,71 @@
+// The options of scope "tensor", parsed once.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/options.hpp"
+#include "formats/numbering.hpp"
+#include "formats/tiles.hpp"
+#include "kernels/kernels.hpp"
+
+namespace td::plan {
+
+/// How a tensor is stored. Options ask for the first three only.
+enum class Format { coo, blco, sorted, dense };
+std::string_view name_of(Format format) noexcept;
+
+/// How options say that two or more things are possible: as is expected to be best, not at all, or as named.
+enum class Ask { automatic, none, named };
+
+/// Option "groups".
+struct GroupsSetting {
+  Ask ask = Ask::automatic;
+  std::string text = "auto"; // a partition is parsed where the order is known: named_groups
+};
+
+/// Option "tiles".
+struct TilesSetting {
+  Ask ask = Ask::automatic;
+  i64 rows = 0; // named
+};
+
+/// Option "sharding": how workers partition a mode's entries.
+enum class ShardingRule { automatic, rows, entries };
+std::string_view name_of(ShardingRule rule) noexcept;
+
+/// The words of option "conflicts".
+std::string_view name_of(kernels::Conflicts conflicts) noexcept;
+
+/// Options "accumulate" and "gather", as far as they say something of values of a type.
+struct Precision {
+  bool f64_sums = false; // terms and sums of an f32 tensor
+  bool f32_rows = false; // of factors, for an f64 tensor, where a backend gains by it
+};
+
+struct TensorSettings {
+  std::optional<Format> format; // none: as decide_storage has it
+  formats::EmptyRows empty_rows = formats::EmptyRows::few;
+  bool refuse_duplicates = false;
+  GroupsSetting groups;
+  TilesSetting tiles;
+  ShardingRule sharding = ShardingRule::automatic;
+  kernels::Conflicts conflicts = kernels::Conflicts::automatic;
+  bool f64_sums = false; // option "accumulate"
+  bool f32_rows = false; // option "gather"
+  i64 memory_limit = 0;  // of the context
+
+  /// Throws Status::option_range for tiles that are none.
+  TensorSettings(const Options &options); // NOLINT: options are settings
+
+  Precision precision(ValueType type) const noexcept;
+  /// The rule for copies of values of this type, for kernels of the CPU or of a GPU.
+  formats::TileRule tile_rule(ValueType type, bool gpu) const noexcept;
+  /// Which groups a tensor of this type may have: a partial product would round sums that are to be f64, so auto has
+  /// none then.
+  GroupsSetting groups_for(ValueType type) const;
+  /// Whether rows are numbered: coordinates that are asked for keep their indices.
+  bool numbers_rows() const noexcept { return format != Format::coo; }
+};
+
+} // namespace td::plan
