@@ -43,12 +43,9 @@ Wish wish_of(const BenchFlags &flags) {
 int threads_of(td_context *context) {
   const std::int64_t dims[] = {1, 1};
   const double one = 1;
-  const Tensor x = make<Tensor>(td_tensor_create_dense, context, 2, dims, static_cast<const std::int64_t *>(nullptr),
-                                TD_F64, &one, TD_HOST, static_cast<const td_options *>(nullptr));
-  const Options options = make<Options>(td_options_create);
-  check(td_options_set_i64(options.get(), "max_iters", 1));
-  const Fitted run = cpals(context, x.get(), 1, nullptr, options.get());
-  return static_cast<int>(get<std::int64_t>(td_report_get_i64, run.report.get(), "threads"));
+  const Tensor x = make<Tensor>(td_tensor_create_dense, context, 2, dims, nullptr, TD_F64, &one, TD_HOST, nullptr);
+  const Fitted run = cpals(context, x, 1, Options{{"max_iters", "1"}});
+  return static_cast<int>(get<std::int64_t>(td_report_get_i64, run.report, "threads"));
 }
 
 td_type type_of(const td_options *options, const td_tensor *x) {
@@ -61,7 +58,7 @@ Figures figures_of(const BenchFlags &flags, td_context *context, const td_option
                    const Wish &wish, const Limits &limits) {
   Tensor x = file.empty() ? plant(context, flags.recipe.wanted()).tensor
                           : make<Tensor>(td_tensor_read, context, file.c_str(), options);
-  EntryArrays arrays(x.get(), type_of(options, x.get()));
+  EntryArrays arrays(x, type_of(options, x));
   x.reset();
   if (flags.shuffle)
     arrays.shuffle();
@@ -79,14 +76,14 @@ int run_bench(const BenchFlags &flags) {
   if (names.empty())
     throw Failure(exit_usage, "give files, or --like or --dims");
   const Wish wish = wish_of(flags);
-  const Options options = flags.work.table.options();
+  Options options = flags.work.table.options();
   if (!flags.type.empty())
-    check(td_options_set_str(options.get(), "value_type", flags.type.c_str()));
+    options.set("value_type", flags.type);
   const Context context = flags.work.context();
   const InterruptGuard guard;
-  const Machine machine = measure_machine(threads_of(context.get()));
-  const Limits limits = limits_of(context.get(), machine);
-  const std::string devices = text(td_context_describe, context.get());
+  const Machine machine = measure_machine(threads_of(context));
+  const Limits limits = limits_of(context, machine);
+  const std::string devices = text(td_context_describe, context);
   if (!flags.work.json)
     fmt::print("machine   {}\ndevices   {}{}\nmedians   of {} repeats\n", machine.describe(), devices,
                limits.gpu ? fmt::format("; reads {:.1f} GB/s, by which floors are told", limits.read / 1e9) : "",
@@ -94,7 +91,7 @@ int run_bench(const BenchFlags &flags) {
   Json tensors = Json::array();
   for (const std::string &name : names) {
     std::fflush(stdout);
-    const Figures figures = figures_of(flags, context.get(), options.get(), name, wish, limits);
+    const Figures figures = figures_of(flags, context, options, name, wish, limits);
     if (flags.work.json)
       tensors.push_back(figures.document(wish));
     else

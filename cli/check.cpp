@@ -47,7 +47,7 @@ std::vector<std::string> suspicions(const td_tensor *x, const std::vector<Slices
 }
 
 void print_check(const CheckFlags &flags, const td_tensor *x, const std::vector<std::string> &found) {
-  const auto d = dims(x);
+  const auto d = dims_of(x);
   fmt::print("file        {}\n", shown(flags.file));
   fmt::print("source      {}\n", text(td_tensor_get_str, x, "source"));
   fmt::print("dims        {}\n", fmt::join(d, " x "));
@@ -66,22 +66,22 @@ void print_check(const CheckFlags &flags, const td_tensor *x, const std::vector<
 int run_check(const CheckFlags &flags) {
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
-  const Tensor x = make<Tensor>(td_tensor_read, context.get(), flags.file.c_str(), options.get());
-  const auto modes = slices(x.get());
-  const auto found = suspicions(x.get(), modes);
+  const Tensor x = make<Tensor>(td_tensor_read, context, flags.file.c_str(), options);
+  const auto modes = slices(x);
+  const auto found = suspicions(x, modes);
   if (flags.work.json) {
-    Json out = {{"file", flags.file}, {"tensor", tensor_facts(x.get())}};
+    Json out = {{"file", flags.file}, {"tensor", tensor_facts(x)}};
     for (const char *key : {"duplicates", "zeros", "index_bits"})
-      out[key] = count(x.get(), key);
+      out[key] = count(x, key);
     for (const char *key : {"min", "max", "sum"})
-      out[key] = number(x.get(), key);
+      out[key] = number(x, key);
     out["empty_slices"] = Json::array();
     for (const Slices &s : modes)
       out["empty_slices"].push_back(s.dim - s.nonempty);
     out["suspicious"] = found;
     print_json(out);
   } else {
-    print_check(flags, x.get(), found);
+    print_check(flags, x, found);
   }
   return flags.strict && !found.empty() ? exit_failed : exit_ok;
 }

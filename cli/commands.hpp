@@ -9,7 +9,7 @@ namespace cli {
 
 struct Command {
   CLI::App *app;            // its part of the command line
-  std::function<int()> run; // gives the exit code; throws Failure
+  std::function<int()> run; // gives the exit code; throws Failure, or tdpp::Error
 };
 
 Command add_cpd(CLI::App &td);

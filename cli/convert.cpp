@@ -19,21 +19,21 @@ struct ConvertFlags {
 };
 
 std::vector<double> elements(const td_tensor *x) {
-  std::vector<double> values(dense_size(dims(x)));
+  std::vector<double> values(dense_size(dims_of(x)));
   check(td_tensor_get_dense(x, nullptr, TD_F64, values.data()));
   return values;
 }
 
 Tensor dense_copy(td_context *context, const td_tensor *x, const td_options *options) {
-  const auto d = dims(x);
+  const auto d = dims_of(x);
   const auto values = elements(x);
-  return make<Tensor>(td_tensor_create_dense, context, static_cast<std::int32_t>(d.size()), d.data(),
-                      static_cast<const std::int64_t *>(nullptr), TD_F64, values.data(), TD_HOST, options);
+  return make<Tensor>(td_tensor_create_dense, context, static_cast<std::int32_t>(d.size()), d.data(), nullptr, TD_F64,
+                      values.data(), TD_HOST, options);
 }
 
 /// The elements that are not zero.
 Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *options) {
-  const auto d = dims(x);
+  const auto d = dims_of(x);
   const auto all = elements(x);
   Coordinates at(d.size());
   std::vector<double> values;
@@ -57,25 +57,25 @@ int run_convert(const ConvertFlags &flags) {
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
   if (flags.ktensor) {
-    const Ktensor model = make<Ktensor>(td_ktensor_read, context.get(), flags.in.c_str());
-    check(td_ktensor_write(model.get(), flags.out.c_str(), options.get()));
+    const Ktensor model = make<Ktensor>(td_ktensor_read, context, flags.in.c_str());
+    check(td_ktensor_write(model, flags.out.c_str(), options));
     if (!flags.work.quiet)
-      fmt::print("wrote {}: a ktensor of rank {}\n", shown(flags.out), weights(model.get()).size());
+      fmt::print("wrote {}: a ktensor of rank {}\n", shown(flags.out), weights_of(model).size());
     return exit_ok;
   }
-  Tensor x = make<Tensor>(td_tensor_read, context.get(), flags.in.c_str(), options.get());
-  const bool sparse = get<std::int64_t>(td_tensor_get_i64, x.get(), "sparse") != 0;
+  Tensor x = make<Tensor>(td_tensor_read, context, flags.in.c_str(), options);
+  const bool sparse = get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0;
   if (!flags.work.quiet && !flags.work.json)
-    fmt::print("read {}: {}\n", shown(flags.in), text(td_tensor_get_str, x.get(), "source"));
+    fmt::print("read {}: {}\n", shown(flags.in), text(td_tensor_get_str, x, "source"));
   if (flags.as == "dense" && sparse)
-    x = dense_copy(context.get(), x.get(), options.get());
+    x = dense_copy(context, x, options);
   if (flags.as == "sparse" && !sparse)
-    x = sparse_copy(context.get(), x.get(), options.get());
-  check(td_tensor_write(x.get(), flags.out.c_str(), options.get()));
+    x = sparse_copy(context, x, options);
+  check(td_tensor_write(x, flags.out.c_str(), options));
   if (flags.work.json)
-    print_json(Json({{"file", flags.out}, {"tensor", tensor_facts(x.get())}}));
+    print_json(Json({{"file", flags.out}, {"tensor", tensor_facts(x)}}));
   else if (!flags.work.quiet)
-    fmt::print("wrote {}: {}\n", shown(flags.out), text(td_tensor_describe, x.get()));
+    fmt::print("wrote {}: {}\n", shown(flags.out), text(td_tensor_describe, x));
   return exit_ok;
 }
 

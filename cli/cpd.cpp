@@ -44,11 +44,9 @@ void refuse_unwritable(const std::string &path) {
     throw Failure(exit_input, fmt::format("cannot write {}: the folder {} is not writable", path, parent.string()));
 }
 
-double number(const Result &r, const char *key) { return get<double>(td_report_get_f64, r.report.get(), key); }
-std::int64_t count(const Result &r, const char *key) {
-  return get<std::int64_t>(td_report_get_i64, r.report.get(), key);
-}
-std::string word(const Result &r, const char *key) { return text(td_report_get_str, r.report.get(), key); }
+double number(const Result &r, const char *key) { return get<double>(td_report_get_f64, r.report, key); }
+std::int64_t count(const Result &r, const char *key) { return get<std::int64_t>(td_report_get_i64, r.report, key); }
+std::string word(const Result &r, const char *key) { return text(td_report_get_str, r.report, key); }
 
 Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const td_options *options) {
   Ktensor start;
@@ -57,11 +55,11 @@ Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const
   std::FILE *out = flags.work.quiet ? nullptr : flags.work.json ? stderr : stdout;
   Progress progress(out, flags.every);
   const InterruptGuard guard;
-  Result result(cpals(context, x, flags.rank, start.get(), options, Progress::callback, &progress));
+  Result result(cpals(context, x, flags.rank, options, start, Progress::callback, &progress));
   result.signal = InterruptGuard::signal();
-  progress.finish(result.report.get());
+  progress.finish(result.report);
   if (!flags.output.empty())
-    check(td_ktensor_write(result.model.get(), flags.output.c_str(), options));
+    check(td_ktensor_write(result.model, flags.output.c_str(), options));
   return result;
 }
 
@@ -72,7 +70,7 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
   Json history;
   for (const char *key :
        {"fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds"})
-    history[key] = series(r.report.get(), key);
+    history[key] = series(td_report_get_series, r.report, key);
   Json out = {
       {"file", flags.file}, {"tensor", tensor_facts(x)}, {"rank", flags.rank}, {"options", flags.work.table.given()}};
   for (const char *key : {"devices", "format", "init", "stop_reason"})
@@ -83,7 +81,7 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
   out["interrupted"] = r.signal != 0;
   for (const char *key : {"fit", "explained", "relative", "residual", "fit_error", "fit_change", "condition"})
     out[key] = number(r, key);
-  out["weights"] = weights(r.model.get());
+  out["weights"] = weights_of(r.model);
   if (r.score)
     out["score"] = *r.score;
   out["seconds"] = seconds;
@@ -98,7 +96,7 @@ std::string reason(const CpdFlags &flags, const Result &r) {
   if (stop == "callback")
     return "interrupted";
   const Options options = flags.work.table.options();
-  const std::string value = text(td_options_get_str, options.get(), stop.c_str());
+  const std::string value = text(td_options_get_str, options, stop.c_str());
   return stop == "tol" ? fmt::format("the fit changed by less than tol = {}", value)
                        : fmt::format("{} = {} reached", stop, value);
 }
@@ -123,7 +121,7 @@ void print_summary(const CpdFlags &flags, const Result &r) {
                flags.rank);
   if (const double error = number(r, "fit_error"); error > 1e-6)
     fmt::print("note      components cancel: rounding may have moved the fit by {:.1e}\n", error);
-  print_weights(weights(r.model.get()));
+  print_weights(weights_of(r.model));
   fmt::print("seconds   {:.3f}: init {:.3f}, mttkrp {:.3f}, solve {:.3f}, fit {:.3f}; reading the file took {:.3f}\n",
              number(r, "seconds"), number(r, "seconds.init"), number(r, "seconds.mttkrp"), number(r, "seconds.solve"),
              number(r, "seconds.fit"), r.read_seconds);
@@ -146,22 +144,22 @@ int run_cpd(const CpdFlags &flags) {
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
   const Timer reading;
-  const Tensor x = make<Tensor>(td_tensor_read, context.get(), flags.file.c_str(), options.get());
+  const Tensor x = make<Tensor>(td_tensor_read, context, flags.file.c_str(), options);
   const double read_seconds = reading.seconds();
   if (!flags.work.json && !flags.work.quiet)
-    fmt::print("tensor    {}\nsource    {}\ndevices   {}\n\n", text(td_tensor_describe, x.get()),
-               text(td_tensor_get_str, x.get(), "source"), text(td_context_describe, context.get()));
+    fmt::print("tensor    {}\nsource    {}\ndevices   {}\n\n", text(td_tensor_describe, x),
+               text(td_tensor_get_str, x, "source"), text(td_context_describe, context));
   std::fflush(stdout);
 
-  Result r = fit(flags, context.get(), x.get(), options.get());
+  Result r = fit(flags, context, x, options);
   r.read_seconds = read_seconds;
   if (!flags.compare.empty()) {
-    const Ktensor other = make<Ktensor>(td_ktensor_read, context.get(), flags.compare.c_str());
+    const Ktensor other = make<Ktensor>(td_ktensor_read, context, flags.compare.c_str());
     r.score = 0;
-    check(td_ktensor_score(r.model.get(), other.get(), 1, &*r.score, nullptr));
+    check(td_ktensor_score(r.model, other, 1, &*r.score, nullptr));
   }
   if (flags.work.json) {
-    print_json(document(flags, x.get(), r));
+    print_json(document(flags, x, r));
   } else {
     fmt::print("{}", flags.work.quiet ? "" : "\n");
     print_summary(flags, r);

@@ -48,7 +48,7 @@ std::size_t dense_size(const std::vector<std::int64_t> &dims) {
 }
 
 EntryArrays::EntryArrays(const td_tensor *x, td_type type)
-    : dims_(dims(x)), sparse_(get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0), type_(type),
+    : dims_(dims_of(x)), sparse_(get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0), type_(type),
       nnz_(get<std::int64_t>(td_tensor_nnz, x)), at_(sparse_ ? dims_.size() : 0, nnz_),
       values_(static_cast<std::size_t>(nnz_) * (type == TD_F32 ? sizeof(float) : sizeof(double))) {
   if (sparse_)
@@ -60,8 +60,8 @@ EntryArrays::EntryArrays(const td_tensor *x, td_type type)
 Tensor EntryArrays::build(td_context *context, const td_options *options) const {
   const auto order = static_cast<std::int32_t>(dims_.size());
   if (!sparse_)
-    return make<Tensor>(td_tensor_create_dense, context, order, dims_.data(),
-                        static_cast<const std::int64_t *>(nullptr), type_, values_.data(), TD_HOST, options);
+    return make<Tensor>(td_tensor_create_dense, context, order, dims_.data(), nullptr, type_, values_.data(), TD_HOST,
+                        options);
   return make<Tensor>(td_tensor_create, context, order, dims_.data(), nnz_, TD_I64, at_.read().data(), 0, type_,
                       values_.data(), TD_HOST, options);
 }

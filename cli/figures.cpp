@@ -22,18 +22,15 @@ void stop_if_interrupted() {
 std::int32_t stop_on_signal(const td_report *, void *) { return InterruptGuard::signal(); }
 
 SweepFigures sweep(td_context *context, const td_tensor *x, std::int64_t rank, std::int64_t repeats) {
-  const Options options = make<Options>(td_options_create);
-  check(td_options_set_i64(options.get(), "max_iters", repeats + 1));
-  check(td_options_set_f64(options.get(), "tol", 0));
-  check(td_options_set_str(options.get(), "exact_residual", "never"));
-  const Fitted run = cpals(context, x, rank, nullptr, options.get(), stop_on_signal);
+  const Options options{{"max_iters", std::to_string(repeats + 1)}, {"tol", "0"}, {"exact_residual", "never"}};
+  const Fitted run = cpals(context, x, rank, options, nullptr, stop_on_signal);
   stop_if_interrupted();
 
   SweepFigures out;
   out.rank = rank;
   // The first iteration warms caches and maps memory: it is left out.
-  const std::vector<double> mttkrp = series(run.report.get(), "mttkrp_seconds");
-  const std::vector<double> elapsed = series(run.report.get(), "seconds");
+  const std::vector<double> mttkrp = series(td_report_get_series, run.report, "mttkrp_seconds");
+  const std::vector<double> elapsed = series(td_report_get_series, run.report, "seconds");
   const std::size_t order = mttkrp.size() / elapsed.size();
   std::vector<std::vector<double>> of_mode(order);
   std::vector<double> sums, iterations;
@@ -90,7 +87,7 @@ ReadFigures read(td_context *context, const td_options *options, const std::stri
     const Timer timer;
     const Tensor x = make<Tensor>(td_tensor_read, context, path.c_str(), options);
     const double whole = timer.seconds();
-    build_seconds.push_back(get<double>(td_tensor_get_f64, x.get(), "seconds.build"));
+    build_seconds.push_back(get<double>(td_tensor_get_f64, x, "seconds.build"));
     seconds.push_back(whole - build_seconds.back());
     stop_if_interrupted();
   }
@@ -101,25 +98,24 @@ ReadFigures read(td_context *context, const td_options *options, const std::stri
 
 /// Files that are made here have their own dialect and index base, whatever the options say of the user's file.
 Options without_dialect(const td_options *options) {
-  Options out = make<Options>(td_options_create);
+  Options out;
   for (const OptionRow &row : option_table())
     if (row.scope == "tensor" || row.name == "value_type")
-      check(
-          td_options_set_str(out.get(), row.name.c_str(), text(td_options_get_str, options, row.name.c_str()).c_str()));
+      out.set(row.name, text(td_options_get_str, options, row.name.c_str()));
   return out;
 }
 
 std::vector<ReadFigures> read_files(td_context *context, const td_options *options, Tensor x, const Wish &wish) {
   const ScratchFolder folder(wish.scratch);
   const Options for_reading = without_dialect(options);
-  const bool sparse = get<std::int64_t>(td_tensor_get_i64, x.get(), "sparse") != 0;
+  const bool sparse = get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0;
   const std::vector<std::string> paths = {folder.file(sparse ? "x.tns" : "x.npy"), folder.file("x.tdb")};
   for (const std::string &path : paths)
-    check(td_tensor_write(x.get(), path.c_str(), nullptr));
+    check(td_tensor_write(x, path.c_str(), nullptr));
   x.reset();
   std::vector<ReadFigures> out;
   for (const std::string &path : paths)
-    out.push_back(read(context, for_reading.get(), path, wish.repeats));
+    out.push_back(read(context, for_reading, path, wish.repeats));
   return out;
 }
 
@@ -130,17 +126,17 @@ Figures measure(td_context *context, const td_options *options, EntryArrays arra
   Figures out;
   const bool sparse = arrays.sparse();
   Tensor x = built(context, options, std::move(arrays), wish, out);
-  out.tensor = tensor_facts(x.get());
-  out.description = text(td_tensor_describe, x.get());
-  out.entries = get<std::int64_t>(td_tensor_nnz, x.get());
-  out.bytes = get<std::int64_t>(td_tensor_get_i64, x.get(), "bytes");
+  out.tensor = tensor_facts(x);
+  out.description = text(td_tensor_describe, x);
+  out.entries = get<std::int64_t>(td_tensor_nnz, x);
+  out.bytes = get<std::int64_t>(td_tensor_get_i64, x, "bytes");
   if (out.entries == 0)
     throw Failure(exit_input, "there are no entries: nothing to measure");
 
   if (wish.mttkrp || wish.iteration) {
-    const Floors floors(x.get(), limits);
+    const Floors floors(x, limits);
     for (const auto rank : wish.ranks) {
-      out.sweeps.push_back(sweep(context, x.get(), rank, wish.repeats));
+      out.sweeps.push_back(sweep(context, x, rank, wish.repeats));
       out.sweeps.back().floor = floors.of(rank);
     }
   }
@@ -148,7 +144,7 @@ Figures measure(td_context *context, const td_options *options, EntryArrays arra
     const auto there =
         std::find_if(out.sweeps.begin(), out.sweeps.end(), [](const SweepFigures &s) { return s.rank == sweep_rank; });
     const double sum =
-        there != out.sweeps.end() ? there->mttkrp_sum : sweep(context, x.get(), sweep_rank, wish.repeats).mttkrp_sum;
+        there != out.sweeps.end() ? there->mttkrp_sum : sweep(context, x, sweep_rank, wish.repeats).mttkrp_sum;
     out.build->sweeps = out.build->seconds / sum;
   }
   if (wish.read)

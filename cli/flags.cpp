@@ -43,10 +43,10 @@ void TableFlags::add(CLI::App &app, std::initializer_list<std::string_view> scop
 }
 
 Options TableFlags::options() const {
-  Options options = make<Options>(td_options_create);
+  Options options;
   for (const auto &[name, given] : flags_)
     if (given.flag->count() > 0)
-      check(td_options_set_str(options.get(), name.c_str(), given.value.c_str()));
+      options.set(name, given.value);
   return options;
 }
 
@@ -74,15 +74,13 @@ void print_warning(std::int32_t level, const char *text, void *) {
 } // namespace
 
 Context WorkFlags::context() const {
-  const Options options = table.options();
-  td_context *handle = nullptr;
-  const td_status status = td_context_create(devices.c_str(), options.get(), &handle);
+  Context context;
+  const td_status status = td_context_create(devices.c_str(), table.options(), context.out());
   if (status == TD_ERR_ARGUMENT) // a device string with no meaning is the command line's fault, not the input's
     throw Failure(exit_usage, last_error());
   check(status);
-  Context context(handle);
   if (!quiet)
-    check(td_context_set_log(context.get(), print_warning, nullptr));
+    check(td_context_set_log(context, print_warning, nullptr));
   return context;
 }
 

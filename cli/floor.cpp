@@ -8,10 +8,9 @@ namespace cli {
 
 Limits limits_of(td_context *context, const Machine &host) {
   const std::int64_t dims[] = {1, 1};
-  const Plan plan = make<Plan>(td_plan_create, context, 2, dims, std::int64_t{1}, TD_F64, std::int64_t{1},
-                               static_cast<const td_options *>(nullptr));
-  const auto rate = [&](const char *key) { return get<double>(td_plan_get_f64, plan.get(), key); };
-  if (get<std::int64_t>(td_plan_get_i64, plan.get(), "device_bytes.peak") == 0) // all is in the host's memory
+  const Plan plan = make<Plan>(td_plan_create, context, 2, dims, std::int64_t{1}, TD_F64, std::int64_t{1}, nullptr);
+  const auto rate = [&](const char *key) { return get<double>(td_plan_get_f64, plan, key); };
+  if (get<std::int64_t>(td_plan_get_i64, plan, "device_bytes.peak") == 0) // all is in the host's memory
     return {host.read, host.f64, host.f32, false};
   return {rate("rate.read"), rate("rate.operations"), 2 * rate("rate.operations"), true};
 }

@@ -25,14 +25,14 @@ int run_generate(const GenerateFlags &flags) {
   refuse_overwriting({}, {flags.out, flags.model});
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
-  const Planted planted = plant(context.get(), recipe);
-  check(td_tensor_write(planted.tensor.get(), flags.out.c_str(), options.get()));
+  const Planted planted = plant(context, recipe);
+  check(td_tensor_write(planted.tensor, flags.out.c_str(), options));
   if (!flags.model.empty())
-    check(td_ktensor_write(planted.truth.get(), flags.model.c_str(), nullptr));
+    check(td_ktensor_write(planted.truth, flags.model.c_str(), nullptr));
   if (flags.work.json)
-    print_json(Json({{"file", flags.out}, {"tensor", tensor_facts(planted.tensor.get())}}));
+    print_json(Json({{"file", flags.out}, {"tensor", tensor_facts(planted.tensor)}}));
   else if (!flags.work.quiet)
-    fmt::print("wrote {}: {}\n", shown(flags.out), text(td_tensor_describe, planted.tensor.get()));
+    fmt::print("wrote {}: {}\n", shown(flags.out), text(td_tensor_describe, planted.tensor));
   return exit_ok;
 }
 

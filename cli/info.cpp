@@ -14,9 +14,9 @@ namespace {
 /// What a device string gives here: the context's description, or why there is none.
 std::string device_line(const char *devices) {
   try {
-    const Context context = make<Context>(td_context_create, devices, static_cast<const td_options *>(nullptr));
-    return text(td_context_describe, context.get());
-  } catch (const Failure &e) {
+    const Context context = make<Context>(td_context_create, devices, nullptr);
+    return text(td_context_describe, context);
+  } catch (const tdpp::Error &e) {
     return fmt::format("not available: {}", e.what());
   }
 }

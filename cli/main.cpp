@@ -80,6 +80,8 @@ int main(int argc, char **argv) {
     return code;
   } catch (const Failure &e) {
     return fail(e.code, e.what());
+  } catch (const tdpp::Error &e) {
+    return fail(exit_code(e.status()), e.what());
   } catch (const std::bad_alloc &) {
     return fail(exit_memory, "out of memory");
   } catch (const std::exception &e) {

@@ -58,30 +58,28 @@ Tensor make_tensor(const PlanFlags &flags, td_context *context, const td_options
 std::vector<Checked> check_plan(const PlanFlags &flags, td_context *context, const td_options *options,
                                 const td_plan *plan) {
   Tensor x = make_tensor(flags, context, options);
-  const td_type type = flags.file.empty() ? type_of(flags) : get<td_type>(td_tensor_type, x.get());
+  const td_type type = flags.file.empty() ? type_of(flags) : get<td_type>(td_tensor_type, x);
   std::vector<Checked> out;
   {
-    const EntryArrays arrays(x.get(), type);
+    const EntryArrays arrays(x, type);
     x.reset();
     const Allocated memory;
     x = arrays.build(context, options);
     const auto peak = static_cast<double>(memory.most());
     const auto stored = static_cast<double>(bytes(plan, "tensor"));
-    out.push_back({"tensor", stored, static_cast<double>(get<std::int64_t>(td_tensor_get_i64, x.get(), "bytes"))});
+    out.push_back({"tensor", stored, static_cast<double>(get<std::int64_t>(td_tensor_get_i64, x, "bytes"))});
     out.push_back({"building at most", stored + static_cast<double>(bytes(plan, "building")), peak});
   }
-  Options run = make<Options>(td_options_copy, options);
-  check(td_options_set_i64(run.get(), "max_iters", 4));
-  check(td_options_set_f64(run.get(), "tol", 0));
-  check(td_options_set_str(run.get(), "exact_residual", "never"));
+  Options run = copy(options);
+  run.set("max_iters", "4").set("tol", "0").set("exact_residual", "never");
   const Allocated memory;
-  const Fitted fitted = cpals(context, x.get(), flags.rank, nullptr, run.get());
+  const Fitted fitted = cpals(context, x, flags.rank, run);
   out.push_back({"CP-ALS at most", static_cast<double>(bytes(plan, "solver")), static_cast<double>(memory.most())});
 
   // The first iteration warms caches and maps memory: it is left out.
-  const std::vector<double> elapsed = series(fitted.report.get(), "seconds");
-  const std::vector<double> took = series(fitted.report.get(), "mttkrp_seconds");
-  const std::vector<double> predicted = series_of(td_plan_get_series, plan, "mttkrp_seconds");
+  const std::vector<double> elapsed = series(td_report_get_series, fitted.report, "seconds");
+  const std::vector<double> took = series(td_report_get_series, fitted.report, "mttkrp_seconds");
+  const std::vector<double> predicted = series(td_plan_get_series, plan, "mttkrp_seconds");
   const std::size_t order = predicted.size();
   const std::size_t iterations = took.size() / order;
   for (std::size_t m = 0; m < order && iterations > 1; ++m) {
@@ -128,7 +126,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
     out["rates"][key] = get<double>(td_plan_get_f64, plan, fmt::format("rate.{}", key).c_str());
   for (const char *key : {"iteration", "mttkrp", "solve"})
     out["seconds"][key] = get<double>(td_plan_get_f64, plan, fmt::format("seconds.{}", key).c_str());
-  const auto values = [&](const char *key) { return series_of(td_plan_get_series, plan, key); };
+  const auto values = [&](const char *key) { return series(td_plan_get_series, plan, key); };
   const auto dims = values("dims"), rows = values("rows"), seconds = values("mttkrp_seconds"), load = values("load"),
              imbalance = values("imbalance"), split = values("split_rows");
   const std::size_t workers = load.size() / dims.size();
@@ -160,16 +158,16 @@ int run_plan(const PlanFlags &flags) {
     throw Failure(exit_usage, "--type is for a shape; a file's values take --value-type");
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
-  const Plan plan = make_plan(flags, context.get(), options.get());
+  const Plan plan = make_plan(flags, context, options);
   if (!flags.work.json) {
-    fmt::print("{}\n", text(td_plan_describe, plan.get()));
+    fmt::print("{}\n", text(td_plan_describe, plan));
     std::fflush(stdout);
   }
   std::vector<Checked> checked;
   if (flags.check)
-    checked = check_plan(flags, context.get(), options.get(), plan.get());
+    checked = check_plan(flags, context, options, plan);
   if (flags.work.json)
-    print_json(document(flags, plan.get(), checked));
+    print_json(document(flags, plan, checked));
   else if (flags.check)
     print_checked(checked);
   return exit_ok;

@@ -18,13 +18,12 @@ enum Stream : std::uint64_t { coordinate = 1, value = 2, factor = 3, support = 4
 Tensor sparse(td_context *context, const Recipe &recipe, const Coordinates &at, const std::vector<double> &values) {
   return make<Tensor>(td_tensor_create, context, static_cast<std::int32_t>(recipe.dims.size()), recipe.dims.data(),
                       static_cast<std::int64_t>(values.size()), TD_I64, at.read().data(), 0, TD_F64, values.data(),
-                      TD_HOST, static_cast<const td_options *>(nullptr));
+                      TD_HOST, nullptr);
 }
 
 Tensor dense(td_context *context, const Recipe &recipe, const std::vector<double> &values) {
   return make<Tensor>(td_tensor_create_dense, context, static_cast<std::int32_t>(recipe.dims.size()),
-                      recipe.dims.data(), static_cast<const std::int64_t *>(nullptr), TD_F64, values.data(), TD_HOST,
-                      static_cast<const td_options *>(nullptr));
+                      recipe.dims.data(), nullptr, TD_F64, values.data(), TD_HOST, nullptr);
 }
 
 double norm_of(const std::vector<double> &values) {
@@ -65,7 +64,7 @@ Tensor scattered(td_context *context, const Recipe &recipe) {
   }
   // td drops what was drawn twice by summing it; then each entry gets its value.
   std::vector<double> values(static_cast<std::size_t>(recipe.entries), 1.0);
-  values = entries(sparse(context, recipe, at, values).get(), at);
+  values = entries(sparse(context, recipe, at, values), at);
   for (std::size_t k = 0; k < values.size(); ++k)
     values[k] = 1 + draw(recipe.seed, {value, k});
   disturb(values, recipe);
@@ -111,7 +110,7 @@ Ktensor truth(td_context *context, const Recipe &recipe, const std::vector<std::
   Ktensor k = make<Ktensor>(td_ktensor_create, context, static_cast<std::int32_t>(recipe.dims.size()),
                             recipe.dims.data(), recipe.rank, TD_F64);
   for (std::size_t m = 0; m < factors.size(); ++m)
-    check(td_ktensor_set_factor(k.get(), static_cast<std::int32_t>(m), factors[m].data(), recipe.dims[m], TD_HOST));
+    check(td_ktensor_set_factor(k, static_cast<std::int32_t>(m), factors[m].data(), recipe.dims[m], TD_HOST));
   return k;
 }
 
@@ -129,7 +128,7 @@ Planted plant_dense(td_context *context, const Recipe &recipe) {
       factors[m][k] = draw_normal(recipe.seed, factor + 16 * m, k);
   Ktensor k = truth(context, recipe, factors);
   std::vector<double> values(dense_size(recipe.dims));
-  check(td_ktensor_full(k.get(), nullptr, TD_F64, values.data()));
+  check(td_ktensor_full(k, nullptr, TD_F64, values.data()));
   disturb(values, recipe);
   return {dense(context, recipe, values), std::move(k)};
 }
@@ -158,9 +157,8 @@ Planted plant_sparse(td_context *context, const Recipe &recipe) {
   Ktensor k = truth(context, recipe, factors);
   // td drops what several components cover by summing it; the ktensor says what stands there.
   std::vector<double> values(at.modes[0].size(), 1.0);
-  values = entries(sparse(context, recipe, at, values).get(), at);
-  check(td_ktensor_values_at(k.get(), static_cast<std::int64_t>(values.size()), TD_I64, at.read().data(), 0,
-                             values.data()));
+  values = entries(sparse(context, recipe, at, values), at);
+  check(td_ktensor_values_at(k, static_cast<std::int64_t>(values.size()), TD_I64, at.read().data(), 0, values.data()));
   disturb(values, recipe);
   return {sparse(context, recipe, at, values), std::move(k)};
 }
@@ -176,12 +174,12 @@ Planted plant(td_context *context, const Recipe &recipe) {
   if (recipe.rank > 0)
     return recipe.dense ? plant_dense(context, recipe) : plant_sparse(context, recipe);
   if (!recipe.dense)
-    return {scattered(context, recipe), nullptr};
+    return {scattered(context, recipe), {}};
   std::vector<double> values(dense_size(recipe.dims));
   for (std::size_t k = 0; k < values.size(); ++k)
     values[k] = 1 + draw(recipe.seed, {value, k});
   disturb(values, recipe);
-  return {dense(context, recipe, values), nullptr};
+  return {dense(context, recipe, values), {}};
 }
 
 } // namespace cli

@@ -15,15 +15,15 @@ namespace {
 int run_selftest(const WorkFlags &flags) {
   const Context context = flags.context();
   if (!flags.json)
-    fmt::print("on {}\n", text(td_context_describe, context.get()));
+    fmt::print("on {}\n", text(td_context_describe, context));
   Json out = Json::array();
   int failed = 0;
   const Timer timer;
   for (const Case &c : selftest_cases()) {
     std::string why;
     try {
-      c.run(context.get());
-    } catch (const Failure &e) {
+      c.run(context);
+    } catch (const std::runtime_error &e) {
       why = e.what();
       ++failed;
     }

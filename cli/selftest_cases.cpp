@@ -20,13 +20,6 @@ void expect_near(const std::string &what, double came, double expected, double t
     throw Failure(exit_failed, fmt::format("{}: came {}, expected {} within {}", what, came, expected, tolerance));
 }
 
-Options options_of(std::initializer_list<std::array<const char *, 2>> settings) {
-  Options options = make<Options>(td_options_create);
-  for (const auto &[key, value] : settings)
-    check(td_options_set_str(options.get(), key, value));
-  return options;
-}
-
 struct Entry {
   std::int64_t i, j, k;
   double value;
@@ -43,26 +36,25 @@ Tensor sparse3(td_context *context, std::array<std::int64_t, 3> d, const std::ve
   }
   const std::array<const void *, 3> indices = {at[0].data(), at[1].data(), at[2].data()};
   return make<Tensor>(td_tensor_create, context, 3, d.data(), static_cast<std::int64_t>(entries.size()), TD_I64,
-                      indices.data(), 0, TD_F64, values.data(), TD_HOST, static_cast<const td_options *>(nullptr));
+                      indices.data(), 0, TD_F64, values.data(), TD_HOST, nullptr);
 }
 
 Tensor dense(td_context *context, const std::vector<std::int64_t> &d, const std::vector<double> &values) {
-  return make<Tensor>(td_tensor_create_dense, context, static_cast<std::int32_t>(d.size()), d.data(),
-                      static_cast<const std::int64_t *>(nullptr), TD_F64, values.data(), TD_HOST,
-                      static_cast<const td_options *>(nullptr));
+  return make<Tensor>(td_tensor_create_dense, context, static_cast<std::int32_t>(d.size()), d.data(), nullptr, TD_F64,
+                      values.data(), TD_HOST, nullptr);
 }
 
 Ktensor ktensor(td_context *context, const std::vector<std::int64_t> &d, std::int64_t rank,
                 const std::vector<Matrix> &factors) {
   Ktensor k = make<Ktensor>(td_ktensor_create, context, static_cast<std::int32_t>(d.size()), d.data(), rank, TD_F64);
   for (std::size_t m = 0; m < d.size(); ++m)
-    check(td_ktensor_set_factor(k.get(), static_cast<std::int32_t>(m), factors[m].data(), d[m], TD_HOST));
+    check(td_ktensor_set_factor(k, static_cast<std::int32_t>(m), factors[m].data(), d[m], TD_HOST));
   return k;
 }
 
 Matrix mttkrp(td_context *context, const td_tensor *x, std::int32_t mode, std::int64_t rank,
               const std::vector<Matrix> &factors) {
-  const auto d = dims(x);
+  const auto d = dims_of(x);
   std::vector<const void *> pointers;
   for (const Matrix &f : factors)
     pointers.push_back(f.data());
@@ -72,7 +64,7 @@ Matrix mttkrp(td_context *context, const td_tensor *x, std::int32_t mode, std::i
   return out;
 }
 
-double fit_of(const Fitted &f) { return get<double>(td_report_get_f64, f.report.get(), "fit"); }
+double fit_of(const Fitted &f) { return get<double>(td_report_get_f64, f.report, "fit"); }
 
 void genten_rank_two(td_context *context) {
   const std::vector<Entry> entries = {{0, 0, 0, 2}, {1, 0, 0, 1}, {0, 1, 0, 1}, {1, 1, 0, 1},
@@ -82,21 +74,20 @@ void genten_rank_two(td_context *context) {
   const std::vector<std::int64_t> d = {2, 3, 4};
   const Ktensor start =
       ktensor(context, d, 2, {{.8, .2, .5, .5}, {.5, .1, .5, .5, .5, .1}, {.7, .7, .1, .1, .7, .1, .1, .7}});
-  const Options options = options_of({{"tol", "1e-6"}, {"max_iters", "100"}});
+  const Options options{{"tol", "1e-6"}, {"max_iters", "100"}};
   std::vector<double> full(24);
-  check(td_tensor_get_dense(x.get(), nullptr, TD_F64, full.data()));
+  check(td_tensor_get_dense(x, nullptr, TD_F64, full.data()));
   const Tensor same = dense(context, d, full);
   for (const td_tensor *tensor : {x.get(), same.get()}) {
-    const Fitted f = cpals(context, tensor, 2, start.get(), options.get());
-    const auto w = weights(f.model.get());
+    const Fitted f = cpals(context, tensor, 2, options, start);
+    const auto w = weights_of(f.model);
     expect_near("first weight", w[0], 2.828427, 2.5e-3); // the tolerance of the test that this comes from
     expect_near("second weight", w[1], 2.0, 2.5e-3);
     expect_near("fit", fit_of(f), 1, 0.01);
   }
   const Ktensor zero = ktensor(context, d, 2, {Matrix(4), Matrix(6), Matrix(8)});
-  td_ktensor *model = nullptr;
-  const td_status status = td_cpals(context, x.get(), 2, zero.get(), nullptr, nullptr, nullptr, &model, nullptr);
-  const Ktensor made(model);
+  Ktensor model;
+  const td_status status = td_cpals(context, x, 2, zero, nullptr, nullptr, nullptr, model.out(), nullptr);
   if (status != TD_ERR_ARGUMENT)
     throw Failure(exit_failed,
                   fmt::format("an all-zero start gave {}, expected TD_ERR_ARGUMENT", td_status_name(status)));
@@ -117,7 +108,7 @@ void pyttb_mttkrp(td_context *context) {
                                                      {45000, 48456, 51912, 55368, 58824},
                                                      {7260, 21660, 36060, 50460, 64860, 79260}};
   for (std::size_t m = 0; m < d.size(); ++m) {
-    const Matrix out = mttkrp(context, x.get(), static_cast<std::int32_t>(m), 2, ones);
+    const Matrix out = mttkrp(context, x, static_cast<std::int32_t>(m), 2, ones);
     const std::size_t rows = expected[m].size();
     for (std::size_t k = 0; k < out.size(); ++k) // whole numbers far below 2^53: sums are exact in any order
       expect_near(fmt::format("mode {} row {} column {}", m, k % rows, k / rows), out[k], expected[m][k % rows], 0);
@@ -127,15 +118,15 @@ void pyttb_mttkrp(td_context *context) {
 void toolbox_fixsigns(td_context *context) {
   const Matrix a = {1, 1, 1, -10};
   const Ktensor k = ktensor(context, {2, 2}, 2, {a, a});
-  check(td_ktensor_arrange(k.get()));
-  check(td_ktensor_fixsigns(k.get()));
-  const auto w = weights(k.get());
+  check(td_ktensor_arrange(k));
+  check(td_ktensor_fixsigns(k));
+  const auto w = weights_of(k);
   // sqrt(101)^2 and sqrt(2)^2 are rounded three times each.
   expect_near("first weight", w[0], 101, 1e-12);
   expect_near("second weight", w[1], 2, 1e-13);
   Matrix out(4);
   for (std::int32_t m = 0; m < 2; ++m) {
-    check(td_ktensor_get_factor(k.get(), m, out.data(), 2, TD_HOST));
+    check(td_ktensor_get_factor(k, m, out.data(), 2, TD_HOST));
     expect_near("largest entry of the first column", out[1], 10 / std::sqrt(101), 1e-14);
     expect_near("the other one", out[0], -1 / std::sqrt(101), 1e-14);
   }
@@ -143,12 +134,12 @@ void toolbox_fixsigns(td_context *context) {
 
 void ones_at_rank_two(td_context *context) {
   const Tensor x = dense(context, {2, 3, 4}, std::vector<double>(24, 1.0));
-  const Fitted f = cpals(context, x.get(), 2, nullptr, nullptr);
+  const Fitted f = cpals(context, x, 2);
   // |X| = sqrt(24); a residual of 1e-8 of it is what cancellation leaves of an exact zero.
   expect_near("fit", fit_of(f), 1, 1e-7);
-  const auto rank = get<std::int64_t>(td_report_get_i64, f.report.get(), "effective_rank");
+  const auto rank = get<std::int64_t>(td_report_get_i64, f.report, "effective_rank");
   expect_near("effective rank", static_cast<double>(rank), 1, 0);
-  for (const double w : weights(f.model.get()))
+  for (const double w : weights_of(f.model))
     if (!std::isfinite(w))
       throw Failure(exit_failed, fmt::format("a weight is {}", w));
 }
@@ -167,7 +158,7 @@ void strassen(td_context *context) {
   const Matrix c = {1, 0, 0, 1, 0, 0, 1, -1, 0, 1, 0, 1, 1, 0, 1, 0, -1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0};
   const Ktensor k = ktensor(context, {4, 4, 4}, 7, {a, b, c});
   double residual = -1;
-  check(td_ktensor_fit(context, k.get(), x.get(), nullptr, nullptr, nullptr, &residual));
+  check(td_ktensor_fit(context, k, x, nullptr, nullptr, nullptr, &residual));
   expect_near("residual", residual, 0, 0);
 }
 
@@ -204,8 +195,8 @@ void mttkrp_identities(td_context *context) {
   const auto u = some_factors(3, d, 5);
   double in_mode_0 = 0;
   for (std::int32_t m = 0; m < 3; ++m) {
-    const Matrix all = mttkrp(context, x.get(), m, 5, u), of1 = mttkrp(context, x1.get(), m, 5, u),
-                 of2 = mttkrp(context, x2.get(), m, 5, u), reversed = mttkrp(context, xr.get(), m, 5, u);
+    const Matrix all = mttkrp(context, x, m, 5, u), of1 = mttkrp(context, x1, m, 5, u),
+                 of2 = mttkrp(context, x2, m, 5, u), reversed = mttkrp(context, xr, m, 5, u);
     double dot = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
       dot += all[k] * u[static_cast<std::size_t>(m)][k];
@@ -224,11 +215,11 @@ void recovery(td_context *context) {
   recipe.dense = true;
   recipe.seed = 1;
   const Planted planted = plant(context, recipe);
-  const Options options = options_of({{"tol", "1e-12"}, {"max_iters", "500"}, {"init", "nvecs"}});
-  const Fitted f = cpals(context, planted.tensor.get(), 3, nullptr, options.get());
+  const Options options{{"tol", "1e-12"}, {"max_iters", "500"}, {"init", "nvecs"}};
+  const Fitted f = cpals(context, planted.tensor, 3, options);
   expect_near("fit", fit_of(f), 1, 1e-5);
   double score = 0;
-  check(td_ktensor_score(planted.truth.get(), f.model.get(), 1, &score, nullptr));
+  check(td_ktensor_score(planted.truth, f.model, 1, &score, nullptr));
   expect_near("factor match score", score, 1, 1e-3);
 }
 

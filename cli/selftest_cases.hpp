@@ -12,7 +12,7 @@ namespace cli {
 struct Case {
   const char *name;
   const char *source;                    // where the expected numbers come from
-  std::function<void(td_context *)> run; // throws Failure with what came and what was expected
+  std::function<void(td_context *)> run; // throws what came and what was expected
 };
 
 const std::vector<Case> &selftest_cases();

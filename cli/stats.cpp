@@ -18,7 +18,7 @@ struct StatsFlags {
 
 double density(const td_tensor *x) {
   double d = static_cast<double>(get<std::int64_t>(td_tensor_nnz, x));
-  for (const auto length : dims(x))
+  for (const auto length : dims_of(x))
     d /= static_cast<double>(length);
   return d;
 }
@@ -40,16 +40,16 @@ void print_stats(const td_tensor *x, const std::vector<Slices> &modes) {
 int run_stats(const StatsFlags &flags) {
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
-  const Tensor x = make<Tensor>(td_tensor_read, context.get(), flags.file.c_str(), options.get());
-  const auto modes = slices(x.get());
+  const Tensor x = make<Tensor>(td_tensor_read, context, flags.file.c_str(), options);
+  const auto modes = slices(x);
   if (!flags.work.json) {
-    print_stats(x.get(), modes);
+    print_stats(x, modes);
     return exit_ok;
   }
   Json out = {{"file", flags.file},
-              {"tensor", tensor_facts(x.get())},
-              {"density", density(x.get())},
-              {"index_bits", get<std::int64_t>(td_tensor_get_i64, x.get(), "index_bits")},
+              {"tensor", tensor_facts(x)},
+              {"density", density(x)},
+              {"index_bits", get<std::int64_t>(td_tensor_get_i64, x, "index_bits")},
               {"modes", Json::array()}};
   for (const Slices &s : modes)
     out["modes"].push_back({{"dim", s.dim},

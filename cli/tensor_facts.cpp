@@ -7,7 +7,7 @@ namespace cli {
 
 Json tensor_facts(const td_tensor *x) {
   return {{"order", get<std::int32_t>(td_tensor_order, x)},
-          {"dims", dims(x)},
+          {"dims", dims_of(x)},
           {"entries", get<std::int64_t>(td_tensor_nnz, x)},
           {"type", get<td_type>(td_tensor_type, x) == TD_F32 ? "f32" : "f64"},
           {"sparse", get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0},
@@ -64,7 +64,7 @@ double skew_of(const std::vector<std::int64_t> &counts, std::int64_t dim) {
 }
 
 std::vector<Slices> slices(const td_tensor *x) {
-  const auto lengths = dims(x);
+  const auto lengths = dims_of(x);
   const auto entries = get<std::int64_t>(td_tensor_nnz, x);
   const bool sparse = get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0;
   std::vector<Slices> out;

@@ -15,14 +15,7 @@ struct Case {
   const char *choice;
 };
 
-std::string plan_str(const td_plan *plan, const std::string &key) {
-  std::int64_t needed = 0;
-  must(td_plan_get_str(plan, key.c_str(), nullptr, 0, &needed));
-  std::string text(static_cast<std::size_t>(needed), '\0');
-  must(td_plan_get_str(plan, key.c_str(), text.data(), needed, &needed));
-  text.pop_back();
-  return text;
-}
+std::string plan_str(const td_plan *plan, const std::string &key) { return text(td_plan_get_str, plan, key.c_str()); }
 
 const std::vector<Case> &cases() {
   static const std::vector<Case> all{
@@ -81,18 +74,16 @@ TEST_P(Forced, IsReachedAndRight) {
     try {
       make_sparse(context, entries, {type, TD_I32, 0}, options);
       FAIL() << "a GPU has no private rows for coordinates";
-    } catch (const Failure &failure) {
+    } catch (const Error &failure) {
       EXPECT_EQ(failure.status(), TD_ERR_UNSUPPORTED) << failure.what();
     }
     return;
   }
   const Tensor x = make_sparse(context, entries, {type, TD_I32, 0}, options);
 
-  Plan of_tensor, of_shape;
-  must(td_plan_create_for_tensor(context, x, 8, nullptr, of_tensor.out()));
-  must(td_plan_create(context, 3, entries.dims.data(), static_cast<std::int64_t>(entries.values.size()), type, 8,
-                      options, of_shape.out()));
-  for (const td_plan *plan : {static_cast<const td_plan *>(of_tensor), static_cast<const td_plan *>(of_shape)}) {
+  const Plan of_tensor = make<Plan>(td_plan_create_for_tensor, context, x, 8, nullptr);
+  const Plan of_shape = make<Plan>(td_plan_create, context, 3, entries.dims.data(), entries.nnz(), type, 8, options);
+  for (const td_plan *plan : {of_tensor.get(), of_shape.get()}) {
     if (forced.choice[0] != '\0') {
       EXPECT_EQ(plan_str(plan, forced.decision), forced.choice);
     }

@@ -13,7 +13,7 @@ protected:
   GuardPages() {
     for (double &w : weights_)
       w = random_.symmetric();
-    must(td_ktensor_set_weights(k_, weights_.data()));
+    check(td_ktensor_set_weights(k_, weights_.data()));
   }
   td_type type_ = GetParam();
   Random random_{21};
@@ -28,19 +28,19 @@ TEST_P(GuardPages, FactorsWithPadding) {
     const int64_t rows = factors_.dims[static_cast<std::size_t>(m)];
     for (const int64_t ld : {rows, rows + 1, rows + 7}) {
       const Matrix a(type_, rows, 3, ld);
-      must(td_ktensor_get_factor(k_, m, a.data(), ld, TD_HOST));
+      check(td_ktensor_get_factor(k_, m, a.data(), ld, TD_HOST));
       EXPECT_TRUE(a.padding_untouched());
       for (int64_t r = 0; r < 3; ++r)
         for (int64_t i = 0; i < rows; ++i)
           EXPECT_EQ(a.get(i, r), factors_.at(m, i, r));
-      must(td_ktensor_set_factor(k_, m, a.data(), ld, TD_HOST)); // the padding is NaN and must not be read
+      check(td_ktensor_set_factor(k_, m, a.data(), ld, TD_HOST)); // the padding is NaN and must not be read
     }
   }
 }
 
 TEST_P(GuardPages, Weights) {
   const Array w(TD_F64, 3);
-  must(td_ktensor_get_weights(k_, static_cast<double *>(w.data())));
+  check(td_ktensor_get_weights(k_, static_cast<double *>(w.data())));
   EXPECT_EQ(w.values(), weights_);
 }
 
@@ -59,7 +59,7 @@ TEST_P(GuardPages, ValuesAt) {
         pointers.push_back(columns.back().data());
       }
       const Array values(TD_F64, 11);
-      must(td_ktensor_values_at(k_, 11, index_type, pointers.data(), base, static_cast<double *>(values.data())));
+      check(td_ktensor_values_at(k_, 11, index_type, pointers.data(), base, static_cast<double *>(values.data())));
       for (int64_t k = 0; k < 11; ++k) {
         const auto at = [&](std::size_t m) { return static_cast<int64_t>(columns[m].get(k)) - base; };
         const auto cell = static_cast<std::size_t>(at(0) + 6 * (at(1) + 5 * at(2)));
@@ -71,12 +71,12 @@ TEST_P(GuardPages, ValuesAt) {
 
 TEST_P(GuardPages, FullTensors) {
   const Array values(type_, 6 * 5 * 7);
-  must(td_ktensor_full(k_, nullptr, type_, values.data()));
+  check(td_ktensor_full(k_, nullptr, type_, values.data()));
   EXPECT_TRUE(within_bound(values.values(), oracle_full(factors_, weights_), type_));
 
   const Entries cells = random_cells(random_, {6, 5, 7}, type_);
   const Tensor x = make_dense(context_, cells, type_);
-  must(td_tensor_get_dense(x, nullptr, type_, values.data()));
+  check(td_tensor_get_dense(x, nullptr, type_, values.data()));
   EXPECT_EQ(values.values(), cells.values);
 }
 
@@ -91,10 +91,10 @@ TEST_P(GuardPages, Entries) {
       pointers.push_back(columns.back().data());
     }
     const Array values(type_, int64_t{40});
-    must(td_tensor_get_entries(x, TD_I32, pointers.data(), 1, type_, values.data()));
+    check(td_tensor_get_entries(x, TD_I32, pointers.data(), 1, type_, values.data()));
     for (std::size_t m = 0; m < 3; ++m) {
       const Array counts(TD_I64, entries.dims[m]);
-      must(td_tensor_slice_counts(x, static_cast<int32_t>(m), static_cast<int64_t *>(counts.data())));
+      check(td_tensor_slice_counts(x, static_cast<int32_t>(m), static_cast<int64_t *>(counts.data())));
       std::vector<double> expected(static_cast<std::size_t>(entries.dims[m]), 0.0);
       for (const int64_t i : entries.indices[m])
         expected[static_cast<std::size_t>(i)] += 1;
@@ -107,10 +107,10 @@ TEST_P(GuardPages, Texts) {
   const Array text(TD_F64, int64_t{1}); // 8 bytes: every text is longer and must be cut
   char *buf = static_cast<char *>(text.data());
   int64_t needed = 0;
-  must(td_context_describe(context_, buf, 8, &needed));
+  check(td_context_describe(context_, buf, 8, &needed));
   EXPECT_GT(needed, 8);
   EXPECT_EQ(buf[7], '\0');
-  must(td_option_describe(0, buf, 8, &needed));
+  check(td_option_describe(0, buf, 8, &needed));
   EXPECT_GT(needed, 8);
   EXPECT_EQ(buf[7], '\0');
   EXPECT_EQ(td_context_create("warp drive", nullptr, nullptr), TD_ERR_ARGUMENT);

@@ -13,16 +13,8 @@ using namespace tdtest;
 
 constexpr double u32 = 0x1p-24;
 
-std::string plan_str(const td_plan *plan, const char *key) {
-  char text[256];
-  must(td_plan_get_str(plan, key, text, sizeof text, nullptr));
-  return text;
-}
-
 std::string precision_of(td_context *context, const td_tensor *x) {
-  Plan plan;
-  must(td_plan_create_for_tensor(context, x, 8, nullptr, plan.out()));
-  return plan_str(plan, "precision");
+  return text(td_plan_get_str, make<Plan>(td_plan_create_for_tensor, context, x, 8, nullptr), "precision");
 }
 
 struct Form {
@@ -306,7 +298,7 @@ TEST(PrecisionOptions, SumsInF64ShareNoPartialProduct) {
       else
         make_sparse(context, entries, {TD_F32, TD_I64, 0}, shared);
       FAIL() << "a partial product is rounded to f32";
-    } catch (const Failure &failure) {
+    } catch (const Error &failure) {
       EXPECT_EQ(failure.status(), TD_ERR_UNSUPPORTED);
       EXPECT_NE(std::string(failure.what()).find("accumulate"), std::string::npos) << failure.what();
     }

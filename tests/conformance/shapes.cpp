@@ -49,7 +49,7 @@ TEST_P(SparseShapes, MoreThan128IndexBits) {
       try {
         make_tensor(context(), format(), e);
         FAIL() << "stored as " << format();
-      } catch (const Failure &f) {
+      } catch (const Error &f) {
         EXPECT_EQ(f.status(), TD_ERR_UNSUPPORTED) << f.what();
       }
     }
@@ -107,9 +107,7 @@ TEST_P(SparseShapes, RepeatedEntriesAreSummed) {
   expect_right_for(repeated, {3, 8});
   const Tensor x = make_tensor(context(), format(), repeated);
   EXPECT_EQ(tensor_nnz(x), 60);
-  int64_t merged = 0;
-  must(td_tensor_get_i64(x, "duplicates", &merged));
-  EXPECT_EQ(merged, 240);
+  EXPECT_EQ(get<int64_t>(td_tensor_get_i64, x, "duplicates"), 240);
 }
 
 TEST_P(SparseShapes, ExplicitZerosAreKept) {
@@ -119,9 +117,7 @@ TEST_P(SparseShapes, ExplicitZerosAreKept) {
   expect_right_for(e, {2});
   const Tensor x = make_tensor(context(), format(), e);
   EXPECT_EQ(tensor_nnz(x), 5);
-  int64_t zeros = 0;
-  must(td_tensor_get_i64(x, "zeros", &zeros));
-  EXPECT_EQ(zeros, 3);
+  EXPECT_EQ(get<int64_t>(td_tensor_get_i64, x, "zeros"), 3);
 }
 
 // Row 5 of mode 0 has 60 % of the entries: whoever gives rows to workers must cope.
@@ -154,9 +150,8 @@ TEST_P(DenseShapes, AnyStrides) {
                 cells.values[static_cast<std::size_t>(k)]);
     }
     const char *first = static_cast<const char *>(array.data()) + static_cast<std::size_t>(origin) * size_of(type);
-    Tensor x;
-    must(td_tensor_create_dense(context(), 3, cells.dims.data(), strides.data(), type, first, TD_HOST, nullptr,
-                                x.out()));
+    const Tensor x = make<Tensor>(td_tensor_create_dense, context(), 3, cells.dims.data(), strides.data(), type, first,
+                                  TD_HOST, nullptr);
     expect_right(context(), x, cells, 3, type);
   }
 }
@@ -168,9 +163,8 @@ TEST_P(DenseShapes, ZeroStrideRepeats) {
     Entries cells(dims);
     for (int64_t k = 0; k < 24; ++k)
       cells.add({k % 2, k / 2 % 4, k / 8}, static_cast<double>(k / 2 % 4 + 1));
-    Tensor x;
-    must(td_tensor_create_dense(context(), 3, dims.data(), strides.data(), type, line.data(), TD_HOST, nullptr,
-                                x.out()));
+    const Tensor x = make<Tensor>(td_tensor_create_dense, context(), 3, dims.data(), strides.data(), type, line.data(),
+                                  TD_HOST, nullptr);
     expect_right(context(), x, cells, 2, type);
   }
 }

@@ -52,8 +52,8 @@ namespace {
 using namespace tdtest;
 
 td_status start(Handles &h, const char *format) {
-  TRY(td_context_create("cpu:2", nullptr, &h.context));
-  TRY(td_options_create(&h.options));
+  TRY(td_context_create("cpu:2", nullptr, h.context.out()));
+  TRY(td_options_create(h.options.out()));
   TRY(td_options_set_str(h.options, "format", format));
   return TD_OK;
 }
@@ -61,7 +61,7 @@ td_status start(Handles &h, const char *format) {
 template <const char *const &Format> td_status sparse_scenario() {
   Handles h;
   TRY(start(h, Format));
-  TRY(make_sparse(h, &h.x));
+  TRY(make_sparse(h, h.x.out()));
   TRY(multiply(h.context, h.x, 3));
   int64_t columns[3][nnz], counts[6];
   double values[nnz], full[120];
@@ -77,21 +77,21 @@ template <const char *const &Format> td_status sparse_scenario() {
 td_status dense_scenario() {
   Handles h;
   TRY(start(h, "auto"));
-  TRY(make_dense(h, &h.y));
+  TRY(make_dense(h, h.y.out()));
   return multiply(h.context, h.y, 3);
 }
 
 td_status ktensor_scenario() {
   Handles h;
   TRY(start(h, "auto"));
-  TRY(make_sparse(h, &h.x));
-  TRY(td_ktensor_create(h.context, 3, dims, 3, TD_F64, &h.k));
+  TRY(make_sparse(h, h.x.out()));
+  TRY(td_ktensor_create(h.context, 3, dims, 3, TD_F64, h.k.out()));
   double a[18], full[120], value = 0;
   for (int n = 0; n < 18; ++n)
     a[n] = n % 5 - 1.5;
   for (int32_t m = 0; m < 3; ++m)
     TRY(td_ktensor_set_factor(h.k, m, a, dims[m], TD_HOST));
-  TRY(td_ktensor_copy(h.k, &h.k2));
+  TRY(td_ktensor_copy(h.k, h.k2.out()));
   TRY(td_ktensor_arrange(h.k2));
   TRY(td_ktensor_fixsigns(h.k2));
   TRY(td_ktensor_norm(h.k2, &value));
@@ -110,7 +110,7 @@ td_status decompose(Handles &h, const td_tensor *x, const char *init) {
     td_report_get_f64(so_far, "fit", &fit);
     return 0;
   };
-  TRY(td_cpals(h.context, x, 2, nullptr, h.options, progress, nullptr, &h.k, &h.report));
+  TRY(td_cpals(h.context, x, 2, nullptr, h.options, progress, nullptr, h.k.out(), h.report.out()));
   double fits[2];
   return td_report_get_series(h.report, "fit", fits, 2, nullptr);
 }
@@ -118,14 +118,14 @@ td_status decompose(Handles &h, const td_tensor *x, const char *init) {
 td_status cpals_sparse_scenario() {
   Handles h;
   TRY(start(h, "blco"));
-  TRY(make_sparse(h, &h.x));
+  TRY(make_sparse(h, h.x.out()));
   return decompose(h, h.x, "random");
 }
 
 td_status cpals_nvecs_scenario() {
   Handles h;
   TRY(start(h, "sorted"));
-  TRY(make_sparse(h, &h.x));
+  TRY(make_sparse(h, h.x.out()));
   return decompose(h, h.x, "nvecs");
 }
 
@@ -133,7 +133,7 @@ td_status cpals_dense_scenario() {
   Handles h;
   TRY(start(h, "auto"));
   TRY(td_options_set_str(h.options, "groups", "0,1|2"));
-  TRY(make_dense(h, &h.y));
+  TRY(make_dense(h, h.y.out()));
   return decompose(h, h.y, "nvecs");
 }
 
@@ -142,37 +142,37 @@ char paths[8][256]; // of the file scenarios, made before allocations fail
 template <int File> td_status tensor_file_scenario() {
   Handles h;
   TRY(start(h, "auto"));
-  TRY(make_sparse(h, &h.x));
+  TRY(make_sparse(h, h.x.out()));
   TRY(td_tensor_write(h.x, paths[File], nullptr));
-  return td_tensor_read(h.context, paths[File], nullptr, &h.y);
+  return td_tensor_read(h.context, paths[File], nullptr, h.y.out());
 }
 
 td_status dense_file_scenario() {
   Handles h;
   TRY(start(h, "auto"));
-  TRY(make_dense(h, &h.y));
+  TRY(make_dense(h, h.y.out()));
   TRY(td_tensor_write(h.y, paths[4], nullptr));
-  return td_tensor_read(h.context, paths[4], nullptr, &h.x);
+  return td_tensor_read(h.context, paths[4], nullptr, h.x.out());
 }
 
 template <int File> td_status ktensor_file_scenario() {
   Handles h;
   TRY(start(h, "auto"));
-  TRY(td_ktensor_create(h.context, 3, dims, 2, TD_F64, &h.k));
+  TRY(td_ktensor_create(h.context, 3, dims, 2, TD_F64, h.k.out()));
   TRY(td_ktensor_write(h.k, paths[File], nullptr));
-  return td_ktensor_read(h.context, paths[File], &h.k2);
+  return td_ktensor_read(h.context, paths[File], h.k2.out());
 }
 
 td_status checkpoint_scenario() {
   Handles h;
   TRY(start(h, "coo"));
-  TRY(make_sparse(h, &h.x));
+  TRY(make_sparse(h, h.x.out()));
   TRY(td_options_set_str(h.options, "checkpoint", paths[7]));
   TRY(td_options_set_i64(h.options, "checkpoint_iters", 1));
   TRY(decompose(h, h.x, "random"));
   TRY(td_options_set_str(h.options, "resume", paths[7]));
   TRY(td_options_set_i64(h.options, "max_iters", 3));
-  return td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, &h.k2, nullptr);
+  return td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, h.k2.out(), nullptr);
 }
 
 constexpr const char *coo = "coo";

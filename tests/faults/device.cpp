@@ -12,13 +12,13 @@ namespace {
 using namespace tdtest;
 
 td_status scenario(Handles &h, const std::string &format, const char *init, int deterministic) {
-  TRY(td_options_create(&h.options));
+  TRY(td_options_create(h.options.out()));
   TRY(make_tensor(h, format));
   TRY(multiply(h.context, h.x, 3));
   TRY(td_options_set_i64(h.options, "max_iters", 2));
   TRY(td_options_set_i64(h.options, "deterministic", deterministic));
   TRY(td_options_set_str(h.options, "init", init));
-  TRY(td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, &h.k, &h.report));
+  TRY(td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, h.k.out(), h.report.out()));
   double fit = 0;
   return td_ktensor_fit(h.context, h.k, h.x, &fit, nullptr, nullptr, nullptr);
 }
@@ -33,7 +33,7 @@ TEST_F(Device, EachAllocationMayFail) {
         long k = 0;
         for (; status != TD_OK && k < 10000; ++k) {
           Handles h;
-          ASSERT_EQ(td_context_create(devices, nullptr, &h.context), TD_OK);
+          ASSERT_EQ(td_context_create(devices, nullptr, h.context.out()), TD_OK);
           left = k;
           status = scenario(h, format, init, deterministic);
           left = -1;
@@ -60,12 +60,12 @@ td_status large_scenario(Handles &h, int64_t limit, double *fit) {
       all[k] = static_cast<double>(k * 2654435761u % 1000) - 300;
     return all;
   }();
-  TRY(td_options_create(&h.options));
+  TRY(td_options_create(h.options.out()));
   TRY(td_options_set_i64(h.options, "device_memory_limit", limit));
-  TRY(td_context_create(devices, h.options, &h.context));
-  TRY(td_tensor_create_dense(h.context, 3, shape, nullptr, TD_F64, values.data(), TD_HOST, nullptr, &h.x));
+  TRY(td_context_create(devices, h.options, h.context.out()));
+  TRY(td_tensor_create_dense(h.context, 3, shape, nullptr, TD_F64, values.data(), TD_HOST, nullptr, h.x.out()));
   TRY(td_options_set_i64(h.options, "max_iters", 2));
-  TRY(td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, &h.k, &h.report));
+  TRY(td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, h.k.out(), h.report.out()));
   return td_ktensor_fit(h.context, h.k, h.x, fit, nullptr, nullptr, nullptr);
 }
 
@@ -93,7 +93,7 @@ TEST_F(Device, EachStreamEventAndBufferMayFail) {
         } else {
           ASSERT_EQ(status, TD_ERR_DEVICE_MEMORY) << last_error();
           if (h.x != nullptr) {
-            ASSERT_EQ(td_cpals(h.context, h.x, 2, nullptr, nullptr, nullptr, nullptr, &h.k, nullptr), TD_OK)
+            ASSERT_EQ(td_cpals(h.context, h.x, 2, nullptr, nullptr, nullptr, nullptr, h.k.out(), nullptr), TD_OK)
                 << last_error();
           }
         }
@@ -113,7 +113,7 @@ TEST_F(Device, OneAllocationMayFail) {
     for (long k = -1; failed && k < 10000; ++k) { // first without
       SCOPED_TRACE(std::string(format) + ", allocation " + std::to_string(k));
       Handles h;
-      ASSERT_EQ(td_context_create(devices, nullptr, &h.context), TD_OK);
+      ASSERT_EQ(td_context_create(devices, nullptr, h.context.out()), TD_OK);
       left = k;
       once = true;
       const td_status status = scenario(h, format, "random", 0);
@@ -161,16 +161,16 @@ Sums decompose(const char *format, int64_t limit, int64_t deterministic) {
   Sums sums;
   Handles h;
   const auto run = [&]() -> td_status {
-    TRY(td_options_create(&h.options));
+    TRY(td_options_create(h.options.out()));
     TRY(td_options_set_i64(h.options, "device_memory_limit", limit));
-    TRY(td_context_create(devices, h.options, &h.context));
+    TRY(td_context_create(devices, h.options, h.context.out()));
     TRY(td_options_set_str(h.options, "format", format));
     TRY(td_tensor_create(h.context, 3, shape, entries, TD_I64, indices, 0, TD_F64, values.data(), TD_HOST, h.options,
-                         &h.x));
+                         h.x.out()));
     TRY(td_options_set_i64(h.options, "max_iters", 3));
     TRY(td_options_set_i64(h.options, "deterministic", deterministic));
     TRY(td_options_set_str(h.options, "exact_residual", "always"));
-    TRY(td_cpals(h.context, h.x, 4, nullptr, h.options, nullptr, nullptr, &h.k, &h.report));
+    TRY(td_cpals(h.context, h.x, 4, nullptr, h.options, nullptr, nullptr, h.k.out(), h.report.out()));
     TRY(td_ktensor_fit(h.context, h.k, h.x, &sums.fit, nullptr, nullptr, nullptr));
     return td_ktensor_get_factor(h.k, 1, sums.factor, 400, TD_HOST);
   };
@@ -208,8 +208,8 @@ TEST_F(Device, ALimitTooSmallForListsIsRefusedWithNumbers) {
 
 TEST_F(Device, CallsAreRepeatedWithoutANewCopy) {
   Handles h;
-  ASSERT_EQ(td_context_create(devices, nullptr, &h.context), TD_OK);
-  ASSERT_EQ(td_options_create(&h.options), TD_OK);
+  ASSERT_EQ(td_context_create(devices, nullptr, h.context.out()), TD_OK);
+  ASSERT_EQ(td_options_create(h.options.out()), TD_OK);
   const long before = live;
   ASSERT_EQ(make_tensor(h, "blco"), TD_OK);
   const long with_copy = live;
@@ -219,16 +219,14 @@ TEST_F(Device, CallsAreRepeatedWithoutANewCopy) {
 
   td_context *other = nullptr; // on the same GPU: the copy serves it too, and outlives the context that made it
   ASSERT_EQ(td_context_create(devices, nullptr, &other), TD_OK);
-  td_context_destroy(h.context);
-  h.context = other;
+  h.context.reset(other);
   ASSERT_EQ(multiply(other, h.x, 3), TD_OK);
   EXPECT_EQ(live, with_copy);
 
   double values[nnz]; // a copy for the host does not take the GPU's away
   ASSERT_EQ(td_tensor_get_entries(h.x, TD_I64, nullptr, 0, TD_F64, values), TD_OK) << last_error();
   EXPECT_EQ(live, with_copy);
-  td_tensor_destroy(h.x);
-  h.x = nullptr;
+  h.x.reset();
   EXPECT_EQ(live, before);
 }
 
@@ -236,7 +234,7 @@ TEST_F(Device, CallsAreRepeatedWithoutANewCopy) {
 TEST_F(Device, AnArgumentIsRefusedOnlyForWhatIsWrongWithAStream) {
   void *const stream = reinterpret_cast<void *>(1); // cudaStreamLegacy
   Handles h;
-  ASSERT_EQ(td_context_create(devices, nullptr, &h.context), TD_OK);
+  ASSERT_EQ(td_context_create(devices, nullptr, h.context.out()), TD_OK);
   const struct {
     int error; // CUDA's number
     td_status status;

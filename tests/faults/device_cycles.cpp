@@ -35,9 +35,9 @@ std::int64_t streamed_bytes(const char *format) {
   td_plan *plan = nullptr;
   std::int64_t bytes = -1;
   const auto ask = [&]() -> td_status {
-    TRY(td_options_create(&h.options));
+    TRY(td_options_create(h.options.out()));
     TRY(td_options_set_i64(h.options, "device_memory_limit", least_memory));
-    TRY(td_context_create(devices, h.options, &h.context));
+    TRY(td_context_create(devices, h.options, h.context.out()));
     TRY(make_tensor(h, format));
     TRY(td_plan_create_for_tensor(h.context, h.x, 3, nullptr, &plan));
     return td_plan_get_i64(plan, "device_bytes.streamed", &bytes);
@@ -51,9 +51,9 @@ std::int64_t streamed_bytes(const char *format) {
 /// tensor on the GPU or with nothing but its lists.
 td_status cycle(const char *format, bool streamed) {
   Handles h;
-  TRY(td_options_create(&h.options));
+  TRY(td_options_create(h.options.out()));
   TRY(td_options_set_i64(h.options, "device_memory_limit", streamed ? least_memory : 0));
-  TRY(td_context_create(devices, h.options, &h.context));
+  TRY(td_context_create(devices, h.options, h.context.out()));
   TRY(make_tensor(h, format));
   return multiply(h.context, h.x, 1);
 }
@@ -100,8 +100,8 @@ TEST_F(Device, GrowthShows) {
   std::vector<std::unique_ptr<Handles>> kept;
   const Growth growth = growth_over(100, [&] {
     Handles &h = *kept.emplace_back(std::make_unique<Handles>());
-    ASSERT_EQ(td_context_create(devices, nullptr, &h.context), TD_OK) << last_error();
-    ASSERT_EQ(td_options_create(&h.options), TD_OK);
+    ASSERT_EQ(td_context_create(devices, nullptr, h.context.out()), TD_OK) << last_error();
+    ASSERT_EQ(td_options_create(h.options.out()), TD_OK);
     ASSERT_EQ(make_tensor(h, "blco"), TD_OK) << last_error();
     ASSERT_EQ(multiply(h.context, h.x, 1), TD_OK) << last_error();
   });

@@ -27,16 +27,17 @@ td_status run(const char *format, std::int64_t rank, std::int64_t deterministic,
   }
   const void *indices[3] = {columns[0].data(), columns[1].data(), columns[2].data()};
   Handles h;
-  TRY(td_context_create(devices, nullptr, &h.context));
+  TRY(td_context_create(devices, nullptr, h.context.out()));
   const std::size_t before = live_bytes; // a tensor that is built on the GPU stays there
-  TRY(td_options_create(&h.options));
+  TRY(td_options_create(h.options.out()));
   if (format == std::string("dense")) {
     TRY(td_options_set_str(h.options, "groups", "none"));
-    TRY(td_tensor_create_dense(h.context, 3, dense_shape, nullptr, TD_F64, values.data(), TD_HOST, h.options, &h.x));
+    TRY(td_tensor_create_dense(h.context, 3, dense_shape, nullptr, TD_F64, values.data(), TD_HOST, h.options,
+                               h.x.out()));
   } else {
     TRY(td_options_set_str(h.options, "format", format));
     TRY(td_tensor_create(h.context, 3, shape, 60000, TD_I32, indices, 0, TD_F64, values.data(), TD_HOST, h.options,
-                         &h.x));
+                         h.x.out()));
   }
   TRY(td_options_set_i64(h.options, "deterministic", deterministic));
   TRY(td_options_set_i64(h.options, "max_iters", 2));
@@ -48,7 +49,7 @@ td_status run(const char *format, std::int64_t rank, std::int64_t deterministic,
   td_plan_destroy(plan);
   TRY(asked);
   most_bytes = live_bytes;
-  const td_status status = td_cpals(h.context, h.x, rank, nullptr, h.options, nullptr, nullptr, &h.k, nullptr);
+  const td_status status = td_cpals(h.context, h.x, rank, nullptr, h.options, nullptr, nullptr, h.k.out(), nullptr);
   bytes.allocated = static_cast<std::int64_t>(most_bytes - before);
   return status;
 }
@@ -82,14 +83,14 @@ TEST_F(Device, BuildingStaysWithinTheLimit) {
   const std::vector<double> values(static_cast<std::size_t>(entries), 1.0);
   const void *indices[3] = {columns[0].data(), columns[1].data(), columns[2].data()};
   Handles h;
-  ASSERT_EQ(td_options_create(&h.options), TD_OK);
+  ASSERT_EQ(td_options_create(h.options.out()), TD_OK);
   ASSERT_EQ(td_options_set_i64(h.options, "device_memory_limit", limit), TD_OK);
   ASSERT_EQ(td_options_set_str(h.options, "format", "sorted"), TD_OK);
-  ASSERT_EQ(td_context_create(devices, h.options, &h.context), TD_OK);
+  ASSERT_EQ(td_context_create(devices, h.options, h.context.out()), TD_OK);
   const std::size_t before = live_bytes;
   most_bytes = live_bytes;
   ASSERT_EQ(td_tensor_create(h.context, 3, shape, entries, TD_I32, indices, 0, TD_F64, values.data(), TD_HOST,
-                             h.options, &h.x),
+                             h.options, h.x.out()),
             TD_OK)
       << last_error();
   EXPECT_LE(static_cast<std::int64_t>(most_bytes - before), limit);

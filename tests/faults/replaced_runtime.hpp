@@ -123,16 +123,12 @@ inline constexpr const char *devices = "cuda";
 
 inline td_status make_tensor(Handles &h, const std::string &format) {
   if (format == "dense")
-    return make_dense(h, &h.x);
+    return make_dense(h, h.x.out());
   TRY(td_options_set_str(h.options, "format", format.c_str()));
-  return make_sparse(h, &h.x);
+  return make_sparse(h, h.x.out());
 }
 
-inline std::string last_error() {
-  char text[512];
-  td_last_error(text, sizeof text);
-  return text;
-}
+using tdpp::last_error;
 
 class Device : public testing::Test {
 protected:

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include <td/td.h>
+#include <td/td.hpp>
 
 namespace tdtest {
 
@@ -13,26 +13,11 @@ namespace tdtest {
   return status_of_call
 
 struct Handles {
-  td_context *context = nullptr;
-  td_options *options = nullptr;
-  td_tensor *x = nullptr;
-  td_tensor *y = nullptr;
-  td_ktensor *k = nullptr;
-  td_ktensor *k2 = nullptr;
-  td_report *report = nullptr;
-
-  Handles() = default;
-  Handles(const Handles &) = delete;
-  Handles &operator=(const Handles &) = delete;
-  ~Handles() {
-    td_context_destroy(context);
-    td_options_destroy(options);
-    td_tensor_destroy(x);
-    td_tensor_destroy(y);
-    td_ktensor_destroy(k);
-    td_ktensor_destroy(k2);
-    td_report_destroy(report);
-  }
+  tdpp::Context context;
+  tdpp::Options options{nullptr};
+  tdpp::Tensor x, y;
+  tdpp::Ktensor k, k2;
+  tdpp::Report report;
 };
 
 inline constexpr int64_t dims[3] = {6, 5, 4};

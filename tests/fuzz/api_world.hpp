@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <td/td.h>
+#include <td/td.hpp>
 #include <unistd.h>
 
 #include "expect.hpp"
@@ -157,12 +157,7 @@ template <> inline Handles<td_ktensor> &World::of() { return ktensors; }
 template <> inline Handles<td_report> &World::of() { return reports; }
 template <> inline Handles<td_plan> &World::of() { return plans; }
 
-inline std::string last_error() {
-  std::string text(static_cast<std::size_t>(td_last_error(nullptr, 0)), '\0');
-  td_last_error(text.data(), static_cast<std::int64_t>(text.size()));
-  text.pop_back(); // NUL
-  return text;
-}
+using tdpp::last_error;
 
 inline bool is_pinned(td_status status) {
   switch (status) {

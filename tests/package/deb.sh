@@ -41,7 +41,7 @@ put_in() {
 }
 put_in "$deb"
 prefix=$scratch/root/usr
-for file in bin/td include/td/td.h share/man/man1/td.1 share/bash-completion/completions/td share/doc/td/LICENSE; do
+for file in bin/td include/td/td.h include/td/td.hpp share/man/man1/td.1 share/bash-completion/completions/td share/doc/td/LICENSE; do
   [ -e "$prefix/$file" ] || [ -e "$prefix/$file.gz" ] || { echo "$file is not in the package"; exit 1; }
 done
 must_pass "$prefix/bin/td" selftest

@@ -179,14 +179,14 @@ struct Log {
 TEST_F(Checkpoints, FullDiskDoesNotEndTheRun) {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN); // else the limit kills the program instead of failing the write
   Log log;
-  must(td_context_set_log(context_, Log::hear, &log));
+  check(td_context_set_log(context_, Log::hear, &log));
   const std::string file = folder_.file("run.tdb");
-  const Outcome whole = cpals(context_, x_, rank, options(6));
+  const Fitted whole = cpals(context_, x_, rank, options(6));
 
   Watch watch;
   watch.full_at = 3;
-  const Outcome full = cpals(context_, x_, rank, options(6).set("checkpoint", file).set("checkpoint_iters", "1"),
-                             nullptr, Watch::progress, &watch);
+  const Fitted full = cpals(context_, x_, rank, options(6).set("checkpoint", file).set("checkpoint_iters", "1"),
+                            nullptr, Watch::progress, &watch);
   watch.limit.reset();
   EXPECT_EQ(full.status, TD_OK);
   EXPECT_EQ(report_i64(full.report, "iterations"), 6);
@@ -197,7 +197,7 @@ TEST_F(Checkpoints, FullDiskDoesNotEndTheRun) {
   ASSERT_EQ(log.warnings.size(), 4u); // after iterations 3, 4, 5 and 6
   EXPECT_NE(log.warnings[0].find("after 3 iterations"), std::string::npos) << log.warnings[0];
   // The last checkpoint that could be written is whole.
-  const Outcome rest = cpals(context_, x_, rank, options(6).set("resume", file));
+  const Fitted rest = cpals(context_, x_, rank, options(6).set("resume", file));
   EXPECT_EQ(report_i64(rest.report, "resumed_from"), 2);
   EXPECT_EQ(report_str(rest.report, "checkpoint_error"), "");
   const auto files = std::distance(std::filesystem::directory_iterator(folder_.path()), {});
@@ -207,11 +207,11 @@ TEST_F(Checkpoints, FullDiskDoesNotEndTheRun) {
   Watch passing;
   passing.full_at = 2;
   passing.empty_at = 4;
-  const Outcome later = cpals(context_, x_, rank, options(6).set("checkpoint", file).set("checkpoint_iters", "1"),
-                              nullptr, Watch::progress, &passing);
+  const Fitted later = cpals(context_, x_, rank, options(6).set("checkpoint", file).set("checkpoint_iters", "1"),
+                             nullptr, Watch::progress, &passing);
   EXPECT_EQ(report_str(later.report, "checkpoint_error"), "");
   EXPECT_NE(passing.errors[3], "");
-  must(td_context_set_log(context_, nullptr, nullptr));
+  check(td_context_set_log(context_, nullptr, nullptr));
   std::signal(SIGXFSZ, handler);
 }
 

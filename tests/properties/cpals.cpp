@@ -36,7 +36,7 @@ void expect_monotone(const std::vector<double> &fit, double rounding) {
 TEST_P(Cpals, FitNeverFallsAndIsAtMostOne) {
   for (const double noise : {0.05, 0.5}) {
     const Planted p = planted(random_, {14, 11, 9}, 3, 0.3, noise);
-    const Outcome run = cpals(context(), make(p.entries), 4, Options{{"tol", "0"}, {"max_iters", "40"}, {"seed", "5"}});
+    const Fitted run = cpals(context(), make(p.entries), 4, Options{{"tol", "0"}, {"max_iters", "40"}, {"seed", "5"}});
     const auto fit = report_series(run.report, "fit");
     ASSERT_EQ(fit.size(), 40u);
     expect_monotone(fit, 1e-12);
@@ -49,7 +49,7 @@ TEST_P(Cpals, FitNeverFallsAndIsAtMostOne) {
 // f32 MTTKRP moves a step by some 1e-6 of |X|.
 TEST_P(Cpals, FitNeverFallsInSinglePrecision) {
   const Planted p = planted(random_, {14, 11, 9}, 3, 0.3, 0.2);
-  const Outcome run =
+  const Fitted run =
       cpals(context(), make(p.entries, TD_F32), 3, Options{{"tol", "0"}, {"max_iters", "30"}, {"seed", "5"}});
   expect_monotone(report_series(run.report, "fit"), 1e-5);
 }
@@ -68,7 +68,7 @@ TEST_P(Cpals, MixedPrecisionFitsAsF64Does) {
       options.set("empty_rows", "drop");
     const Tensor x = format() == "dense" ? make_dense(context(), p.entries, type, options)
                                          : make_sparse(context(), p.entries, {type, TD_I64, 0}, options);
-    const Outcome run = cpals(context(), x, 3, Options{{"tol", "0"}, {"max_iters", "10"}, {"seed", "5"}});
+    const Fitted run = cpals(context(), x, 3, Options{{"tol", "0"}, {"max_iters", "10"}, {"seed", "5"}});
     return report_series(run.report, "fit");
   };
   const auto f64 = fits(TD_F64, {});
@@ -90,7 +90,7 @@ TEST_P(Cpals, FindsAnExactDecomposition) {
   const Ktensor truth = make_ktensor(context(), p.factors);
   double best = 0;
   for (int seed = 0; seed < 5 && best <= 0.99; ++seed) {
-    const Outcome run =
+    const Fitted run =
         cpals(context(), x, 3, Options{{"tol", "1e-10"}, {"max_iters", "500"}, {"seed", std::to_string(seed)}});
     expect_monotone(report_series(run.report, "fit"), 1e-7); // near fit 1 the residual is a difference: sqrt(u)
     best = std::max(best, score(run.model, truth));
@@ -102,9 +102,9 @@ TEST_P(Cpals, FindsAnExactDecomposition) {
 TEST_P(Cpals, NvecsStartIsTheSameEverywhere) {
   const Planted p = planted(random_, {14, 11, 9}, 3, 0.3, 0.2);
   const Options options{{"init", "nvecs"}, {"max_iters", "1"}};
-  const Outcome run = cpals(context(), make(p.entries), 2, options);
+  const Fitted run = cpals(context(), make(p.entries), 2, options);
   const Context reference = make_context("reference");
-  const Outcome expected = cpals(reference, make_tensor(reference, "coo", p.entries), 2, options);
+  const Fitted expected = cpals(reference, make_tensor(reference, "coo", p.entries), 2, options);
   EXPECT_NEAR(report_f64(run.report, "fit"), report_f64(expected.report, "fit"), 1e-10);
   EXPECT_GT(score(run.model, expected.model), 1 - 1e-8);
 }
@@ -112,7 +112,7 @@ TEST_P(Cpals, NvecsStartIsTheSameEverywhere) {
 TEST_P(Cpals, ReportAgreesWithTheModel) {
   const Planted p = planted(random_, {14, 11, 9}, 3, 0.3, 0.2);
   const Tensor x = make(p.entries);
-  const Outcome run = cpals(context(), x, 3, Options{{"max_iters", "10"}});
+  const Fitted run = cpals(context(), x, 3, Options{{"max_iters", "10"}});
   const Fit f = fit_of(context(), run.model, x);
   EXPECT_NEAR(f.fit, report_f64(run.report, "fit"), 1e-12);
   EXPECT_NEAR(f.explained, report_f64(run.report, "explained"), 1e-12);
@@ -127,7 +127,7 @@ TEST_P(Cpals, ReportAgreesWithTheModel) {
 
 TEST_P(Cpals, RankAboveEveryDimension) {
   const Planted p = planted(random_, {4, 3, 2}, 2, 0, 0.3);
-  const Outcome run = cpals(context(), make(p.entries), 9, Options{{"tol", "0"}, {"max_iters", "30"}});
+  const Fitted run = cpals(context(), make(p.entries), 9, Options{{"tol", "0"}, {"max_iters", "30"}});
   const auto fit = report_series(run.report, "fit");
   expect_monotone(fit, 1e-7);
   EXPECT_GT(fit.back(), 0.999); // 9 components hold every 4 x 3 x 2 tensor, whose rank is at most 6
@@ -140,7 +140,7 @@ TEST_P(Cpals, RankAboveEveryDimension) {
 TEST_P(Cpals, ZeroTensor) {
   Entries zero({4, 3, 2});
   zero.add({1, 1, 1}, 0.0);
-  const Outcome run = cpals(context(), make(zero), 2, nullptr);
+  const Fitted run = cpals(context(), make(zero), 2, nullptr);
   EXPECT_EQ(report_f64(run.report, "fit"), 1);
   EXPECT_EQ(ktensor_norm(run.model), 0);
 }
@@ -150,9 +150,9 @@ TEST_P(Cpals, ZeroTensor) {
 TEST_P(Cpals, SameRunAsReference) {
   const Planted p = planted(random_, {14, 11, 9}, 3, 0.3, 0.2);
   const Options options{{"tol", "0"}, {"max_iters", "25"}, {"seed", "3"}};
-  const Outcome here = cpals(context(), make(p.entries), 3, options);
+  const Fitted here = cpals(context(), make(p.entries), 3, options);
   const Context reference = make_context("reference");
-  const Outcome there = cpals(reference, make_sparse(reference, p.entries), 3, options);
+  const Fitted there = cpals(reference, make_sparse(reference, p.entries), 3, options);
   const auto a = report_series(here.report, "fit"), b = report_series(there.report, "fit");
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -164,7 +164,7 @@ TEST_P(Cpals, SameStartGivesTheSameBitsTwice) {
   const Planted p = planted(random_, {14, 11, 9}, 3, 0.3, 0.2);
   const Options options{{"deterministic", "1"}, {"tol", "0"}, {"max_iters", "15"}};
   const Tensor x = make(p.entries);
-  const Outcome first = cpals(context(), x, 3, options), second = cpals(context(), x, 3, options);
+  const Fitted first = cpals(context(), x, 3, options), second = cpals(context(), x, 3, options);
   EXPECT_EQ(report_series(first.report, "fit"), report_series(second.report, "fit"));
   EXPECT_EQ(weights_of(first.model), weights_of(second.model));
   EXPECT_EQ(factors_of(first.model).a, factors_of(second.model).a);
@@ -177,10 +177,10 @@ class CpalsWorkers : public testing::TestWithParam<std::string> {
 protected:
   Random random_{43};
   Planted p_ = planted(random_, {30, 17, 9, 5}, 4, 0.5, 0.2);
-  Outcome run(int workers, const Options &options, td_type type = TD_F64) {
+  Fitted run(int workers, const Options &options, td_type type = TD_F64) {
     const Context c = make_context("cpu:" + std::to_string(workers));
     const Tensor x = make_tensor(c, GetParam(), p_.entries, {type, TD_I64, 0});
-    Outcome r = cpals(c, x, 4, options);
+    Fitted r = cpals(c, x, 4, options);
     EXPECT_EQ(report_i64(r.report, "workers"), workers);
     return r;
   }
@@ -188,10 +188,10 @@ protected:
 
 TEST_P(CpalsWorkers, SameHistoryWithinRounding) {
   const Options options{{"tol", "0"}, {"max_iters", "20"}};
-  const Outcome one = run(1, options);
+  const Fitted one = run(1, options);
   const auto expected = report_series(one.report, "fit");
   for (const int workers : {2, 3, 4, 7}) {
-    const Outcome many = run(workers, options);
+    const Fitted many = run(workers, options);
     const auto came = report_series(many.report, "fit");
     ASSERT_EQ(came.size(), expected.size());
     for (std::size_t i = 0; i < came.size(); ++i)
@@ -203,9 +203,9 @@ TEST_P(CpalsWorkers, SameHistoryWithinRounding) {
 TEST_P(CpalsWorkers, SameBitsWithDeterministic) {
   for (const td_type type : {TD_F32, TD_F64}) {
     const Options options{{"tol", "0"}, {"max_iters", "12"}, {"deterministic", "1"}};
-    const Outcome one = run(1, options, type);
+    const Fitted one = run(1, options, type);
     for (const int workers : {2, 3, 4, 7}) {
-      const Outcome many = run(workers, options, type);
+      const Fitted many = run(workers, options, type);
       EXPECT_EQ(report_series(many.report, "fit"), report_series(one.report, "fit")) << workers << " workers";
       EXPECT_EQ(weights_of(many.model), weights_of(one.model)) << workers << " workers";
       EXPECT_EQ(factors_of(many.model).a, factors_of(one.model).a) << workers << " workers";
@@ -218,8 +218,8 @@ TEST_P(CpalsWorkers, MoreWorkersThanRows) {
   const Planted small = planted(random_, {3, 2, 4}, 2, 0, 0.1);
   const Context c = make_context("cpu:7"), one = make_context("cpu");
   const Options options{{"tol", "0"}, {"max_iters", "5"}};
-  const Outcome a = cpals(c, make_tensor(c, GetParam(), small.entries), 2, options);
-  const Outcome b = cpals(one, make_tensor(one, GetParam(), small.entries), 2, options);
+  const Fitted a = cpals(c, make_tensor(c, GetParam(), small.entries), 2, options);
+  const Fitted b = cpals(one, make_tensor(one, GetParam(), small.entries), 2, options);
   EXPECT_NEAR(report_f64(a.report, "fit"), report_f64(b.report, "fit"), 1e-10);
 }
 

@@ -18,7 +18,7 @@ protected:
   Random random_{91};
 };
 
-void expect_finite(const Outcome &run) {
+void expect_finite(const Fitted &run) {
   for (const char *series : {"fit", "fit_change", "residual"})
     for (const double v : report_series(run.report, series))
       EXPECT_TRUE(std::isfinite(v)) << series << " " << v;
@@ -38,7 +38,7 @@ TEST_P(Extremes, ScaleDoesNotMatter) {
     Entries e = p.entries;
     for (double &v : e.values)
       v = rounded(v, type);
-    const Outcome plain = cpals(context(), make(e, type), 2, options);
+    const Fitted plain = cpals(context(), make(e, type), 2, options);
     const auto fit = report_series(plain.report, "fit");
     const double tolerance = type == TD_F32 ? 1e-5 : 1e-10; // as in properties/cpals.cpp
     for (const int exponent : type == TD_F32 ? std::vector<int>{-100, 100} : std::vector<int>{-900, -400, 400, 1000}) {
@@ -49,7 +49,7 @@ TEST_P(Extremes, ScaleDoesNotMatter) {
       const Tensor x = make(scaled, type);
       EXPECT_NEAR(std::ldexp(tensor_norm(x), -exponent), tensor_norm(make(e, type)),
                   1e-12 * tensor_norm(make(e, type)));
-      const Outcome run = cpals(context(), x, 2, options);
+      const Fitted run = cpals(context(), x, 2, options);
       expect_finite(run);
       const auto came = report_series(run.report, "fit");
       ASSERT_EQ(came.size(), fit.size());
@@ -66,7 +66,7 @@ TEST_P(Extremes, SmallestTensors) {
   for (const auto &dims : std::vector<std::vector<int64_t>>{{1, 1}, {1, 5}, {5, 1, 1}, {1, 1, 1, 1}}) {
     const Tensor x = make(random_cells(random_, dims, TD_F64));
     for (const int64_t rank : {1, 3}) {
-      const Outcome run = cpals(context(), x, rank, nullptr);
+      const Fitted run = cpals(context(), x, rank, nullptr);
       expect_finite(run);
       EXPECT_NEAR(report_f64(run.report, "fit"), 1, 1e-7); // a matrix with one row or column has rank 1
     }
@@ -78,7 +78,7 @@ TEST_P(Extremes, NoEntries) {
   const Tensor x = make(none);
   EXPECT_EQ(tensor_norm(x), 0);
   for (const char *init : {"random", "nvecs"}) {
-    const Outcome run = cpals(context(), x, 2, Options{{"init", init}});
+    const Fitted run = cpals(context(), x, 2, Options{{"init", init}});
     expect_finite(run);
     EXPECT_EQ(report_f64(run.report, "fit"), 1);
     EXPECT_EQ(report_f64(run.report, "relative"), 0);
@@ -91,7 +91,7 @@ TEST_P(Extremes, EmptySlicesGiveZeroRows) {
   Entries e({6, 5, 4});
   for (int k = 0; k < 60; ++k)
     e.add({k % 2 == 0 ? 0 : 5, random_.below(5), random_.below(4)}, random_.symmetric());
-  const Outcome run = cpals(context(), make(e), 3, Options{{"max_iters", "5"}});
+  const Fitted run = cpals(context(), make(e), 3, Options{{"max_iters", "5"}});
   expect_finite(run);
   const Factors f = factors_of(run.model);
   for (const int64_t row : {1, 2, 3, 4})
@@ -108,7 +108,7 @@ TEST_P(Extremes, NearlyParallelStart) {
       start.at(m, i, 1) = start.at(m, i, 0) * (1 + 1e-14);
       start.at(m, i, 2) = start.at(m, i, 0);
     }
-  const Outcome run =
+  const Fitted run =
       cpals(context(), make(p.entries), 3, Options{{"max_iters", "10"}, {"tol", "0"}}, make_ktensor(context(), start));
   expect_finite(run);
   const auto fit = report_series(run.report, "fit");

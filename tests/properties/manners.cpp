@@ -38,12 +38,11 @@ void everything() {
     const Context context = make_context(devices);
     for (const char *format : {"coo", "blco", "sorted", "dense"}) {
       const Tensor x = make_tensor(context, format, p.entries);
-      const Outcome run = cpals(context, x, 2, Options{{"init", "nvecs"}, {"max_iters", "3"}});
+      const Fitted run = cpals(context, x, 2, Options{{"init", "nvecs"}, {"max_iters", "3"}});
       const std::string file = folder.file("x.tdb");
-      must(td_tensor_write(x, file.c_str(), nullptr));
-      Tensor back;
-      must(td_tensor_read(context, file.c_str(), nullptr, back.out()));
-      must(td_ktensor_write(run.model, folder.file("k.txt").c_str(), nullptr));
+      check(td_tensor_write(x, file.c_str(), nullptr));
+      const Tensor back = make<Tensor>(td_tensor_read, context, file.c_str(), nullptr);
+      check(td_ktensor_write(run.model, folder.file("k.txt").c_str(), nullptr));
     }
     Tensor none;
     EXPECT_EQ(td_tensor_read(context, "/no/such/file", nullptr, none.out()), TD_ERR_IO);

@@ -15,9 +15,7 @@ namespace {
 using namespace tdtest;
 
 std::int64_t bytes(const td_plan *plan, const char *key) {
-  std::int64_t value = 0;
-  must(td_plan_get_i64(plan, (std::string("host_bytes.") + key).c_str(), &value));
-  return value;
+  return get<std::int64_t>(td_plan_get_i64, plan, (std::string("host_bytes.") + key).c_str());
 }
 
 /// Different entries, of which the first some are there twice; with skew many of them lie in a few slices of each mode.
@@ -56,12 +54,9 @@ struct Entries {
     std::vector<const void *> columns;
     for (const auto &column : indices)
       columns.push_back(column.data());
-    Tensor x;
-    must(td_tensor_create(context, static_cast<std::int32_t>(dims.size()), dims.data(),
-                          static_cast<std::int64_t>(values.size()), TD_I32, columns.data(), 0, type,
-                          type == TD_F32 ? static_cast<const void *>(narrow.data()) : values.data(), TD_HOST, options,
-                          x.out()));
-    return x;
+    return make<Tensor>(td_tensor_create, context, static_cast<std::int32_t>(dims.size()), dims.data(),
+                        static_cast<std::int64_t>(values.size()), TD_I32, columns.data(), 0, type,
+                        type == TD_F32 ? static_cast<const void *>(narrow.data()) : values.data(), TD_HOST, options);
   }
 };
 
@@ -94,24 +89,20 @@ class PlannedMemory : public testing::TestWithParam<Case> {};
 
 TEST_P(PlannedMemory, is_what_is_allocated) {
   const Case &c = GetParam();
-  Context context;
   const Options options{{"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows}, {"tiles", c.tiles},
                         {"max_iters", "2"},   {"tol", "0"},         {"accumulate", c.accumulate}, {"init", c.init}};
   // An iteration for a start is many small pieces of work: one thread, however busy the machine is.
   const std::string threads = c.init == std::string("nvecs") ? "1" : "0";
-  must(td_context_create(c.devices, Options{{"threads", threads}}, context.out()));
+  const Context context = make_context(c.devices, Options{{"threads", threads}});
   const Entries entries(c.dims, c.entries, c.skew, c.twice);
   { entries.build(context, c.type, options); } // what is allocated once a process is there
-  Plan shape;
-  must(td_plan_create(context, static_cast<std::int32_t>(c.dims.size()), c.dims.data(), c.entries, c.type, c.rank,
-                      options, shape.out()));
+  const Plan shape = make<Plan>(td_plan_create, context, static_cast<std::int32_t>(c.dims.size()), c.dims.data(),
+                                c.entries, c.type, c.rank, options);
   const cli::Allocated building;
   const Tensor x = entries.build(context, c.type, options);
   const std::int64_t built = building.most();
-  Plan plan;
-  must(td_plan_create_for_tensor(context, x, c.rank, options, plan.out()));
-  std::int64_t stored = 0;
-  must(td_tensor_get_i64(x, "bytes", &stored));
+  const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, c.rank, options);
+  const auto stored = get<std::int64_t>(td_tensor_get_i64, x, "bytes");
   EXPECT_EQ(bytes(plan, "tensor"), stored);
   near("building", bytes(plan, "tensor") + bytes(plan, "building"), built);
   if (c.skew == 0 && c.twice == 0) { // a shape says nothing of clusters
@@ -120,14 +111,13 @@ TEST_P(PlannedMemory, is_what_is_allocated) {
   }
   const cli::Allocated solving;
   Ktensor model;
-  must(td_cpals(context, x, c.rank, nullptr, options, nullptr, nullptr, model.out(), nullptr));
+  check(td_cpals(context, x, c.rank, nullptr, options, nullptr, nullptr, model.out(), nullptr));
   near("solver", bytes(plan, "solver"), solving.most());
 
   // What a run is refused by is what the plan says.
   const auto run_within = [&](std::int64_t limit) {
-    Context narrow;
-    must(td_context_create(c.devices, Options{{"memory_limit", std::to_string(limit)}, {"threads", threads}},
-                           narrow.out()));
+    const Context narrow =
+        make_context(c.devices, Options{{"memory_limit", std::to_string(limit)}, {"threads", threads}});
     return td_cpals(narrow, x, c.rank, nullptr, options, nullptr, nullptr, Ktensor().out(), nullptr);
   };
   EXPECT_EQ(run_within(stored + bytes(plan, "solver") - 1), TD_ERR_HOST_MEMORY);

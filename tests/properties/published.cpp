@@ -33,20 +33,18 @@ protected:
       GTEST_SKIP() << file << " is not there (set TD_TEST_DATA)";
     const bool dense = format() == "dense";
     const Options as{{"format", dense ? "auto" : format()}};
-    must(td_tensor_read(context(), file.c_str(), as, x_.out()));
+    check(td_tensor_read(context(), file.c_str(), as, x_.out()));
     if (dense) {
       const std::vector<int64_t> dims{5, 201, 61};
       std::vector<double> values(5 * 201 * 61);
-      must(td_tensor_get_dense(x_, nullptr, TD_F64, values.data()));
-      Tensor full;
-      must(td_tensor_create_dense(context(), 3, dims.data(), nullptr, TD_F64, values.data(), TD_HOST, nullptr,
-                                  full.out()));
-      x_ = std::move(full);
+      check(td_tensor_get_dense(x_, nullptr, TD_F64, values.data()));
+      x_ = make<Tensor>(td_tensor_create_dense, context(), 3, dims.data(), nullptr, TD_F64, values.data(), TD_HOST,
+                        nullptr);
     }
   }
 
   void expect_trace(const char *tol, const std::map<int, const char *> &published) {
-    const Outcome run = cpals(context(), x_, 3, Options{{"init", "nvecs"}, {"tol", tol}, {"max_iters", "200"}});
+    const Fitted run = cpals(context(), x_, 3, Options{{"init", "nvecs"}, {"tol", tol}, {"max_iters", "200"}});
     const auto fit = report_series(run.report, "fit");
     const int last = published.rbegin()->first;
     EXPECT_EQ(static_cast<int>(fit.size()), last);
@@ -64,10 +62,8 @@ TEST_P(AminoAcid, Facts) {
   // Sum of 61305 squares: relative error below 61305 u / 2 in the norm, 4e-12.
   EXPECT_NEAR(tensor_norm(x_), 47991.950132089260, 47991.950132089260 * 4e-12);
   if (format() != "dense") {
-    int64_t zeros = 0; // stated in the file, and kept
-    must(td_tensor_get_i64(x_, "zeros", &zeros));
-    EXPECT_EQ(tensor_nnz(x_), 61305);
-    EXPECT_EQ(tensor_nnz(x_) - zeros, 61282);
+    EXPECT_EQ(tensor_nnz(x_), 61305); // zeros are stated in the file, and kept
+    EXPECT_EQ(tensor_nnz(x_) - get<int64_t>(td_tensor_get_i64, x_, "zeros"), 61282);
   }
 }
 
@@ -94,7 +90,7 @@ using AminoAcidBest = AminoAcid;
 TEST_P(AminoAcidBest, BestRank3Model) {
   double best_residual = HUGE_VAL, best_fit = 0;
   for (const char *seed : {"0", "1", "2"}) {
-    const Outcome run =
+    const Fitted run =
         cpals(context(), x_, 3, Options{{"init", "random"}, {"seed", seed}, {"tol", "1e-9"}, {"max_iters", "1000"}});
     best_residual = std::min(best_residual, report_f64(run.report, "residual"));
     best_fit = std::max(best_fit, report_f64(run.report, "fit"));
@@ -140,7 +136,7 @@ TEST_P(Published, O7RankTwoComesBack) {
   ASSERT_EQ(cells.nnz(), 11);
   const Tensor x = make_tensor(context(), format(), cells);
   const Ktensor init = make_ktensor(context(), start, TD_F64, {2, 1});
-  const Outcome run = cpals(context(), x, 2, Options{{"tol", "1e-12"}, {"max_iters", "500"}}, init);
+  const Fitted run = cpals(context(), x, 2, Options{{"tol", "1e-12"}, {"max_iters", "500"}}, init);
   EXPECT_GE(report_f64(run.report, "fit"), 0.99);
   const auto w = weights_of(run.model);
   EXPECT_NEAR(w[0], 2.828427, 2e-3); // GenTen's own tolerance
@@ -153,7 +149,7 @@ TEST_P(Published, O7ZeroStartIsRefused) {
   e.add({0, 1, 2}, 1);
   const Tensor x = make_tensor(context(), format(), e);
   Ktensor zero, model;
-  must(td_ktensor_create(context(), 3, e.dims.data(), 2, TD_F64, zero.out()));
+  check(td_ktensor_create(context(), 3, e.dims.data(), 2, TD_F64, zero.out()));
   EXPECT_EQ(td_cpals(context(), x, 2, zero, nullptr, nullptr, nullptr, model.out(), nullptr), TD_ERR_ARGUMENT);
   EXPECT_NE(last_error().find("zero"), std::string::npos) << last_error();
 }
@@ -187,7 +183,7 @@ TEST_P(Published, OnesAtRankTwo) {
   Random random(1);
   Entries cells = random_cells(random, {2, 3, 4}, TD_F64);
   std::fill(cells.values.begin(), cells.values.end(), 1.0);
-  const Outcome run = cpals(context(), make_tensor(context(), format(), cells), 2, Options{{"tol", "1e-10"}});
+  const Fitted run = cpals(context(), make_tensor(context(), format(), cells), 2, Options{{"tol", "1e-10"}});
   EXPECT_NEAR(report_f64(run.report, "fit"), 1, 1e-7); // sqrt(u): the residual is a difference
   EXPECT_LE(report_f64(run.report, "fit"), 1);
   EXPECT_EQ(report_i64(run.report, "effective_rank"), 1);

@@ -21,7 +21,7 @@ protected:
   TemporaryFolder folder_;
 };
 
-void expect_same_bits(const Outcome &a, const Outcome &b) {
+void expect_same_bits(const Fitted &a, const Fitted &b) {
   EXPECT_EQ(report_i64(a.report, "iterations"), report_i64(b.report, "iterations"));
   for (const char *series : {"fit", "fit_change", "residual", "effective_rank"})
     EXPECT_EQ(report_series(a.report, series), report_series(b.report, series)) << series;
@@ -36,10 +36,10 @@ TEST_P(Resume, TwentyAndThirtyAreFifty) {
   for (const td_type type : {TD_F32, TD_F64}) {
     const Tensor x = make_tensor(context(), format(), p_.entries, {type, TD_I64, 0});
     const std::string file = folder_.file("run.tdb");
-    const Outcome whole = cpals(context(), x, 3, options("50"));
-    const Outcome first = cpals(context(), x, 3, options("20").set("checkpoint", file).set("checkpoint_iters", "20"));
+    const Fitted whole = cpals(context(), x, 3, options("50"));
+    const Fitted first = cpals(context(), x, 3, options("20").set("checkpoint", file).set("checkpoint_iters", "20"));
     ASSERT_EQ(report_i64(first.report, "iterations"), 20);
-    const Outcome second = cpals(context(), x, 3, options("50").set("resume", file));
+    const Fitted second = cpals(context(), x, 3, options("50").set("resume", file));
     EXPECT_EQ(report_i64(second.report, "resumed_from"), 20);
     expect_same_bits(whole, second);
   }
@@ -51,12 +51,12 @@ TEST_P(Resume, FromTheLastCheckpoint) {
   const std::string file = folder_.file("run.tdb");
   int left = 17;
   const auto stop_at_17 = [](const td_report *, void *user) -> int32_t { return --*static_cast<int *>(user) == 0; };
-  const Outcome cut = cpals(context(), x, 3, options("50").set("checkpoint", file).set("checkpoint_iters", "5"),
-                            nullptr, stop_at_17, &left);
+  const Fitted cut = cpals(context(), x, 3, options("50").set("checkpoint", file).set("checkpoint_iters", "5"), nullptr,
+                           stop_at_17, &left);
   EXPECT_EQ(cut.status, TD_STOPPED);
   EXPECT_EQ(report_i64(cut.report, "iterations"), 17);
   EXPECT_EQ(report_str(cut.report, "stop_reason"), "callback");
-  const Outcome rest = cpals(context(), x, 3, options("50").set("resume", file));
+  const Fitted rest = cpals(context(), x, 3, options("50").set("resume", file));
   EXPECT_GE(report_i64(rest.report, "resumed_from"), 15);
   expect_same_bits(cpals(context(), x, 3, options("50")), rest);
 }
@@ -64,8 +64,8 @@ TEST_P(Resume, FromTheLastCheckpoint) {
 TEST_P(Resume, NothingLeftToDo) {
   const Tensor x = make_tensor(context(), format(), p_.entries);
   const std::string file = folder_.file("run.tdb");
-  const Outcome first = cpals(context(), x, 3, options("10").set("checkpoint", file));
-  const Outcome again = cpals(context(), x, 3, options("10").set("resume", file));
+  const Fitted first = cpals(context(), x, 3, options("10").set("checkpoint", file));
+  const Fitted again = cpals(context(), x, 3, options("10").set("resume", file));
   EXPECT_EQ(report_i64(again.report, "resumed_from"), 10);
   expect_same_bits(first, again);
 }

@@ -16,11 +16,7 @@ using namespace tdtest;
 
 /// The stored entries, in td's order.
 Entries entries_of(const td_tensor *x) {
-  int32_t order = 0;
-  must(td_tensor_order(x, &order));
-  std::vector<int64_t> dims(static_cast<std::size_t>(order));
-  must(td_tensor_dims(x, dims.data()));
-  Entries e(dims);
+  Entries e(dims_of(x));
   const auto nnz = static_cast<std::size_t>(tensor_nnz(x));
   std::vector<void *> pointers;
   for (auto &column : e.indices) {
@@ -28,7 +24,7 @@ Entries entries_of(const td_tensor *x) {
     pointers.push_back(column.data());
   }
   e.values.resize(nnz);
-  must(td_tensor_get_entries(x, TD_I64, pointers.data(), 0, TD_F64, e.values.data()));
+  check(td_tensor_get_entries(x, TD_I64, pointers.data(), 0, TD_F64, e.values.data()));
   return e;
 }
 
@@ -41,13 +37,13 @@ std::map<std::vector<int64_t>, double> by_coordinate(const Entries &e) {
 
 std::vector<double> dense_of(const td_tensor *x, int64_t cells) {
   std::vector<double> v(static_cast<std::size_t>(cells), std::nan(""));
-  must(td_tensor_get_dense(x, nullptr, TD_F64, v.data()));
+  check(td_tensor_get_dense(x, nullptr, TD_F64, v.data()));
   return v;
 }
 
 class RoundTrips : public testing::TestWithParam<std::string> {
 protected:
-  Tensor make(const Entries &e, td_type type = TD_F64) {
+  Tensor tensor_of(const Entries &e, td_type type = TD_F64) {
     return make_tensor(context_, GetParam(), e, {type, TD_I64, 0});
   }
   Context context_ = make_context("cpu:2");
@@ -57,10 +53,10 @@ protected:
 TEST_P(RoundTrips, EntriesComeBackOnceAndInOneOrder) {
   for (const td_type type : {TD_F32, TD_F64}) {
     const Entries given = distinct_entries(random_, {70, 9, 300, 4}, 900, type);
-    const Entries came = entries_of(make(given, type));
+    const Entries came = entries_of(tensor_of(given, type));
     EXPECT_EQ(came.nnz(), given.nnz());
     EXPECT_EQ(by_coordinate(came), by_coordinate(given));
-    const Entries shuffled = entries_of(make(given.permuted(random_permutation(random_, 900)), type));
+    const Entries shuffled = entries_of(tensor_of(given.permuted(random_permutation(random_, 900)), type));
     EXPECT_EQ(shuffled.indices, came.indices);
     EXPECT_EQ(shuffled.values, came.values);
   }
@@ -71,7 +67,7 @@ TEST_P(RoundTrips, RepeatedEntriesComeBackSummed) {
   Entries given({4, 5, 6});
   for (int k = 0; k < 600; ++k)
     given.add({random_.below(4), random_.below(5), random_.below(6)}, static_cast<double>(random_.below(100) - 50));
-  const Tensor x = make(given);
+  const Tensor x = tensor_of(given);
   const auto expected = by_coordinate(given);
   EXPECT_EQ(by_coordinate(entries_of(x)), expected);
   EXPECT_EQ(tensor_nnz(x), static_cast<int64_t>(expected.size()));
@@ -90,16 +86,15 @@ TEST_P(RoundTrips, WideIndicesComeBack) {
   for (const auto &column : given.indices)
     pointers.push_back(column.data());
   const Options options{{"format", GetParam()}};
-  Tensor x;
-  must(td_tensor_create(context_, 4, given.dims.data(), 200, TD_I64, pointers.data(), 0, TD_F64, given.values.data(),
-                        TD_HOST, options, x.out()));
+  const Tensor x = make<Tensor>(td_tensor_create, context_, 4, given.dims.data(), 200, TD_I64, pointers.data(), 0,
+                                TD_F64, given.values.data(), TD_HOST, options);
   EXPECT_EQ(by_coordinate(entries_of(x)), by_coordinate(given));
 }
 
 TEST_P(RoundTrips, DenseCopyHasTheEntriesAndZeros) {
   const Entries given = distinct_entries(random_, {7, 6, 5}, 60, TD_F64);
   const auto expected = by_coordinate(given);
-  const auto came = dense_of(make(given), 210);
+  const auto came = dense_of(tensor_of(given), 210);
   for (int64_t cell = 0; cell < 210; ++cell) {
     const auto it = expected.find({cell % 7, cell / 7 % 6, cell / 42});
     EXPECT_EQ(came[static_cast<std::size_t>(cell)], it == expected.end() ? 0.0 : it->second) << "cell " << cell;
@@ -111,13 +106,10 @@ TEST_P(RoundTrips, FactsOfEntries) {
   e.add({0, 0}, 3);
   e.add({1, 2}, -4);
   e.add({4, 4}, 12);
-  const Tensor x = make(e);
+  const Tensor x = tensor_of(e);
   EXPECT_EQ(tensor_norm(x), 13);
-  for (const auto &[key, expected] : {std::pair{"norm", 13.0}, {"min", -4.0}, {"max", 12.0}, {"sum", 11.0}}) {
-    double v = 0;
-    must(td_tensor_get_f64(x, key, &v));
-    EXPECT_EQ(v, expected) << key;
-  }
+  for (const auto &[key, expected] : {std::pair{"norm", 13.0}, {"min", -4.0}, {"max", 12.0}, {"sum", 11.0}})
+    EXPECT_EQ(get<double>(td_tensor_get_f64, x, key), expected) << key;
 }
 
 TEST_P(RoundTrips, SparseFiles) {
@@ -130,14 +122,13 @@ TEST_P(RoundTrips, SparseFiles) {
     given.indices[0][3] = 39; // the largest index of each mode is there, from which FROSTT takes the dims
     given.indices[1][3] = 29;
     given.indices[2][3] = 19;
-    const Tensor x = make(given, type);
+    const Tensor x = tensor_of(given, type);
     const Entries expected = entries_of(x);
     for (const char *name : {"x.tns", "x.tns.gz", "x.txt", "x.txt.gz", "x.tdb"}) {
       const std::string file = folder.file(name);
-      must(td_tensor_write(x, file.c_str(), nullptr));
+      check(td_tensor_write(x, file.c_str(), nullptr));
       const Options as{{"value_type", type == TD_F32 ? "f32" : "f64"}, {"format", GetParam()}};
-      Tensor back;
-      must(td_tensor_read(context_, file.c_str(), as, back.out()));
+      const Tensor back = make<Tensor>(td_tensor_read, context_, file.c_str(), as);
       const Entries came = entries_of(back);
       EXPECT_EQ(came.dims, expected.dims) << name;
       EXPECT_EQ(came.indices, expected.indices) << name;
@@ -162,12 +153,11 @@ TEST_P(DenseRoundTrips, Files) {
   const Tensor x = make_dense(context_, cells, GetParam());
   for (const char *name : {"x.npy", "x.tdb"}) {
     const std::string file = folder.file(name);
-    must(td_tensor_write(x, file.c_str(), nullptr));
-    Tensor back;
-    must(td_tensor_read(context_, file.c_str(), nullptr, back.out()));
+    check(td_tensor_write(x, file.c_str(), nullptr));
+    const Tensor back = make<Tensor>(td_tensor_read, context_, file.c_str(), nullptr);
     EXPECT_EQ(tensor_str(back, "format"), "dense") << name;
     td_type type = 0;
-    must(td_tensor_type(back, &type));
+    check(td_tensor_type(back, &type));
     EXPECT_EQ(type, GetParam()) << name;
     EXPECT_EQ(dense_of(back, 120), cells.values) << name;
   }
@@ -180,9 +170,8 @@ TEST_P(DenseRoundTrips, KtensorFiles) {
   for (const auto &[name, format] :
        {std::pair{"m.tdb", "auto"}, {"m.txt", "auto"}, {"m.txt.gz", "auto"}, {"folder", "splatt"}}) {
     const std::string file = folder.file(name);
-    must(td_ktensor_write(k, file.c_str(), Options{{"file_format", format}}));
-    Ktensor back;
-    must(td_ktensor_read(context_, file.c_str(), back.out()));
+    check(td_ktensor_write(k, file.c_str(), Options{{"file_format", format}}));
+    const Ktensor back = make<Ktensor>(td_ktensor_read, context_, file.c_str());
     EXPECT_EQ(factors_of(back).a, factors.a) << name;
     EXPECT_EQ(weights_of(back), weights_of(k)) << name;
   }
@@ -195,21 +184,20 @@ TEST_P(DenseRoundTrips, FullModelIsOneTensor) {
   const Ktensor k = make_ktensor(context_, factors, GetParam(), weights);
   const Bounded expected = oracle_full(factors, weights);
   const Array full(GetParam(), int64_t{120});
-  must(td_ktensor_full(k, nullptr, GetParam(), full.data()));
+  check(td_ktensor_full(k, nullptr, GetParam(), full.data()));
   EXPECT_TRUE(within_bound(full.values(), expected, GetParam()));
 
   const std::vector<int64_t> dims{6, 5, 4}, c_order{20, 4, 1};
   const Array transposed(GetParam(), int64_t{120});
-  must(td_ktensor_full(k, c_order.data(), GetParam(), transposed.data()));
+  check(td_ktensor_full(k, c_order.data(), GetParam(), transposed.data()));
   for (int64_t cell = 0; cell < 120; ++cell)
     EXPECT_EQ(transposed.get(cell % 6 * 20 + cell / 6 % 5 * 4 + cell / 30), full.get(cell)) << "cell " << cell;
 
-  Tensor x;
-  must(td_tensor_create_dense(context_, 3, dims.data(), c_order.data(), GetParam(), transposed.data(), TD_HOST, nullptr,
-                              x.out()));
+  const Tensor x = make<Tensor>(td_tensor_create_dense, context_, 3, dims.data(), c_order.data(), GetParam(),
+                                transposed.data(), TD_HOST, nullptr);
   EXPECT_EQ(dense_of(x, 120), full.values());
   const Array again(GetParam(), int64_t{120});
-  must(td_tensor_get_dense(x, c_order.data(), GetParam(), again.data()));
+  check(td_tensor_get_dense(x, c_order.data(), GetParam(), again.data()));
   EXPECT_EQ(again.values(), transposed.values());
 }
 

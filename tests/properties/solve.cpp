@@ -32,9 +32,7 @@ struct Cube {
   Tensor tensor(td_context *context, td_type type = TD_F64) const {
     const std::vector<float> narrow(values.begin(), values.end());
     const void *data = type == TD_F64 ? static_cast<const void *>(values.data()) : narrow.data();
-    Tensor x;
-    must(td_tensor_create_dense(context, 3, dims.data(), nullptr, type, data, TD_HOST, nullptr, x.out()));
-    return x;
+    return make<Tensor>(td_tensor_create_dense, context, 3, dims.data(), nullptr, type, data, TD_HOST, nullptr);
   }
 };
 
@@ -172,8 +170,8 @@ TEST_P(Solve, SmoothFunctionWithMoreComponentsThanNeeded) {
   for (int start = 0; start < (light() ? 1 : 2); ++start) {
     const Factors factors = uniform_factors(random, x.dims, 12);
     const int sweeps = 100;
-    const Outcome run = cpals(context(), tensor, 12, Options{{"tol", "0"}, {"max_iters", std::to_string(sweeps)}},
-                              make_ktensor(context(), factors));
+    const Fitted run = cpals(context(), tensor, 12, Options{{"tol", "0"}, {"max_iters", std::to_string(sweeps)}},
+                             make_ktensor(context(), factors));
     const Long by_qr = residual_by_qr(x, factors, sweeps);
     const Long came = true_residual(x, run.model);
     EXPECT_LE(came, 4 * by_qr) << "start " << start;
@@ -193,8 +191,8 @@ TEST_P(Solve, ByQrTheConditionIsNotSquared) {
   const Factors factors = uniform_factors(random, x.dims, rank);
   const Ktensor start = make_ktensor(context(), factors);
   const Options qr{{"tol", "0"}, {"max_iters", "40"}, {"solve", "qr"}}, normal{{"tol", "0"}, {"max_iters", "40"}};
-  const Outcome by_qr = cpals(context(), tensor, rank, qr, start);
-  const Outcome by_normal = cpals(context(), tensor, rank, normal, start);
+  const Fitted by_qr = cpals(context(), tensor, rank, qr, start);
+  const Fitted by_normal = cpals(context(), tensor, rank, normal, start);
   const Long expected = residual_by_qr(x, factors, 40);
   EXPECT_LE(true_residual(x, by_qr.model), 2 * expected);
   EXPECT_LE(report_f64(by_qr.report, "condition"), 10 * std::sqrt(report_f64(by_normal.report, "condition")));
@@ -233,7 +231,7 @@ TEST_P(Solve, ByQrIsForF64) {
   try {
     cpals(context(), make_tensor(context(), "coo", e, {TD_F32, TD_I64, 0}), 2, Options{{"solve", "qr"}});
     FAIL() << "f32 was taken";
-  } catch (const Failure &failure) {
+  } catch (const Error &failure) {
     EXPECT_EQ(failure.status(), TD_ERR_UNSUPPORTED);
     EXPECT_NE(std::string(failure.what()).find("expected f64"), std::string::npos) << failure.what();
   }
@@ -262,7 +260,7 @@ TEST_P(Solve, NoiseOfAMillionthIsReached) {
   const Cube x = noisy_cube(random, {20, 20, 20}, 2, 1e-6);
   const Tensor tensor = x.tensor(context());
   const Factors factors = uniform_factors(random, x.dims, 10);
-  const Outcome run =
+  const Fitted run =
       cpals(context(), tensor, 10, Options{{"tol", "0"}, {"max_iters", "100"}}, make_ktensor(context(), factors));
   EXPECT_LE(true_residual(x, run.model), 1e-6L);
 }
@@ -283,7 +281,7 @@ TEST_P(Solve, FitNeverFallsByMoreThanRounding) {
     const std::vector<int64_t> dims{4 + random.below(7), 4 + random.below(7), 4 + random.below(7)};
     const double noise = noises[random.below(5)];
     const Cube x = noisy_cube(random, dims, rank, noise);
-    const Outcome run = cpals(
+    const Fitted run = cpals(
         context(), x.tensor(context(), type), components,
         Options{{"tol", "0"}, {"max_iters", "25"}, {"seed", std::to_string(problem)}, {"exact_residual", "always"}});
     const auto fit = report_series(run.report, "fit");
@@ -355,7 +353,7 @@ TEST_P(Solve, FitOfComponentsThatCancel) {
     const double tolerance = 1e-3 * expected + 20 * n * 0x1p-53;
     for (const Tensor *tensor : {&dense, &sparse}) {
       EXPECT_NEAR(fit_of(context(), model, *tensor).relative, expected, tolerance) << "n = " << n;
-      const Outcome run = cpals(context(), *tensor, 2, Options{{"tol", "0"}, {"max_iters", "1"}}, model);
+      const Fitted run = cpals(context(), *tensor, 2, Options{{"tol", "0"}, {"max_iters", "1"}}, model);
       const double said = report_f64(run.report, "relative"), error = report_f64(run.report, "fit_error");
       EXPECT_NEAR(said, static_cast<double>(true_residual(x, run.model)), error) << "n = " << n;
       EXPECT_LT(error, 1e-3 / n + 20 * n * 0x1p-53) << "n = " << n;
@@ -370,7 +368,7 @@ TEST_P(Solve, AFitThatIsNotKnownSaysSo) {
   const BorderRank problem(random);
   const int64_t d = 60;
   const Entries e = problem.entries(d);
-  const Outcome run =
+  const Fitted run =
       cpals(context(), make_sparse(context(), e), 2,
             Options{{"tol", "1e-6"}, {"max_iters", "4"}, {"fixed_modes", "1,2"}, {"mode_order", "0,1,2"}},
             problem.model(context(), d, 1e5));

@@ -27,7 +27,7 @@ std::optional<Context> context_if_there(const std::string &devices) {
   const td_status status = td_context_create(devices.substr(0, limit).c_str(), options, c.out());
   if (status == TD_ERR_BACKEND_UNAVAILABLE)
     return std::nullopt;
-  must(status);
+  check(status);
   return c;
 }
 

@@ -29,7 +29,7 @@ int64_t cells(const std::vector<int64_t> &dims) {
 /// What compute(matrix) writes into a padded matrix.
 template <class Compute> std::vector<double> output_of(td_type type, int64_t rows, int64_t rank, Compute &&compute) {
   const Matrix out(type, rows, rank, rows + 2);
-  must(compute(out));
+  check(compute(out));
   if (!out.padding_untouched())
     throw std::runtime_error("the padding of an output was written to");
   std::vector<double> values;
@@ -144,10 +144,8 @@ Tensor make_sparse(td_context *context, const Entries &entries, const SparseForm
     pointers.push_back(columns.back().data());
   }
   const Array values(form.value_type, entries.values);
-  Tensor x;
-  must(td_tensor_create(context, entries.order(), entries.dims.data(), entries.nnz(), form.index_type, pointers.data(),
-                        form.index_base, form.value_type, values.data(), TD_HOST, options, x.out()));
-  return x;
+  return make<Tensor>(td_tensor_create, context, entries.order(), entries.dims.data(), entries.nnz(), form.index_type,
+                      pointers.data(), form.index_base, form.value_type, values.data(), TD_HOST, options);
 }
 
 Tensor make_dense(td_context *context, const Entries &entries, td_type value_type, const td_options *options) {
@@ -158,10 +156,8 @@ Tensor make_dense(td_context *context, const Entries &entries, td_type value_typ
       position = position * entries.dims[m] + entries.indices[m][size(k)];
     values.set(position, values.get(position) + entries.values[size(k)]);
   }
-  Tensor x;
-  must(td_tensor_create_dense(context, entries.order(), entries.dims.data(), nullptr, value_type, values.data(),
-                              TD_HOST, options, x.out()));
-  return x;
+  return make<Tensor>(td_tensor_create_dense, context, entries.order(), entries.dims.data(), nullptr, value_type,
+                      values.data(), TD_HOST, options);
 }
 
 Tensor make_tensor(td_context *context, const std::string &format, const Entries &entries, const SparseForm &form) {
@@ -173,29 +169,28 @@ Tensor make_tensor(td_context *context, const std::string &format, const Entries
 }
 
 Ktensor make_ktensor(td_context *context, const Factors &factors, td_type type, const std::vector<double> &weights) {
-  Ktensor k;
-  must(td_ktensor_create(context, static_cast<int32_t>(factors.dims.size()), factors.dims.data(), factors.rank, type,
-                         k.out()));
+  Ktensor k = make<Ktensor>(td_ktensor_create, context, static_cast<int32_t>(factors.dims.size()), factors.dims.data(),
+                            factors.rank, type);
   for (std::size_t m = 0; m < factors.dims.size(); ++m) {
     const Array a(type, factors.a[m]);
-    must(td_ktensor_set_factor(k, static_cast<int32_t>(m), a.data(), factors.dims[m], TD_HOST));
+    check(td_ktensor_set_factor(k, static_cast<int32_t>(m), a.data(), factors.dims[m], TD_HOST));
   }
   if (!weights.empty())
-    must(td_ktensor_set_weights(k, weights.data()));
+    check(td_ktensor_set_weights(k, weights.data()));
   return k;
 }
 
 Factors factors_of(const td_ktensor *k) {
   int32_t order = 0;
-  must(td_ktensor_shape(k, &order, nullptr, nullptr, nullptr));
+  check(td_ktensor_shape(k, &order, nullptr, nullptr, nullptr));
   std::vector<int64_t> dims(size(order));
   int64_t rank = 0;
   td_type type = TD_F64;
-  must(td_ktensor_shape(k, nullptr, dims.data(), &rank, &type));
+  check(td_ktensor_shape(k, nullptr, dims.data(), &rank, &type));
   Factors f(dims, rank);
   for (int32_t m = 0; m < order; ++m) {
     const Array a(type, dims[size(m)] * rank);
-    must(td_ktensor_get_factor(k, m, a.data(), dims[size(m)], TD_HOST));
+    check(td_ktensor_get_factor(k, m, a.data(), dims[size(m)], TD_HOST));
     f.a[size(m)] = a.values();
   }
   return f;
@@ -229,7 +224,7 @@ std::vector<double> mttkrp_ktensor(td_context *context, const td_tensor *x, cons
   std::vector<int64_t> dims(64); // the largest order
   int64_t rank = 0;
   td_type type = TD_F64;
-  must(td_ktensor_shape(k, nullptr, dims.data(), &rank, &type));
+  check(td_ktensor_shape(k, nullptr, dims.data(), &rank, &type));
   return output_of(type, dims[size(mode)], rank, [&](const Matrix &out) {
     return td_mttkrp_ktensor(context, x, mode, k, out.data(), out.ld(), TD_HOST);
   });

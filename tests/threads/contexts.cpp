@@ -70,15 +70,14 @@ TEST_F(Threads, EverythingAtOnceOnSharedTensors) {
         require(
             within_bound(mttkrp(context, x, factors_, mode, TD_F64), expected[static_cast<std::size_t>(mode)], TD_F64),
             "a wrong product");
-      const Outcome run = cpals(context, x, 3, options, start);
+      const Fitted run = cpals(context, x, 3, options, start);
       fits[static_cast<std::size_t>(t)] = report_f64(run.report, "fit");
       std::vector<int64_t> counts(20);
-      must(td_tensor_slice_counts(x, 0, counts.data()));
+      check(td_tensor_slice_counts(x, 0, counts.data()));
       require(tensor_norm(x) > 0, "no norm");
       const std::string file = folder.file(std::to_string(t) + (tensor_str(x, "format") == "dense" ? ".npy" : ".tns"));
-      must(td_tensor_write(x, file.c_str(), nullptr));
-      Tensor back;
-      must(td_tensor_read(context, file.c_str(), nullptr, back.out()));
+      check(td_tensor_write(x, file.c_str(), nullptr));
+      const Tensor back = make<Tensor>(td_tensor_read, context, file.c_str(), nullptr);
       require(tensor_nnz(back) == tensor_nnz(x), "another number of entries in the file");
     }
   });

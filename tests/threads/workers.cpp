@@ -20,12 +20,9 @@ Entries heavy_entries(Random &random) {
 class Workers : public testing::TestWithParam<int> {
 protected:
   Context context(const char *threads = "0") const {
-    Context context;
-    must(
-        td_context_create(("cpu:" + std::to_string(GetParam())).c_str(), Options{{"threads", threads}}, context.out()));
-    return context;
+    return make_context("cpu:" + std::to_string(GetParam()), Options{{"threads", threads}});
   }
-  void check(const Context &context, const Tensor &x) {
+  void compare(const Context &context, const Tensor &x) {
     for (int mode = 0; mode < 3; ++mode)
       EXPECT_TRUE(
           within_bound(mttkrp(context, x, factors_, mode, TD_F64), oracle_mttkrp(entries_, factors_, mode), TD_F64))
@@ -52,18 +49,18 @@ TEST_P(Workers, AgreeHoweverTheWorkIsDivided) {
   for (const char *format : {"coo", "blco", "sorted"})
     for (const char *sharding : {"auto", "rows", "entries"}) {
       SCOPED_TRACE(testing::Message() << format << ", sharding " << sharding);
-      check(all, make_sparse(all, entries_, {TD_F64, TD_I64, 0},
-                             Options{{"format", format}, {"groups", "none"}, {"sharding", sharding}}));
+      compare(all, make_sparse(all, entries_, {TD_F64, TD_I64, 0},
+                               Options{{"format", format}, {"groups", "none"}, {"sharding", sharding}}));
     }
   for (const char *groups : {"0,1|2", "1,2|0"}) {
     SCOPED_TRACE(testing::Message() << "groups " << groups);
-    check(all, make_sparse(all, entries_, {TD_F64, TD_I64, 0}, Options{{"format", "sorted"}, {"groups", groups}}));
+    compare(all, make_sparse(all, entries_, {TD_F64, TD_I64, 0}, Options{{"format", "sorted"}, {"groups", groups}}));
   }
 }
 
 TEST_P(Workers, WithThreadsOfTheirOwn) {
   const Context all = context(std::to_string(2 * GetParam()).c_str());
-  check(all, make_tensor(all, "sorted", entries_));
+  compare(all, make_tensor(all, "sorted", entries_));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Workers, testing::Values(1, 2, 3, 4, 7, 45)); // 45: more than any mode has rows
