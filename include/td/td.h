@@ -435,8 +435,8 @@ TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int3
  *  @{ */
 
 /** out = X_(mode) (A_{N-1} (.) ... (.) A_{mode+1} (.) A_{mode-1} (.) ... (.) A_0), (.) the Khatri-Rao product
- *  (Kolda and Bader 2009, section 2.6; sparse: Bader and Kolda 2007). How each format computes it, and
- *  whose work that is, stands in docs/formats.md.
+ *  (Kolda and Bader 2009, section 2.6; sparse: Bader and Kolda 2007). What it costs in each format stands
+ *  in docs/formats.md.
  *
  *  factors[order]  factors[m] is dims[m] x rank, column-major with leading dimension ld[m], of the tensor's value
  *                  type; factors[mode] is not read and may be NULL
