@@ -139,8 +139,8 @@ typedef int32_t td_space;
 enum {
   TD_HOST = 0,  /**< memory that the CPU reads and writes */
   TD_DEVICE = 1 /**< memory of the context's GPU (device or managed memory; else TD_ERR_ARGUMENT); td waits for the work
-                     that the caller has started there, or only for that on his stream: td_context_set_stream.
-                     TD_ERR_UNSUPPORTED in a context without a GPU */
+                     that the caller has started there, or only for that on the caller's stream:
+                     td_context_set_stream. TD_ERR_UNSUPPORTED in a context without a GPU */
 };
 
 /** @} */
@@ -236,9 +236,9 @@ TD_API void td_context_destroy(td_context *context);
  *  thread with pthread_exit). */
 TD_API td_status td_context_set_log(td_context *context, td_log_fn log, void *user);
 
-/** Names the CUDA stream by which the caller orders his work on arrays with space = TD_DEVICE. A call reads and writes
+/** Names the CUDA stream by which the caller orders work on arrays with space = TD_DEVICE. A call reads and writes
  *  such arrays after all that was on the stream when it was made, and need not wait for other work on the GPU, unless
- *  memory has to be given back there. It returns when it is done with them: what is put on the stream from then on
+ *  copies have to be evicted there. It returns when it is done with them: what is put on the stream from then on
  *  finds td's results. Without a stream a call waits for all that the caller has started on the GPU.
  *
  *  slot    which of the context's GPUs, counted from 0 in the order of its string of devices. Arrays are on the first
@@ -435,8 +435,8 @@ TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int3
  *  @{ */
 
 /** out = X_(mode) (A_{N-1} (.) ... (.) A_{mode+1} (.) A_{mode-1} (.) ... (.) A_0), (.) the Khatri-Rao product
- *  (Kolda and Bader 2009, section 2.6; sparse: Bader and Kolda 2007). How each format computes it, and
- *  whose work that is, stands in docs/formats.md.
+ *  (Kolda and Bader 2009, section 2.6; sparse: Bader and Kolda 2007). What it costs in each format stands
+ *  in docs/formats.md.
  *
  *  factors[order]  factors[m] is dims[m] x rank, column-major with leading dimension ld[m], of the tensor's value
  *                  type; factors[mode] is not read and may be NULL
@@ -523,7 +523,7 @@ TD_API td_status td_report_get_series(const td_report *report, const char *key, 
 /** @defgroup td_plan Plans
  *  @{ */
 
-/** Says what td would do with a sparse tensor of these sizes that is not there yet, and with CP-ALS of it at a rank:
+/** Predicts what td would do with a sparse tensor of these sizes that is not there yet, and with CP-ALS at a rank:
  * the format and modes that share partial products, kernel and conflict policy of MTTKRP in each mode, each worker's
  * load, bytes on host and device, and seconds. Nothing is allocated in proportion to the tensor.
  *
@@ -531,7 +531,7 @@ TD_API td_status td_report_get_series(const td_report *report, const char *key, 
  *  options     may be NULL; scopes "tensor", "cpals" and "plan". What an option forces, the plan says
  *
  *  A plan can be made for what does not fit: then "fits" is 0, where td_tensor_create or td_cpals would give
- *  TD_ERR_HOST_MEMORY. Seconds are estimates from rates that are measured once a process (in about a tenth of a second)
+ *  TD_ERR_HOST_MEMORY. Seconds are predicted from rates that are measured once a process (in about a tenth of a second)
  *  or given by options "read_rate" and "operation_rate"; they tell the order of magnitude. They are not known where
  *  too little memory is free to measure with (128 MiB, or 16 MiB a core).
  *  Errors: TD_ERR_SHAPE (order, dims, nnz, rank), TD_ERR_TYPE, TD_ERR_UNSUPPORTED and TD_ERR_OPTION_RANGE as in
@@ -602,7 +602,7 @@ TD_API td_status td_plan_describe(const td_plan *plan, char *buf, int64_t cap, i
 /** Reads a tensor: coordinate text in the dialects of FROSTT, ParTI, Tensor Toolbox (also its dense "tensor"), GenTen
  *  and Matrix Market (also its dense "array"), plain or compressed with gzip; td's binary format; NumPy .npy (dense).
  *  What a file is, is found from its content; options "dialect" and "index_base" settle what content leaves open, and
- *  a file that stays ambiguous is refused. The decision is told to the context's log and kept as td_tensor_get_str(x,
+ *  a file that stays ambiguous is refused. The decision goes to the context's log and stands in td_tensor_get_str(x,
  *  "source"). options (may be NULL): scopes "read" and "tensor". A file may be shortened or rewritten by others
  *  meanwhile: it is not mapped, and that it changed is TD_ERR_IO wherever its size, its time or its content shows it.
  *  Errors: TD_ERR_IO (missing, a directory, truncated, corrupt, changed, ragged: names the line), TD_ERR_INDEX,

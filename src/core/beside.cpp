@@ -36,7 +36,7 @@ struct Folder {
   }
 };
 
-// Made when this code is loaded, before a program's main may change folders.
+// It is made when this code is loaded, before a program's main may change folders.
 const Folder own_folder;
 
 } // namespace

@@ -15,7 +15,7 @@ struct Entries {
   ValueBuffer values;
   std::vector<const void *> columns; // the same arrays, as EntriesView wants them
 
-  /// Valid while this object lives and is not moved.
+  /// The view is valid while this object lives and is not moved.
   EntriesView view() {
     columns.clear();
     for (const auto &column : indices)

@@ -14,7 +14,8 @@ namespace td {
 class Ktensor {
 public:
   Ktensor() = default;
-  /// Weights 1, factors 0. Checks order, dims and rank (Status::shape), and that there is room (Status::host_memory).
+  /// Weights are 1 and factors 0. Checks order, dims and rank (Status::shape), and that there is room
+  /// (Status::host_memory).
   Ktensor(std::span<const i64> dims, i64 rank, ValueType type, const MemoryBudget &budget = {});
   /// What such a ktensor takes.
   static MemoryNeed need(std::span<const i64> dims, i64 rank, ValueType type);
@@ -31,7 +32,7 @@ public:
   Matrix factor(int mode) noexcept;
   ConstMatrix factor(int mode) const noexcept;
 
-  /// From and to column-major arrays of this ktensor's type with a leading dimension.
+  /// These copy from and to column-major arrays of this ktensor's type with a leading dimension.
   void set_factor(int mode, const void *column_major, i64 ld); // checks ld and that entries are finite
   void get_factor(int mode, void *column_major, i64 ld) const; // checks ld
 
@@ -49,7 +50,7 @@ private:
   std::vector<ValueBuffer> factors_;
 };
 
-/// Infinite where it is beyond f64.
+/// The result is infinite where it is beyond f64.
 double dot(const Ktensor &a, const Ktensor &b);
 
 // Values of a model that are beyond the largest number of their type are refused (Status::numerical).

@@ -87,7 +87,7 @@ double entry(ConstMatrix a, i64 i, i64 r) {
   return dispatch(a.type, [&](auto zero) { return static_cast<double>(a.row<decltype(zero)>(i)[r]); });
 }
 
-/// For values whose plain sum of products overflowed on the way.
+/// The value where its plain sum of products overflowed on the way.
 double careful_value_at(const Ktensor &k, std::span<const i64> coordinate) {
   std::vector<Scaled> terms(k.weights().begin(), k.weights().end());
   for (i64 r = 0; r < k.rank(); ++r) {

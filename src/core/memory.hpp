@@ -62,11 +62,11 @@ class MemoryBudget {
 public:
   /// Allows as much as the system, control groups and the address space leave.
   MemoryBudget() = default;
-  /// Option "memory_limit", of which `held` bytes are taken.
+  /// Allows what option "memory_limit" does, of which `held` bytes are taken.
   explicit MemoryBudget(const Options &options, i64 held = 0);
   MemoryBudget(i64 limit, i64 held) : limit_(limit), held_(held) {}
 
-  /// The same, with so many bytes more taken.
+  /// The same budget with so many bytes more taken.
   MemoryBudget beside(i64 bytes) const noexcept { return {limit_, saturated_sum(held_, bytes)}; }
   /// Option "memory_limit"; 0: none.
   i64 limit() const noexcept { return limit_; }

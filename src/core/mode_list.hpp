@@ -9,7 +9,7 @@ namespace td {
 /// The next piece of a text up to a separator, which is taken off the front.
 std::string_view take_piece(std::string_view &text, char separator);
 
-/// Without blanks at the ends.
+/// The text without blanks at the ends.
 std::string_view trimmed(std::string_view text);
 
 /// "2,0,1": different modes of a tensor, in the order given; none of a blank text. `option` and `whole`, its value,

@@ -46,7 +46,7 @@ public:
   double real(std::string_view name) const;      // of a whole-number option too
   std::string text(std::string_view name) const; // of any option
 
-  /// Those of one scope that are set.
+  /// The options of one scope that are set.
   Options in_scope(std::string_view scope) const;
 
 private:

@@ -8,7 +8,7 @@
 
 namespace td {
 
-/// to[i, r] := from[i + r * ld]. Both of to's type.
+/// to[i, r] := from[i + r * ld]. Both are of to's type.
 void from_column_major(const void *from, i64 ld, Matrix to);
 
 /// to[i + r * ld] := from[i, r].

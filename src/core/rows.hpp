@@ -8,7 +8,7 @@
 
 namespace td {
 
-/// Both of the same type and number of columns.
+/// Both matrices have the same type and number of columns.
 inline void copy_rows(ConstMatrix from, Matrix to, Range rows) {
   const i64 row_bytes = to.cols * size_of(to.type);
   const bool together = from.ld == to.cols && to.ld == to.cols;

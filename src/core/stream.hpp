@@ -9,7 +9,7 @@ inline constexpr int line_bytes = 64;
 /// Copies a line; both addresses are multiples of line_bytes.
 void stream_line(void *to, const void *from) noexcept;
 
-/// Before another thread reads what stream_line has written.
+/// The writer calls this before another thread reads what stream_line has written.
 void finish_streams() noexcept;
 
 } // namespace td

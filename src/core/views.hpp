@@ -1,4 +1,4 @@
-// Non-owning views of a caller's or a layer's arrays. Passed by value.
+// Non-owning views of a caller's or a layer's arrays. They are passed by value.
 #pragma once
 
 #include <span>
@@ -53,7 +53,7 @@ struct Range {
   i64 size() const noexcept { return end - begin; }
 };
 
-/// Ascending, none touching the next.
+/// Ranges that ascend, none touching the next.
 using Ranges = std::vector<Range>;
 
 /// Part k of n of a range, sizes differing by at most one.

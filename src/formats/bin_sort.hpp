@@ -26,7 +26,7 @@ public:
     if (in_line == per_line - 1)
       flush(line, at + 1 - per_line, first_[static_cast<std::size_t>(place)]);
   }
-  /// What no full line was made of; ends[place] is how far place has come.
+  /// Writes what no full line was made of; ends[place] is how far place has come.
   void finish(std::span<const i64> ends) noexcept {
     for (std::size_t place = 0; place < ends.size(); ++place) {
       const i64 begin = ends[place] / per_line * per_line;
@@ -69,7 +69,7 @@ constexpr int prefix_bits(i64 n, int bits) noexcept {
   return prefix;
 }
 
-/// What BinSort takes for a while, if no prefix is more frequent than a bin is large.
+/// The workspace of BinSort, if no prefix is more frequent than a bin is large.
 inline double bin_sort_bytes(i64 n, int bits, double pair_bytes, int threads) noexcept {
   const double parts = parts_for(n, threads);
   const double prefixes = static_cast<double>(i64{1} << prefix_bits(n, bits));
@@ -163,7 +163,8 @@ private:
     });
   }
 
-  /// Those too large for a cache by all threads, one after the other; then the others, by one thread each.
+  /// All threads sort the bins that are too large for a cache, one after the other; then one thread each sorts the
+  /// others.
   template <class Settle> void sort_bins(Settle &&settle) {
     i64 largest = 0; // of the others
     for (i64 bin = 0; bin < bins(); ++bin) {

@@ -42,7 +42,7 @@ double dims_bytes(std::size_t order) { return 8 * static_cast<double>(order); }
 /// Two u64 for 64 numbers.
 double marks_bytes(int bits) { return 16 * (std::exp2(bits) / 64 + 1); }
 
-/// What sorting packed entries of these dims by rows takes for a while (Builder in sorted.cpp).
+/// The workspace of sorting packed entries of these dims by rows (Builder in sorted.cpp).
 double counting_bytes(const EntryShape &x, std::span<const i64> dims, double places, double tiles, double dim,
                       int threads) {
   const auto n = static_cast<double>(x.nnz);

@@ -1,4 +1,4 @@
-// What a format takes, told from sizes before anything is stored. Bytes are doubles: sizes that fit nowhere do not
+// What a format takes, predicted from sizes before anything is stored. Bytes are doubles: sizes that fit nowhere do not
 // overflow.
 #pragma once
 
@@ -33,7 +33,7 @@ struct EntryShape {
   double while_sorted = 0; // bytes that are there besides until they are sorted
   i64 repeated = 0;        // entries besides at the same coordinates, which are merged into these
 
-  /// That are spread evenly.
+  /// The entries are spread evenly.
   EntryShape(std::span<const i64> dims, i64 nnz, ValueType type);
   EntryShape(std::span<const i64> dims, i64 nnz, ValueType type, Combinations combinations);
 };
@@ -56,9 +56,9 @@ void set_bytes(CopySize &copy, const EntryShape &x, std::span<const int> modes, 
 
 Footprint coo_footprint(const EntryShape &x, int threads);
 Footprint blco_footprint(const EntryShape &x, int threads);
-/// Copies made one after the other.
+/// The copies are made one after the other.
 Footprint sorted_footprint(const EntryShape &x, std::span<const CopySize> copies, int threads);
-/// A copy by each mode.
+/// There is a copy by each mode.
 Footprint sorted_footprint(const EntryShape &x, const TileRule &tiles, int threads);
 Footprint dense_footprint(std::span<const i64> dims, ValueType type);
 

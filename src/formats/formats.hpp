@@ -1,4 +1,4 @@
-// How numbers are stored: immutable once built, no algorithm on them. Built from a caller's arrays without a
+// How numbers are stored: immutable once built, no algorithm on them. They are built from a caller's arrays without a
 // coordinate copy in between.
 #pragma once
 
@@ -55,7 +55,7 @@ struct Sorted {
   i64 bytes() const;
 };
 
-/// First index fastest, no gaps.
+/// The first index runs fastest, and there are no gaps.
 struct Dense {
   std::vector<i64> dims;
   ValueBuffer values;
@@ -76,9 +76,9 @@ void check_dims(std::span<const i64> dims);
 /// Checks a caller's entries: dims >= 1, order, indices in range, values finite. Throws Status::shape, index or
 /// argument, naming entry, mode and coordinate in the caller's base.
 void check_entries(const EntriesView &entries, int threads);
-/// The same, where `building` has begun with them; their shape has been checked.
+/// Checks entries that `building` has begun with in the same way; their shape has been checked.
 void check_entries(const Given &entries, kernels::Building &building);
-/// Of the checks those that need no look at the entries.
+/// Makes those of the checks that need no look at the entries.
 void check_shape(const EntriesView &entries);
 
 /// Checked entries in canonical order: sorted by their interleaved (ALTO) index, entries at the same coordinates summed
@@ -97,12 +97,13 @@ struct Packed {
   template <class Key> Key *keys_as() noexcept { return reinterpret_cast<Key *>(keys.data()); }
 };
 
-/// Only for dims of at most max_linear_bits. In the rows' numbers, as in all that is built from them.
+/// The dims need at most max_linear_bits. Indices are the rows' numbers, as in all that is built from them.
 Packed build_packed(const EntriesView &entries, const Numbering &numbering, bool refuse_duplicates, int threads);
 Packed build_packed(const EntriesView &entries, bool refuse_duplicates, int threads);
 Packed pack(const kernels::CooView &canonical, int threads);
 
-/// Packed entries in a device's memory. The same, bit for bit, as Packed on the host, and so is what is built of them.
+/// Packed entries in a device's memory. They are the same, bit for bit, as Packed on the host, and so is what is built
+/// of them.
 struct PackedThere {
   kernels::Building *building = nullptr;
   std::vector<i64> dims;
@@ -113,11 +114,11 @@ struct PackedThere {
 };
 PackedThere build_packed(kernels::Building &building, const Given &entries, const Numbering &numbering,
                          bool refuse_duplicates);
-/// In the order given, each entry by itself: only to look at.
+/// The entries stay in the order given, each by itself: the result is only to look at.
 Packed pack_entries(const EntriesView &entries, const Numbering &numbering, int threads);
 Coo unpack(const Packed &packed, int threads);
 
-/// As Packed, in coordinates; beyond max_linear_bits the order is lexicographic, mode 0 first.
+/// Entries as in Packed, in coordinates; beyond max_linear_bits the order is lexicographic, mode 0 first.
 struct Canonical {
   Coo coo;
   i64 duplicates = 0; // entries merged into others
@@ -125,7 +126,7 @@ struct Canonical {
 Canonical build_canonical(const EntriesView &entries, const Numbering &numbering, bool refuse_duplicates, int threads);
 Canonical build_canonical(const EntriesView &entries, bool refuse_duplicates, int threads);
 
-/// In place: numbers of rows become their indices, dims those of the rows.
+/// Numbers of rows become their indices, and dims those of the rows, in place.
 void restore_indices(Coo &coo, const Numbering &numbering, std::span<const i64> dims, int threads);
 
 /// What is known of a copy sorted by `mode` before it is built.
@@ -137,14 +138,14 @@ SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const in
 /// What a copy keeps to share the work on its tiles, but for the heavy rows, which are few.
 double tile_share_bytes(double tiles);
 
-/// From canonical entries. Within a row (of a tile) of a Sorted, entries keep the canonical order.
+/// Both forms are built from canonical entries. Within a row (of a tile) of a Sorted, entries keep that order.
 Blco build_blco(Packed packed, int threads);
-/// In tiles where that pays on a CPU.
+/// The copy is cut into tiles where that pays on a CPU.
 Sorted build_sorted(const Packed &packed, int mode, int threads);
 Sorted build_sorted(const Packed &packed, int mode, std::span<const int> bits_in_tile, int threads);
 
-/// A form built in a device's memory: there are the long arrays, which the view tells first, and on the host the
-/// others.
+/// A form built in a device's memory: the long arrays are there, which the view lists first, and the others are on the
+/// host.
 template <class Form> struct There {
   Form rest;
   std::shared_ptr<const kernels::DeviceArrays> arrays;
@@ -157,7 +158,8 @@ There<Sorted> build_sorted(const PackedThere &packed, int mode, std::span<const 
 Blco build_blco(const kernels::CooView &canonical, int threads);
 Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads);
 
-/// Ordered so that entries which differ only in `mode` are neighbours, as Backend::unfolding_normal wants them.
+/// Entries are ordered so that those which differ only in `mode` are neighbours, as Backend::unfolding_normal wants
+/// them.
 Coo build_fibers(const kernels::CooView &canonical, int mode, int threads);
 
 /// Every cell of a shape as an entry of value 1, first index fastest, with the cell's number as one mode more.
@@ -166,11 +168,11 @@ Coo build_cells(std::span<const i64> dims, ValueType type);
 /// Checks that values are finite and copies.
 Dense build_dense(const DenseArrayView &array, int threads);
 
-/// Back to coordinates, in canonical order.
+/// Gives the coordinates back, in canonical order.
 Coo decode(const kernels::BlcoView &blco, int threads);
 Coo decode(const kernels::SortedView &sorted, int threads);
 
-/// Nonzeros a block has at most.
+/// A block has at most so many nonzeros.
 inline constexpr i64 max_block_nonzeros = i64{1} << 27;
 
 } // namespace td::formats

@@ -11,16 +11,16 @@ namespace td::formats {
 
 class Given {
 public:
-  /// In host memory.
+  /// The arrays are in host memory.
   explicit Given(const EntriesView &entries) : view_(entries) {}
-  /// In the memory() of a backend.
+  /// The arrays are in the memory() of a backend.
   Given(const EntriesView &entries, kernels::Backend &there) : view_(entries), there_(&there) {}
   Given(const Given &) = delete;
   Given &operator=(const Given &) = delete;
 
-  /// Arrays wherever they are.
+  /// The arrays, wherever they are.
   const EntriesView &view() const noexcept { return view_; }
-  /// Copied to host memory when first asked for, if they are not there.
+  /// The arrays in host memory: they are copied there when first asked for, if they are not.
   const EntriesView &on_host() const;
 
 private:

@@ -31,7 +31,7 @@ constexpr double clear_gain = 0.95; // tiles must be so much cheaper than none
 /// as many as it holds some miss it, of more most do.
 double far_bytes(double together) { return together <= 25.6e6 ? 36.6 : together <= cache_bytes ? 32 : 21.3; }
 
-/// Of one row, wherever it comes from.
+/// What one row takes at least, wherever it comes from.
 double least_cycles(ValueType row_type, ValueType term_type) {
   if (row_type != term_type)
     return mixed_row;

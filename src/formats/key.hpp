@@ -1,6 +1,6 @@
-// Linearized indices. Two ways to put the bits of all modes' indices into one number: packed (each mode's bits are
-// neighbours: cheap to take apart) and interleaved (ALTO, Helal et al., ICS 2021: near in the tensor is near in the
-// order). Entries are sorted by the interleaved key and stored with the packed one.
+// Linearized indices. There are two ways to put the bits of all modes' indices into one number: packed (each mode's
+// bits are neighbours: cheap to take apart) and interleaved (ALTO, Helal et al., ICS 2021: near in the tensor is near
+// in the order). Entries are sorted by the interleaved key and stored with the packed one.
 #pragma once
 
 #include <algorithm>

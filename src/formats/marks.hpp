@@ -11,7 +11,7 @@ namespace td::formats {
 
 class Marks {
 public:
-  /// A quarter of a byte for each number below `size`.
+  /// Marks take a quarter of a byte for each number below `size`.
   Marks() = default;
   explicit Marks(i64 size) : words_(Buffer<u64>::zeros(size / 64 + 1, "marks of what is not empty")) {}
 
@@ -20,7 +20,7 @@ public:
   /// Whether what marks take is no more than 16 bytes an entry, or 16 MiB.
   static bool are_small(i64 size, i64 entries) noexcept { return size / 64 <= std::max(entries, i64{1} << 20); }
 
-  /// By any number of threads at once, before settle().
+  /// Any number of threads may call this at once, before settle().
   void add(i64 number) noexcept {
     const u64 bit = u64{1} << (number % 64);
     const std::atomic_ref word(words_[number / 64]);
@@ -44,7 +44,7 @@ public:
     return count;
   }
 
-  /// How many smaller numbers there are; of one that is there, after settle().
+  /// How many numbers are smaller than one that is there, after settle().
   i64 place(i64 number) const noexcept {
     const u64 below = (u64{1} << (number % 64)) - 1;
     return before_[number / 64] + std::popcount(words_[number / 64] & below);

@@ -72,7 +72,7 @@ template <class Key> class CellOf {
 public:
   CellOf(const Packed &p, std::span<const int> modes) : layout_(p.layout), modes_(modes) {}
 
-  /// Over a block of keys, mode by mode.
+  /// Makes the cells of a block of keys, mode by mode.
   void operator()(const Key *keys, i64 count, i64 *cells) const noexcept {
     std::fill_n(cells, count, i64{0});
     int at = 0;

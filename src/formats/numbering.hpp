@@ -22,12 +22,12 @@ class Numbering {
 public:
   /// A row's number is its index.
   explicit Numbering(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), modes_(dims.size()) {}
-  /// Of checked entries.
+  /// Numbers the rows of checked entries.
   Numbering(const EntriesView &entries, EmptyRows empty, int threads);
-  /// Of checked entries that `building` has begun with.
+  /// Numbers the rows of checked entries that `building` has begun with.
   Numbering(const EntriesView &entries, EmptyRows empty, kernels::Building &building, int threads);
 
-  /// Numbers in each mode.
+  /// How many numbers there are in each mode.
   std::span<const i64> dims() const noexcept { return dims_; }
   /// Whether a row's number is its index.
   bool is_index(int mode) const noexcept { return modes_[static_cast<std::size_t>(mode)].rows.size() == 0; }
@@ -53,7 +53,7 @@ public:
   /// What number() looks at.
   kernels::RowNumbers numbers(int mode) const noexcept;
 
-  /// Gives back what number() needs; it must not be called afterwards.
+  /// Frees what number() needs; number() must not be called afterwards.
   void forget_indices();
   i64 bytes() const noexcept;
 

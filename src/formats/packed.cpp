@@ -23,7 +23,7 @@ Packed empty_packed(std::span<const i64> dims) {
 
 Buffer<u64> key_buffer(i64 n, int key_bytes, const char *what) { return Buffer<u64>(n * (key_bytes / 8), what); }
 
-/// In rows' indices.
+/// The coordinate in rows' indices.
 template <class Key> std::vector<i64> coordinate_of(const Packed &p, const Numbering &numbering, Key packed_key) {
   std::vector<i64> coordinate;
   for (int m = 0; m < p.layout.order; ++m)

@@ -62,7 +62,7 @@ private:
 
   i64 row_of(Key key) const noexcept { return static_cast<i64>((key >> shift_) & low_bits<Key>(width_)); }
 
-  // Field by field over a block of keys: plain loops that the compiler turns into vectors.
+  // These go field by field over a block of keys: plain loops that the compiler turns into vectors.
 
   void places_of(const Key *keys, i64 count, i64 *places) const noexcept {
     for (i64 k = 0; k < count; ++k)
@@ -98,8 +98,9 @@ private:
 
   Kept *kept() const noexcept { return reinterpret_cast<Kept *>(s_.keys.data()); }
 
-  /// One counting pass and one that moves. Canonical neighbours are near in every mode, so the places that are written
-  /// to at a time are few, however many rows there are. Counters of 4 bytes, where these do, keep more of them near.
+  /// There is one counting pass and one that moves. Canonical neighbours are near in every mode, so the places that are
+  /// written to at a time are few, however many rows there are. Counters of 4 bytes, where these do, keep more of them
+  /// near.
   template <class Counter> void count_rows(i64 places, int parts) {
     auto place = Buffer<Counter>::zeros(parts * places, "row counters");
     for_parts(n_, parts, [&](int part, Range r) {
@@ -197,7 +198,8 @@ private:
     parallel_ranges(threads_, n_, grain, [&](Range r) { kept_of(keys.data() + r.begin, r.size(), out + r.begin); });
   }
 
-  /// From the nonzeros of each part, tile and row: those of rows, and the order of rows: heavy ones, then light ones.
+  /// Finds, from the nonzeros of each part, tile and row, those of rows and the order of rows: heavy ones, then light
+  /// ones.
   template <class Counter> void find_heavy_rows(const Counter *count, int parts) {
     auto of_rows = Buffer<i64>::zeros(dim(), "nonzeros of rows");
     for (i64 tile = 0; tile < parts * tiles_; ++tile)

@@ -1,5 +1,5 @@
 // Tiles of sorted copies: ranges of the other modes, so that the factor rows which a tile needs stay in a near memory.
-// Told as the bits that each mode's index keeps within a tile; all of them is no cut.
+// They are given as the bits that each mode's index keeps within a tile; all of them is no cut.
 #pragma once
 
 #include <span>
@@ -23,11 +23,11 @@ struct TileRule {
 /// Throws Status::unsupported for `rows` so few that tiles would be too many.
 std::vector<int> tile_bits(const TileRule &rule, std::span<const i64> dims, int mode, i64 nnz);
 
-/// For the CPU's kernels: one tile where the rows of the other factors fit a cache anyway or rows would be cut into
-/// pieces of few nonzeros.
+/// Chooses for the CPU's kernels: one tile where the rows of the other factors fit a cache anyway or rows would be cut
+/// into pieces of few nonzeros.
 std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz);
 
-/// Rounded where it is beyond 2^53.
+/// The number is rounded where it is beyond 2^53.
 double tiles_of(std::span<const i64> dims, int mode, std::span<const int> bits);
 
 } // namespace td::formats

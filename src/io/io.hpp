@@ -19,7 +19,7 @@ struct ReadTensor {
   i64 bytes() const; // of the content
 };
 
-/// Options "dialect", "index_base", "value_type", and "memory_limit" for what is read and what a compressed file
+/// Takes options "dialect", "index_base", "value_type", and "memory_limit" for what is read and what a compressed file
 /// inflates to. Text is parsed on `threads` threads.
 ReadTensor read_tensor(const std::string &path, const Options &options, int threads);
 

@@ -54,7 +54,7 @@ private:
 template <class T> void mirror(Symmetry symmetry, i64 n, T *values) {
   const i64 below = symmetry == Symmetry::skew ? 1 : 0; // where a column of the file begins
   i64 from = (n - below) * (n - below + 1) / 2;
-  // From the end: a value's place in the matrix is never before its place in the file.
+  // This goes from the end: a value's place in the matrix is never before its place in the file.
   for (i64 j = n - 1; j >= 0; --j)
     for (i64 i = n - 1; i >= j + below; --i)
       values[j * n + i] = values[--from];

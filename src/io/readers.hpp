@@ -17,7 +17,7 @@ struct ReadChoices {
   int threads = 1;
   MemoryBudget memory;
 
-  /// Before a tensor of so many numbers, of which `indices` are indices, is allocated.
+  /// A reader asks before it allocates a tensor of so many numbers, of which `indices` are indices.
   void require_room(i64 values, i64 indices) const;
 
   static ReadChoices from(const Options &options, int threads);

@@ -124,7 +124,7 @@ private:
     report_.init = request_.resume ? "resume" : request_.init != nullptr ? "given" : settings_.init;
   }
 
-  /// Before anything is allocated that grows with the rank.
+  /// This is asked before anything is allocated that grows with the rank.
   void require_memory() const {
     Options options = request_.options;
     if (request_.resume || request_.init != nullptr) // then the start is there

@@ -24,7 +24,7 @@ SymmetricEigen eigen_of(const std::vector<double> &matrix, i64 n) {
 
 // ---- short modes: the matrix itself ----
 
-/// Empty if time was up before all columns were there.
+/// The result is empty if time was up before all columns were there.
 std::vector<double> unfolding_gram(Backend &backend, const UnfoldingNormal &normal, i64 n,
                                    const std::function<bool()> &time_is_up) {
   std::vector<double> matrix(static_cast<std::size_t>(n * n));
@@ -52,8 +52,8 @@ std::vector<double> unfolding_gram(Backend &backend, const UnfoldingNormal &norm
 // 2011, algorithm 4.4, to convergence) ----
 
 constexpr int most_iterations = 60;
-// Of the residuals of the Ritz pairs, relative to the largest eigenvalue. They are differences of Gram matrices, which
-// are good to about 1e-8 here; a start needs no more.
+// The residuals of the Ritz pairs may be so large, relative to the largest eigenvalue. They are differences of Gram
+// matrices, which are good to about 1e-8 here; a start needs no more.
 constexpr double tolerance = 1e-6;
 
 /// Q beside Z = X X^T Q in one n x 2s matrix, whose Gram matrix holds all inner products that an iteration needs.
@@ -62,8 +62,8 @@ public:
   Subspace(Backend &backend, const UnfoldingNormal &normal, int mode, i64 n, i64 s, u64 seed)
       : backend_(backend), normal_(normal), s_(s), both_(backend, n, 2 * s, ValueType::f64, "a subspace and its image"),
         small_(backend, s * s, "a change of basis"), gram_(backend, 4 * s * s, "the Gram matrix of a subspace") {
-    // Centred, so that the start does not lean towards the vector of ones. Its numbers are not those of any factor's
-    // random start.
+    // The start is centred, so that it does not lean towards the vector of ones. Its numbers are not those of any
+    // factor's random start.
     const Matrix q = both_.view();
     backend.random_uniform(q, seed, max_order + mode, 0);
     std::vector<double> host(static_cast<std::size_t>(n * 2 * s));
@@ -75,7 +75,7 @@ public:
     orthonormalize(part(0), part(0));
   }
 
-  /// One step; whether the first `count` Ritz pairs have converged.
+  /// Takes one step, and gives whether the first `count` Ritz pairs have converged.
   bool improve(i64 count) {
     normal_(part(0), part(s_));
     backend_.gram(both_.view(), gram_.data());
@@ -129,7 +129,7 @@ private:
   double at(const std::vector<double> &g, i64 i, i64 j) const { return g[static_cast<std::size_t>(i * 2 * s_ + j)]; }
   double value(i64 k) const { return values_[static_cast<std::size_t>(k)]; }
 
-  /// Of |Z v - theta Q v| for the first Ritz pairs, from v^T Z^T Z v - theta^2.
+  /// The largest |Z v - theta Q v| of the first Ritz pairs, from v^T Z^T Z v - theta^2.
   double worst_residual(const std::vector<double> &g, const SymmetricEigen &ritz, i64 count) const {
     double worst = 0;
     for (i64 k = 0; k < count; ++k) {

@@ -51,7 +51,7 @@ double column_length(ConstMatrix a, i64 column) {
   });
 }
 
-/// The same of a model whose columns are near 1. The magnitude is a bound, at most rank times too large, that needs no
+/// The norm of a model whose columns are near 1. The magnitude is a bound, at most rank times too large, that needs no
 /// Gram matrix.
 ModelNorm model_norm_of(const Ktensor &model) {
   ModelNorm norm;

@@ -16,8 +16,8 @@ struct Fit {
   double residual = 0;  // |X - M|
 };
 
-/// From |X|, and |X - M|^2 clamped at 0. |X| = 0: fit and explained 1, relative 0 if the residual is 0 too, else fit
-/// and explained 0 and relative 1.
+/// The fit follows from |X| and from |X - M|^2, clamped at 0. For |X| = 0 fit and explained are 1 and relative is 0 if
+/// the residual is 0 too, else fit and explained are 0 and relative is 1.
 Fit fit_from(double tensor_norm, double residual_squared);
 
 /// |M|^2 and what its rounding is relative to. Components that nearly cancel make the second much larger than the

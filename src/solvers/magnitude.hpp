@@ -31,7 +31,7 @@ private:
 class BalancedModel {
 public:
   explicit BalancedModel(const Ktensor &model, ValueType type);
-  /// Of the largest weight.
+  /// The exponent of the largest weight.
   i64 exponent() const noexcept;
   /// The model * 2^-exponent.
   Ktensor over_power(i64 exponent) const;

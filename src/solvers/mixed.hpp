@@ -8,8 +8,8 @@
 
 namespace td::solvers {
 
-/// Of modes that share no partial product. Sums of an f32 tensor may be taken in f64 and rounded once, when they are
-/// complete; rows of an f64 tensor's factors may be read from f32 copies, which are made when a factor has changed.
+/// MTTKRP of modes that share no partial product. Sums of an f32 tensor may be taken in f64 and rounded once, when they
+/// are complete; rows of an f64 tensor's factors may be read from f32 copies, which are made when a factor has changed.
 class MixedMttkrp {
 public:
   /// `x` and `share` must live as long.
@@ -18,10 +18,10 @@ public:
   /// Computes this worker's own rows of out; its other rows may be overwritten.
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
 
-  /// To be told whenever a factor is no longer what the last mttkrp saw.
+  /// The caller has to say whenever a factor is no longer what the last mttkrp saw.
   void changed(int mode) { copies_[static_cast<std::size_t>(mode)].current = false; }
 
-  /// Of which type's precision the results are.
+  /// The results have the precision of this type.
   ValueType precision() const noexcept { return gathers_ ? ValueType::f32 : x_.type(); }
 
 private:

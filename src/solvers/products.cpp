@@ -11,7 +11,7 @@ Products::Products(const plan::Tensor &x, const Share &share, kernels::Backend &
   for (int group = 0; group < x.groups().count(); ++group)
     if (x.groups().shared(group, rank))
       most = std::max(most, x.groups().cell_count(group));
-  // All rows, though only a deterministic run fills them: of memory that is not written nothing is used.
+  // The memory has all rows, though only a deterministic run fills them: nothing is used of what is not written.
   if (most > 0)
     memory_ = DeviceMatrix(backend, most, rank, x.type(), "a partial product of MTTKRP");
 }

@@ -12,19 +12,19 @@ namespace td::solvers {
 /// changed. One is enough: whoever asks for another group's is about to update a factor outside this one.
 class Products {
 public:
-  /// `x` and `share` must live as long. Memory: the largest partial product of those that are shared.
+  /// `x` and `share` must live as long. The memory is that of the largest partial product of those that are shared.
   Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank);
 
   /// Computes this worker's own rows of out; its other rows may be overwritten.
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
 
-  /// To be told, by every worker, whenever a factor is no longer what the last mttkrp saw.
+  /// Every worker has to say whenever a factor is no longer what the last mttkrp saw.
   void changed(int mode) {
     ++versions_[static_cast<std::size_t>(mode)];
     alone_.changed(mode);
   }
 
-  /// Of which type's precision the results are.
+  /// The results have the precision of this type.
   ValueType precision() const noexcept { return alone_.precision(); }
 
 private:

@@ -23,7 +23,7 @@ public:
   /// too ill-conditioned; product := X_(n) K.
   kernels::SolveRecord update(int mode, const Replica &factors, Matrix product, double ridge);
 
-  /// To be told whenever a factor has been updated.
+  /// The caller has to say whenever a factor has been updated.
   void changed(int mode);
 
 private:

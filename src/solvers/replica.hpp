@@ -10,7 +10,7 @@
 
 namespace td::solvers {
 
-/// rows x cols without gaps, uninitialised.
+/// A matrix of rows x cols without gaps, uninitialised.
 class DeviceMatrix {
 public:
   DeviceMatrix() = default;
@@ -32,10 +32,10 @@ private:
 class Replica {
 public:
   Replica(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type);
-  /// Of the rows that have a number.
+  /// The copy holds the rows that have a number.
   Replica(kernels::Backend &backend, const Ktensor &factors, const formats::Numbering &numbering);
 
-  /// Rank-contiguous host matrices without gaps. With `rows`, the copy holds only those of the host's.
+  /// The host's matrices are rank-contiguous and without gaps. With `rows`, the copy holds only those of the host's.
   void upload(int mode, ConstMatrix from, std::span<const i64> rows);
   void download(int mode, Matrix to, std::span<const i64> rows) const;
 
@@ -48,8 +48,8 @@ private:
   std::vector<ConstMatrix> views_;
 };
 
-/// Copies between rows of a host matrix and consecutive ones of a backend's; `rows` empty: the same rows. Matrices
-/// without gaps.
+/// Copies between rows of a host matrix and consecutive ones of a backend's; `rows` empty: the same rows. The matrices
+/// have no gaps.
 void upload_rows(kernels::Backend &backend, ConstMatrix from, std::span<const i64> rows, Matrix to);
 void download_rows(kernels::Backend &backend, ConstMatrix from, Matrix to, std::span<const i64> rows);
 

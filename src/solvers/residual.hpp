@@ -17,13 +17,13 @@ struct Comparison {
   double inner = 0;
 };
 
-/// Of all entries of x, divided between the workers; weights and factors are in the backend's memory. The sums do not
-/// depend on how many workers there are.
+/// Compares all entries of x, partitioned between the workers; weights and factors are in the backend's memory. The
+/// sums do not depend on how many workers there are.
 Comparison compare_entries(kernels::Backend &backend, Communicator &others, const plan::Placement &x,
                            const double *weights, std::span<const ConstMatrix> factors);
 
 /// What is visited for an exact residual: all cells of the tensor if it is dense or has few enough of them and all
-/// their rows are kept, else its stored entries. Shared by all workers; a copy with all cells is made when it is first
+/// their rows are kept, else its stored entries. All workers share it; a copy with all cells is made when it is first
 /// needed.
 class Cells {
 public:

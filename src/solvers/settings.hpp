@@ -31,7 +31,7 @@ struct Settings {
 
   Settings(const Options &options, int order);
 
-  /// Those that decide what the next iteration computes from a state, as lines of name=value.
+  /// The settings that decide what the next iteration computes from a state, as lines of name=value.
   std::string path() const;
 };
 

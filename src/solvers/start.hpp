@@ -8,7 +8,7 @@
 
 namespace td::solvers {
 
-/// Every factor uniform in [0, 1), the same on every device.
+/// Every factor is uniform in [0, 1), and the same on every device.
 Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed);
 
 /// Leading eigenvectors of X_(n) X_(n)^T in each mode; columns beyond dims[n] are random as in random_start. The

@@ -117,8 +117,8 @@ void Sweep::solve(int mode, std::size_t k) {
                           factors_[mode].slice(own.begin, own.end));
 }
 
-// As the update before left them; null in the first iteration, in which factors have no scale of the model's yet: what
-// a start has along dropped eigenvalues would stay for ever, in components that cancel.
+// The weights as the update before left them; null in the first iteration, in which factors have no scale of the
+// model's yet: what a start has along dropped eigenvalues would stay for ever, in components that cancel.
 const double *Sweep::weights_before(std::size_t k) const {
   if (iteration_ == 0)
     return nullptr;
@@ -131,8 +131,8 @@ void Sweep::solve_by_qr(int mode, std::size_t k) {
   backend_.upload(tally_.there().records + k, &record, sizeof record);
 }
 
-// Lengths in the first iteration, afterwards largest magnitudes but not below 1, as in cp_als of Tensor Toolbox. The
-// Gram matrix comes with the division: of tall factors each pass counts.
+// Columns are divided by their lengths in the first iteration, afterwards by their largest magnitudes but not below 1,
+// as in cp_als of Tensor Toolbox. The Gram matrix comes with the division: of tall factors each pass counts.
 void Sweep::normalize(int mode, std::size_t k) {
   const bool deterministic = problem_.settings.deterministic;
   const Matrix factor = factors_[mode];
@@ -198,7 +198,7 @@ void Sweep::ask_for_fit() {
   backend_.mark(2 * problem_.settings.updated_modes.size() + 1);
 }
 
-// Of all solves and columns of the iteration the first that went wrong.
+// The first of the iteration's solves and columns that went wrong is reported.
 void Sweep::require_finite() const {
   const std::vector<int> &modes = problem_.settings.updated_modes;
   const Tally::Numbers found = tally_.here();
@@ -285,7 +285,7 @@ void Sweep::overflow(int mode, std::string_view what) const {
   throw_error(Status::numerical, "iteration {}, mode {}: the factors overflowed: {}", iteration_ + 1, mode, what);
 }
 
-// From the marks of an iteration, and what the host has taken since the last of them.
+// Times come from the marks of an iteration, and from what the host has taken since the last of them.
 void Sweep::add_times(double on_host) {
   const std::vector<int> &modes = problem_.settings.updated_modes;
   times_.mttkrp_of_mode.assign(static_cast<std::size_t>(problem_.x.order()), 0.0);

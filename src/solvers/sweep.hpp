@@ -34,7 +34,7 @@ public:
     std::vector<double> effective_rank, condition; // one a solve
   };
 
-  /// By the device's clock, where it has one.
+  /// Seconds by the device's clock, where it has one.
   struct Times {
     double mttkrp = 0, solve = 0, fit = 0;
     std::vector<double> mttkrp_of_mode; // in the last iteration; 0 for fixed modes
@@ -49,7 +49,7 @@ public:
   /// How well the factors fit now; the same on every worker.
   Outcome measure();
 
-  /// Factors and weights as they are, into what the start was or an earlier call made.
+  /// Writes factors and weights as they are into what the start was or an earlier call made.
   void download(Ktensor &to) const;
 
   const Times &times() const noexcept { return times_; }

@@ -6,8 +6,8 @@
 
 namespace td::solvers {
 
-/// They stay in the backend's memory until they are asked for all at once: each time that the host asks for a number, a
-/// device runs empty.
+/// The numbers stay in the backend's memory until they are asked for all at once: each time that the host asks for a
+/// number, a device runs empty.
 class Tally {
 public:
   struct Numbers {
@@ -19,9 +19,9 @@ public:
 
   Tally(kernels::Backend &backend, std::size_t solves, i64 rank);
 
-  /// In the backend's memory.
+  /// The numbers in the backend's memory.
   const Numbers &there() const noexcept { return there_; }
-  /// In host memory, as of the last download.
+  /// The numbers in host memory, as of the last download.
   const Numbers &here() const noexcept { return here_; }
   void download();
 
