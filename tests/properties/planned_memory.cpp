@@ -89,6 +89,10 @@ class PlannedMemory : public testing::TestWithParam<Case> {};
 
 TEST_P(PlannedMemory, is_what_is_allocated) {
   const Case &c = GetParam();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  if (c.name == std::string("nvecs_eigenvectors"))
+    GTEST_SKIP() << "what Eigen takes is seen by a malloc of the program's own alone, which sanitizers do not allow";
+#endif
   const Options options{{"format", c.format}, {"groups", c.groups}, {"empty_rows", c.empty_rows}, {"tiles", c.tiles},
                         {"max_iters", "2"},   {"tol", "0"},         {"accumulate", c.accumulate}, {"init", c.init}};
   // An iteration for a start is many small pieces of work: one thread, however busy the machine is.
