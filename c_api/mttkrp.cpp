@@ -6,7 +6,6 @@
 
 #include "arguments.hpp"
 #include "core/checked.hpp"
-#include "core/relayout.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
 #include "space.hpp"
@@ -22,39 +21,31 @@ void require_ld(std::int64_t ld, i64 rows, std::string_view name) {
 }
 
 /// Before MTTKRP allocates. Where nothing limits it but the machine, little work is not held up by being planned.
-void require_room(const Context &context, const plan::Tensor &x, i64 rank, int mode, bool copies_factors) {
+void require_room(const Context &context, const plan::Tensor &x, i64 rank, int mode) {
+  if (rank < 1)
+    throw_error(Status::shape, "rank = {}: expected at least 1", rank);
   const double workers = static_cast<double>(context.backends.size());
   const plan::Groups &groups = x.groups();
   double rows = workers * static_cast<double>(groups.cell_count(groups.group_of(mode)));
   for (const i64 dim : x.dims())
-    rows += (1 + 2 * workers) * static_cast<double>(dim);
+    rows += 2 * workers * static_cast<double>(dim);
   if (context.memory_limit > 0 || context.budget().concerns(saturated(8 * rows * static_cast<double>(rank))))
-    plan::require_mttkrp(x, {options_in(context, nullptr), rank, context.backends, ""}, mode, copies_factors);
+    plan::require_mttkrp(x, {options_in(context, nullptr), rank, context.backends, ""}, mode);
 }
 
-void run(const Context &context, const plan::Tensor &x, int mode, std::span<const ConstMatrix> factors, Matrix result,
-         Space &space, void *out, std::int64_t ld_out) {
-  solvers::mttkrp(context.backends, x, mode, factors, result);
-  if (const auto bad = find_not_finite(result))
-    throw_error(Status::numerical, "MTTKRP in mode {} overflowed {} at row {}, column {}", mode, name_of(x.type()),
-                bad->first, bad->second);
-  space.give(result, out, ld_out, "out");
-}
-
-/// One past the last element of a column-major factor.
-i64 last_element(std::span<const i64> dims, int mode, i64 rank, i64 ld) {
+/// A caller's column-major matrix as one of its columns. Throws Status::shape where its elements are more than 2^63
+/// - 1.
+ConstMatrix columns_of(const void *array, ValueType type, i64 rows, i64 rank, i64 ld, std::string_view name) {
   const auto before = checked_multiply(rank - 1, ld);
-  const i64 rows = dims[static_cast<std::size_t>(mode)];
-  if (!before || *before > std::numeric_limits<i64>::max() - rows)
-    throw_error(Status::shape, "factor {}: ld = {} times {} columns is more than 2^63 - 1", mode, ld, rank);
-  return *before + rows;
+  if (!before || *before > std::numeric_limits<i64>::max() / size_of(type) - rows)
+    throw_error(Status::shape, "{}: ld = {} times {} columns is more than 2^63 - 1", name, ld, rank);
+  return {array, type, rank, rows, ld};
 }
 
-std::vector<ConstMatrix> factors_of(const Ktensor &k) {
-  std::vector<ConstMatrix> factors;
-  for (int m = 0; m < k.order(); ++m)
-    factors.push_back(k.factor(m));
-  return factors;
+solvers::CallerResult result_of(const Space &where, void *out, const plan::Tensor &x, int mode, i64 rank, i64 ld) {
+  const ConstMatrix columns = columns_of(out, x.type(), x.dims()[static_cast<std::size_t>(mode)], rank, ld, "out");
+  where.borrow(out, "out");
+  return {{out, columns.type, columns.rows, columns.cols, columns.ld}, where.gpu() != nullptr};
 }
 
 } // namespace
@@ -70,7 +61,7 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
     require(factors, "factors");
     require(ld, "ld");
     require(out, "out");
-    Space where(*c, space);
+    const Space where(*c, space);
     const auto dims = x->dims();
     require_ld(ld_out, dims[static_cast<std::size_t>(mode)], "out");
     for (int m = 0; m < x->order(); ++m) {
@@ -80,15 +71,16 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
         throw_error(Status::argument, "factors[{}]: null pointer", m);
       require_ld(ld[m], dims[static_cast<std::size_t>(m)], fmt::format("factor {}", m));
     }
-    require_room(*c, *x, rank, mode, true);
-    Ktensor k(dims, rank, x->type());
-    for (int m = 0; m < x->order(); ++m)
-      if (m != mode)
-        k.set_factor(m,
-                     where.readable(factors[m], 0, last_element(dims, m, rank, ld[m]), size_of(x->type()),
-                                    fmt::format("factor {}", m)),
-                     ld[m]);
-    run(*c, *x, mode, factors_of(k), k.factor(mode), where, out, ld_out);
+    require_room(*c, *x, rank, mode);
+    solvers::CallerFactors given{std::vector<ConstMatrix>(dims.size()), where.gpu() != nullptr};
+    for (std::size_t m = 0; m < dims.size(); ++m) {
+      if (static_cast<int>(m) == mode)
+        continue;
+      const std::string name = fmt::format("factor {}", m);
+      given.columns[m] = columns_of(factors[m], x->type(), dims[m], rank, ld[m], name);
+      where.borrow(factors[m], name);
+    }
+    solvers::mttkrp(c->backends, *x, mode, given, result_of(where, out, *x, mode, rank, ld_out));
     c->say_shortage();
   });
 }
@@ -101,17 +93,15 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
     const auto k = object_of(ktensor, "ktensor");
     require_mode(mode, x->order());
     require(out, "out");
-    Space where(*c, space);
-    const auto dims = x->dims();
-    require_same_dims(k->dims(), "ktensor", dims, "tensor");
+    const Space where(*c, space);
+    require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
     if (k->type() != x->type())
       throw_error(Status::type, "ktensor is {}, tensor is {}: expected the same type", name_of(k->type()),
                   name_of(x->type()));
-    require_ld(ld_out, dims[static_cast<std::size_t>(mode)], "out");
-    const i64 rows = dims[static_cast<std::size_t>(mode)];
-    require_room(*c, *x, k->rank(), mode, false);
-    ValueBuffer result(x->type(), checked_multiply(rows, k->rank()).value_or(-1), "the result of MTTKRP");
-    run(*c, *x, mode, factors_of(*k), {result.data(), x->type(), rows, k->rank(), k->rank()}, where, out, ld_out);
+    require_ld(ld_out, x->dims()[static_cast<std::size_t>(mode)], "out");
+    const solvers::CallerResult result = result_of(where, out, *x, mode, k->rank(), ld_out);
+    require_room(*c, *x, k->rank(), mode);
+    solvers::mttkrp(c->backends, *x, mode, *k, result);
     c->say_shortage();
   });
 }

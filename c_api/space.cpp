@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/relayout.hpp"
 #include "guard.hpp"
 
 namespace td::c_api {
@@ -34,19 +33,6 @@ const void *Space::readable(const void *array, i64 begin, i64 end, i64 element_b
   auto &copy = copies_.emplace_back(*bytes, "a copy of a caller's array");
   gpu_->download(copy.data(), static_cast<const char *>(array) + begin * element_bytes, *bytes);
   return copy.data() - begin * element_bytes;
-}
-
-void Space::give(ConstMatrix from, void *to, std::int64_t ld, std::string_view name) {
-  if (gpu_ == nullptr)
-    return to_column_major(from, to, ld);
-  gpu_->borrow(to, name);
-  const i64 column = from.rows * size_of(from.type);
-  Buffer<std::byte> columns(column * from.cols, "columns on their way to the GPU");
-  to_column_major(from, columns.data(), from.rows);
-  if (ld == from.rows)
-    return gpu_->upload(to, columns.data(), columns.bytes());
-  for (i64 r = 0; r < from.cols; ++r)
-    gpu_->upload(static_cast<char *>(to) + r * ld * size_of(from.type), columns.data() + r * column, column);
 }
 
 } // namespace td::c_api

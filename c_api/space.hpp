@@ -24,9 +24,6 @@ public:
   /// Waits for the caller's work on the GPU. Throws as readable().
   void borrow(const void *array, std::string_view name) const;
 
-  /// A matrix without gaps to a caller's column-major one; its padding stays as it is.
-  void give(ConstMatrix from, void *to, std::int64_t ld, std::string_view name);
-
 private:
   MemoryBudget budget_;
   kernels::Backend *gpu_ = nullptr; // null: arrays are in host memory

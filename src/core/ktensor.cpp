@@ -120,15 +120,18 @@ void Ktensor::set_factor(int mode, const void *column_major, i64 ld) {
   const Matrix a = factor(mode);
   check_ld(mode, ld, a.rows);
   // Read by columns, a column-major matrix is one of contiguous rows.
-  if (const auto bad = find_not_finite({column_major, type_, rank_, a.rows, ld}))
-    throw_error(Status::argument, "factor {}: entry at row {}, column {} is not finite", mode, bad->second, bad->first);
-  from_column_major(column_major, ld, a);
+  const ConstMatrix columns(column_major, type_, rank_, a.rows, ld);
+  if (const i64 at = first_not_finite(columns, 1); at < a.rows * rank_)
+    throw_error(Status::argument, "factor {}: entry at row {}, column {} is not finite", mode, at % a.rows,
+                at / a.rows);
+  gather_transposed(columns, nullptr, a, {0, a.rows});
 }
 
 void Ktensor::get_factor(int mode, void *column_major, i64 ld) const {
   check_mode(*this, mode);
   check_ld(mode, ld, factor(mode).rows);
-  to_column_major(factor(mode), column_major, ld);
+  const ConstMatrix a = factor(mode);
+  scatter_transposed(a, nullptr, {column_major, type_, rank_, a.rows, ld}, {0, a.rows});
 }
 
 void Ktensor::normalize() {

@@ -1,4 +1,5 @@
-// Between the border's column-major matrices and the rank-contiguous ones inside.
+// Between the border's column-major matrices and the rank-contiguous ones inside. A column-major matrix is given as one
+// of its columns, transposed: row r of it is column r, and ld is the border's.
 #pragma once
 
 #include <optional>
@@ -8,13 +9,13 @@
 
 namespace td {
 
-/// to[i, r] := from[i + r * ld]. Both are of to's type.
-void from_column_major(const void *from, i64 ld, Matrix to);
+/// to[k, r] := from[r, rows[k]] for k in some; rows null: k itself. Both are of one type.
+void gather_transposed(const ConstMatrix &from, const i64 *rows, const Matrix &to, Range some);
 
-/// to[i + r * ld] := from[i, r].
-void to_column_major(ConstMatrix from, void *to, i64 ld);
+/// to[r, rows[k]] := from[k, r] for k in some.
+void scatter_transposed(const ConstMatrix &from, const i64 *rows, const Matrix &to, Range some);
 
-/// Row and column of an entry that is NaN or infinite, if there is one.
-std::optional<std::pair<i64, i64>> find_not_finite(ConstMatrix a);
+/// The smallest i * cols + r for which a[i, r] is NaN or infinite; rows * cols where all are finite.
+i64 first_not_finite(const ConstMatrix &a, int threads);
 
 } // namespace td

@@ -212,6 +212,8 @@ public:
   virtual void release(void *memory) noexcept = 0;
   virtual void upload(void *to, const void *from_host, i64 bytes) = 0;
   virtual void download(void *to_host, const void *from, i64 bytes) = 0;
+  /// All that was asked for so far is done when this returns.
+  virtual void wait() {}
 
   /// Gives a number to the moment at which all that was asked for so far is done.
   virtual void mark(std::size_t moment);
@@ -282,6 +284,20 @@ public:
   /// 2^exponents[r] first, which brings its largest magnitude into [1/2, 1): nothing overflows, and what underflows is
   /// below 2^-125 of that. A column of zeros has exponent 0.
   virtual void to_f32(ConstMatrix a, Matrix to, double *exponents) = 0;
+
+  // A caller's column-major matrix is a ConstMatrix of its columns: row r of that is column r.
+
+  /// to[k, r] := from[r, rows[k]], both of one type; `rows`, in backend memory, null: k itself.
+  virtual void gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) = 0;
+
+  /// to[r, rows[k]] := from[k, r]; the other elements of `to` are not written.
+  virtual void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) = 0;
+
+  /// a := 0; what is beyond its columns is not written.
+  virtual void set_zero(Matrix a) = 0;
+
+  /// *at := the smallest i * cols + r for which a[i, r] is NaN or infinite; rows * cols where all are finite.
+  virtual void first_not_finite(ConstMatrix a, i64 *at) = 0;
 
   /// y := X_(n) X_(n)^T omega, f64, dims[mode] x s, without an unfolded copy; or, with `add`, y grows by it. Takes a
   /// DenseView, or a CooView in which entries that differ only in `mode` are neighbours (formats::build_fibers).

@@ -310,7 +310,7 @@ void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint
                  workers > 1 ? "a smaller rank needs less, and so do fewer workers" : "a smaller rank needs less");
 }
 
-void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode, bool copies_factors) {
+void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode) {
   const auto m = static_cast<std::size_t>(mode);
   const auto rank = static_cast<double>(request.rank);
   const double row = rank * static_cast<double>(size_of(x.type()));
@@ -322,10 +322,6 @@ void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode, bool 
     return sum;
   };
   MemoryNeed need;
-  if (copies_factors)
-    need.add("copies of the factors", rows(x.dims()) * row);
-  else
-    need.add("the result", static_cast<double>(x.dims()[m]) * row);
   const MemoryBudget budget(request.options, x.bytes());
   if (!is_gpu(request)) {
     need.add("the factors at work", workers * rows(x.stored_dims()) * row);

@@ -61,8 +61,8 @@ struct PlanRequest {
 /// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor that there is does not fit.
 void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint);
 
-/// The same for one MTTKRP; `copies_factors`: of a caller's column-major ones.
-void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode, bool copies_factors);
+/// The same for one MTTKRP.
+void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode);
 
 Plan plan_of(const Tensor &x, const PlanRequest &request);
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request);

@@ -2,42 +2,94 @@
 
 #include <cstring>
 
+#include "core/error.hpp"
+#include "core/relayout.hpp"
+#include "solvers/border.hpp"
 #include "solvers/products.hpp"
 #include "solvers/workers.hpp"
 
 namespace td::solvers {
 
-void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, std::span<const ConstMatrix> factors,
-            Matrix out) {
-  const int workers = static_cast<int>(backends.size());
+namespace {
+
+/// take(replica, backend) brings the factors to a worker.
+template <class Take>
+void run(const Backends &backends, const plan::Tensor &x, int mode, const CallerResult &result, Take &&take) {
   const formats::Numbering &numbering = x.numbering();
-  if (!numbering.is_index(mode)) // the rows without a number
-    std::memset(out.data, 0, static_cast<std::size_t>(out.rows * out.cols * size_of(out.type)));
-  const plan::Sharding sharding(x, workers, false);
+  const i64 rank = result.columns.rows;
+  const plan::Sharding sharding(x, static_cast<int>(backends.size()), false);
   run_workers(backends, [&](kernels::Backend &backend, Communicator &others) {
     const Share share(x, sharding, backend, others);
-    Replica replica(backend, x.stored_dims(), out.cols, x.type());
-    for (int m = 0; m < x.order(); ++m) {
-      if (m != mode)
-        replica.upload(m, factors[static_cast<std::size_t>(m)], numbering.rows(m));
-    }
+    Replica replica(backend, x.stored_dims(), rank, x.type());
+    take(replica, backend);
     const i64 rows = x.stored_dims()[static_cast<std::size_t>(mode)];
-    const DeviceMatrix result(backend, rows, out.cols, out.type, "the result of MTTKRP");
+    const DeviceMatrix product(backend, rows, rank, x.type(), "the result of MTTKRP");
     // What is wanted once gains nothing from a partial product of a dense tensor; where the option names the groups it
     // is taken through one all the same, so that this path can be reached by itself.
     const plan::Groups &groups = x.groups();
     const bool merged = groups.modes(groups.group_of(mode)).size() > 1;
     if (merged && (x.sparse() || groups.named()))
-      Products(x, share, backend, out.cols).mttkrp(mode, replica.views(), result.view());
+      Products(x, share, backend, rank).mttkrp(mode, replica.views(), product.view());
     else
-      MixedMttkrp(x, share, backend).mttkrp(mode, replica.views(), result.view());
+      MixedMttkrp(x, share, backend).mttkrp(mode, replica.views(), product.view());
     for (const Range &own : share.own(mode)) {
-      const Matrix mine = result.view().slice(own.begin, own.end);
-      if (numbering.is_index(mode))
-        download_rows(backend, mine, out.slice(own.begin, own.end), {});
-      else
-        download_rows(backend, mine, out, numbering.rows(mode).subspan(static_cast<std::size_t>(own.begin)));
+      const Matrix mine = product.view().slice(own.begin, own.end);
+      if (const i64 at = first_not_finite(backend, mine); at < mine.rows * rank)
+        throw_error(Status::numerical, "MTTKRP in mode {} overflowed {} at row {}, column {}", mode, name_of(x.type()),
+                    numbering.row(mode, own.begin + at / rank), at % rank);
     }
+    if (others.rank() == 0 && !numbering.is_index(mode)) { // the rows without a number
+      if (result.on_device) {
+        backend.set_zero(result.columns);
+        backend.wait();
+      } else {
+        for (i64 r = 0; r < rank; ++r)
+          std::memset(result.columns.slice(r, r + 1).data, 0,
+                      static_cast<std::size_t>(result.columns.cols * size_of(x.type())));
+      }
+    }
+    others.barrier();
+    for (const Range &own : share.own(mode)) {
+      const ConstMatrix mine = product.view().slice(own.begin, own.end);
+      if (numbering.is_index(mode))
+        give_columns(backend, mine, {}, result.columns.columns(own.begin, own.end), result.on_device);
+      else
+        give_columns(
+            backend, mine,
+            numbering.rows(mode).subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size())),
+            result.columns, result.on_device);
+    }
+    backend.wait(); // the result is the caller's when the call returns
+  });
+}
+
+} // namespace
+
+void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, const CallerFactors &factors,
+            const CallerResult &result) {
+  for (int m = 0; m < x.order(); ++m) {
+    const ConstMatrix &a = factors.columns[static_cast<std::size_t>(m)];
+    if (m == mode)
+      continue;
+    const i64 at =
+        factors.on_device ? first_not_finite(*backends.front(), a) : td::first_not_finite(a, total_threads(backends));
+    if (at < a.rows * a.cols)
+      throw_error(Status::argument, "factor {}: entry at row {}, column {} is not finite", m, at % a.cols, at / a.cols);
+  }
+  run(backends, x, mode, result, [&](Replica &replica, kernels::Backend &backend) {
+    for (int m = 0; m < x.order(); ++m)
+      if (m != mode)
+        take_columns(backend, factors.columns[static_cast<std::size_t>(m)], factors.on_device, x.numbering().rows(m),
+                     replica[m]);
+  });
+}
+
+void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, const Ktensor &factors,
+            const CallerResult &result) {
+  run(backends, x, mode, result, [&](Replica &replica, kernels::Backend &) {
+    for (int m = 0; m < x.order(); ++m)
+      if (m != mode)
+        replica.upload(m, factors.factor(m), x.numbering().rows(m));
   });
 }
 

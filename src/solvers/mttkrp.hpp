@@ -4,12 +4,29 @@
 #include <memory>
 #include <vector>
 
+#include "core/ktensor.hpp"
 #include "plan/tensor.hpp"
 
 namespace td::solvers {
 
-/// out := MTTKRP of all of x. Factors (host memory, of the tensor's value type) and out are rank-contiguous.
+/// A caller's column-major matrices of the tensor's value type, each as a matrix of its columns: row r is column r.
+struct CallerFactors {
+  std::vector<ConstMatrix> columns; // [order] rank x dims[m]; that of the mode is not read
+  bool on_device = false;           // in the memory() of the one backend; else in host memory
+};
+
+struct CallerResult {
+  Matrix columns; // rank x dims[mode]
+  bool on_device = false;
+};
+
+/// result := MTTKRP of all of x. Nothing is written unless all of the result is finite: else Status::numerical. Throws
+/// Status::argument, naming mode, row and column, for a factor that is not finite.
 void mttkrp(const std::vector<std::shared_ptr<kernels::Backend>> &backends, const plan::Tensor &x, int mode,
-            std::span<const ConstMatrix> factors, Matrix out);
+            const CallerFactors &factors, const CallerResult &result);
+
+/// The same with the factors of a ktensor of the tensor's dims and type.
+void mttkrp(const std::vector<std::shared_ptr<kernels::Backend>> &backends, const plan::Tensor &x, int mode,
+            const Ktensor &factors, const CallerResult &result);
 
 } // namespace td::solvers

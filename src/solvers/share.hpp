@@ -17,7 +17,9 @@ public:
   const Ranges &own(int mode) const { return owned(mode)[static_cast<std::size_t>(others_.rank())]; }
   std::span<const Ranges> owned(int mode) const { return sharding_.rows(mode).owned; }
   bool deterministic() const noexcept { return sharding_.deterministic(); }
-  kernels::Conflicts conflicts() const noexcept { return deterministic() ? kernels::Conflicts::owner : x_.settings().conflicts; }
+  kernels::Conflicts conflicts() const noexcept {
+    return deterministic() ? kernels::Conflicts::owner : x_.settings().conflicts;
+  }
 
   /// Computes this worker's own rows of out; its other rows may be overwritten.
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,

@@ -89,7 +89,7 @@ static void products_and_exports(void) {
 
   /* Room that building needed is left: rank 300 takes 450 rows of 2,400 bytes three times and more, rank 2 no more than
      building did. */
-  REFUSED(TD_ERR_HOST_MEMORY, "MTTKRP of rank 300 in mode 0 needs", "copies of the factors",
+  REFUSED(TD_ERR_HOST_MEMORY, "MTTKRP of rank 300 in mode 0 needs", "the factors at work",
           td_mttkrp(narrow, x, 0, 300, factors, ld, out, 200, TD_HOST));
   DONE(td_mttkrp(narrow, x, 0, 1, factors, ld, out, 200, TD_HOST));
   DONE(td_mttkrp(wide, x, 0, 300, factors, ld, out, 200, TD_HOST));

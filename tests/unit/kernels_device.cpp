@@ -17,28 +17,6 @@ using kernels::SolveFailure;
 using kernels::SolveRecord;
 using Numbers = std::vector<double>;
 
-/// A host matrix in a backend's memory, padding and all.
-template <class T> class Placed {
-public:
-  Placed(Backend &backend, const TestMatrix<T> &a)
-      : backend_(backend), copy_(a), memory_(backend, bytes(a), "a test"), view_(copy_.view()) {
-    backend.upload(memory_.data(), &a.at(0, 0), bytes(a));
-    view_.data = memory_.data();
-  }
-  Matrix view() const { return view_; }
-  TestMatrix<T> download() {
-    backend_.download(&copy_.at(0, 0), memory_.data(), memory_.bytes());
-    return copy_;
-  }
-
-private:
-  static i64 bytes(const TestMatrix<T> &a) { return a.rows() * a.view().ld * static_cast<i64>(sizeof(T)); }
-  Backend &backend_;
-  TestMatrix<T> copy_;
-  BackendBuffer memory_;
-  Matrix view_;
-};
-
 /// Calls compute(out) for `size` numbers in the backend's memory, which begin as NaN.
 template <class F> Numbers numbers(Backend &backend, i64 size, F &&compute) {
   Numbers host(static_cast<std::size_t>(size), std::nan(""));
@@ -168,6 +146,15 @@ template <class T> void check_products(Backend &reference, Backend &device) {
       EXPECT_TRUE(b.padding_untouched());
       EXPECT_TRUE(q.padding_untouched());
     }
+}
+
+TEST_F(KernelsDevice, TransposedRowsAndNotFinite) {
+  for (const auto &device : backends_) {
+    check_transposed<float>(*device);
+    check_transposed<double>(*device);
+    check_first_not_finite<float>(*device);
+    check_first_not_finite<double>(*device);
+  }
 }
 
 TEST_F(KernelsDevice, MultiplyAndDivide) {

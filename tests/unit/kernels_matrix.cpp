@@ -49,6 +49,19 @@ TYPED_TEST(KernelsMatrix, SumsOverRows) {
     }
 }
 
+// By the definition, with rows that are listed and rows as they are; from and to have padding.
+TYPED_TEST(KernelsMatrix, TransposedRows) {
+  for (const auto &backend :
+       {kernels::reference::make_backend(), kernels::cpu::make_backend(1), kernels::cpu::make_backend(3)})
+    check_transposed<TypeParam>(*backend);
+}
+
+TYPED_TEST(KernelsMatrix, FirstNotFinite) {
+  for (const auto &backend :
+       {kernels::reference::make_backend(), kernels::cpu::make_backend(1), kernels::cpu::make_backend(3)})
+    check_first_not_finite<TypeParam>(*backend);
+}
+
 TYPED_TEST(KernelsMatrix, MultiplyAndDivide) {
   for (const i64 rank : test_ranks)
     for (const i64 rows : {i64{0}, i64{1}, i64{1025}}) {
@@ -68,8 +81,13 @@ TYPED_TEST(KernelsMatrix, MultiplyAndDivide) {
         backend->multiply(m.view(), &p.at(0, 0), out.view());
         auto in_place = m;
         backend->multiply(in_place.view(), &p.at(0, 0), in_place.view());
-        auto quotient = m;
+        auto quotient = m, in_one = m;
         backend->divide_columns(quotient.view(), &d.at(0, 0));
+        std::vector<double> gram(static_cast<std::size_t>(rank * rank)), gram_in_one(gram.size());
+        backend->gram(quotient.view(), gram.data());
+        backend->divide_and_gram(in_one.view(), &d.at(0, 0), gram_in_one.data());
+        EXPECT_TRUE(in_one.same_bits(quotient));
+        EXPECT_EQ(gram_in_one, gram);
         for (i64 i = 0; i < rows; ++i)
           for (i64 r = 0; r < rank; ++r) {
             // rank terms of at most 1 in f64, rounded once to T

@@ -147,4 +147,87 @@ template <class T> struct Stored {
 
 inline const std::vector<i64> test_ranks{1, 2, 3, 5, 8, 10, 16, 17, 32, 50, 70};
 
+/// A host matrix in a backend's memory, padding and all.
+template <class T> class Placed {
+public:
+  Placed(kernels::Backend &backend, const TestMatrix<T> &a)
+      : backend_(backend), copy_(a), memory_(backend, bytes(a), "a test"), view_(copy_.view()) {
+    backend.upload(memory_.data(), &copy_.at(0, 0), memory_.bytes());
+    view_.data = memory_.data();
+  }
+  Matrix view() const { return view_; }
+  TestMatrix<T> download() {
+    backend_.download(&copy_.at(0, 0), memory_.data(), memory_.bytes());
+    return copy_;
+  }
+
+private:
+  static i64 bytes(const TestMatrix<T> &a) { return a.rows() * a.view().ld * static_cast<i64>(sizeof(T)); }
+  kernels::Backend &backend_;
+  TestMatrix<T> copy_;
+  kernels::BackendBuffer memory_;
+  Matrix view_;
+};
+
+/// gather_transposed, scatter_transposed and set_zero against their definitions.
+template <class T> void check_transposed(kernels::Backend &backend) {
+  for (const i64 rank : {i64{1}, i64{7}, i64{32}, i64{65}})
+    for (const i64 rows : {i64{1}, i64{33}, i64{2500}}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, rank " << rank);
+      const i64 all = 2 * rows + 1;
+      std::vector<i64> list(static_cast<std::size_t>(rows));
+      for (i64 k = 0; k < rows; ++k)
+        list[static_cast<std::size_t>(k)] = 2 * k + k % 2;
+      kernels::BackendBuffer on_list(backend, rows * 8, "a test");
+      backend.upload(on_list.data(), list.data(), on_list.bytes());
+      const auto columns = TestMatrix<T>::random(rank, all, 3, 61);
+      Placed<T> on_columns(backend, columns);
+      for (const bool listed : {false, true}) {
+        const auto row = [&](i64 k) { return listed ? list[static_cast<std::size_t>(k)] : k; };
+        const i64 *rows_there = listed ? static_cast<const i64 *>(on_list.data()) : nullptr;
+        Placed<T> on_tall(backend, TestMatrix<T>(rows, rank, 2));
+        backend.gather_transposed(on_columns.view(), rows_there, on_tall.view());
+        const auto tall = on_tall.download();
+        for (i64 k = 0; k < rows; ++k)
+          for (i64 r = 0; r < rank; ++r)
+            ASSERT_EQ(tall.at(k, r), columns.at(r, row(k)));
+        EXPECT_TRUE(tall.padding_untouched());
+
+        Placed<T> on_back(backend, TestMatrix<T>::random(rank, all, 1, 62));
+        backend.set_zero(on_back.view());
+        backend.scatter_transposed(on_tall.view(), rows_there, on_back.view());
+        const auto back = on_back.download();
+        std::vector<bool> written(static_cast<std::size_t>(all), false);
+        for (i64 k = 0; k < rows; ++k)
+          written[static_cast<std::size_t>(row(k))] = true;
+        for (i64 r = 0; r < rank; ++r)
+          for (i64 i = 0; i < all; ++i)
+            ASSERT_EQ(back.at(r, i), written[static_cast<std::size_t>(i)] ? columns.at(r, i) : T{0});
+        EXPECT_TRUE(back.padding_untouched());
+      }
+    }
+}
+
+template <class T> void check_first_not_finite(kernels::Backend &backend) {
+  const auto first = [&](const TestMatrix<T> &a) {
+    Placed<T> placed(backend, a);
+    kernels::BackendBuffer at(backend, 8, "a test");
+    backend.first_not_finite(placed.view(), static_cast<i64 *>(at.data()));
+    i64 found = -1;
+    backend.download(&found, at.data(), 8);
+    return found;
+  };
+  for (const i64 pad : {i64{0}, i64{3}})
+    for (const auto &[rows, cols] : {std::pair<i64, i64>{1, 1}, {3, 100000}, {20000, 7}}) {
+      auto a = TestMatrix<T>::random(rows, cols, pad, 71);
+      EXPECT_EQ(first(a), rows * cols);
+      a.at(rows - 1, cols - 1) = std::numeric_limits<T>::infinity();
+      EXPECT_EQ(first(a), rows * cols - 1);
+      a.at(rows / 2, cols / 3) = std::numeric_limits<T>::quiet_NaN();
+      EXPECT_EQ(first(a), rows / 2 * cols + cols / 3);
+      a.at(0, 0) = -std::numeric_limits<T>::infinity();
+      EXPECT_EQ(first(a), 0);
+    }
+}
+
 } // namespace td::test

@@ -3,17 +3,41 @@
 
 #include <gtest/gtest.h>
 
+#include "core/buffer.hpp"
+#include "core/relayout.hpp"
 #include "kernels/loader.hpp"
 #include "kernels/reference/reference.hpp"
 #include "plan/export.hpp"
 #include "plan/tensor.hpp"
 #include "solvers/cpals.hpp"
+#include "solvers/mttkrp.hpp"
 #include "unit/ktensor_make.hpp"
 
 namespace td::test {
 
 using TensorPointer = std::shared_ptr<const plan::Tensor>;
 using Backends = std::vector<std::shared_ptr<kernels::Backend>>;
+
+/// MTTKRP as a caller asks for it, with column-major arrays on the host; out := the result.
+inline void mttkrp_of_columns(const Backends &backends, const plan::Tensor &x, int mode,
+                              std::span<const ConstMatrix> factors, Matrix out) {
+  std::vector<Buffer<double>> arrays; // room for either type
+  const auto columns = [&](i64 rows) {
+    arrays.push_back(Buffer<double>::zeros(rows * out.cols, "a test"));
+    return Matrix{arrays.back().data(), out.type, out.cols, rows, rows};
+  };
+  solvers::CallerFactors given{std::vector<ConstMatrix>(factors.size()), false};
+  for (std::size_t m = 0; m < factors.size(); ++m) {
+    if (static_cast<int>(m) == mode)
+      continue;
+    const Matrix a = columns(factors[m].rows);
+    scatter_transposed(factors[m], nullptr, a, {0, factors[m].rows});
+    given.columns[m] = a;
+  }
+  const Matrix result = columns(out.rows);
+  solvers::mttkrp(backends, x, mode, given, {result, false});
+  gather_transposed(result, nullptr, out, {0, out.rows});
+}
 
 inline Backends reference_backends(int workers) {
   Backends backends;

@@ -1,7 +1,6 @@
 // Sums in f64 and rows in f32 as the solver asks a device for them: one that has little memory, so that tensors pass
 // through it in parts.
 #include "plan/plan.hpp"
-#include "solvers/mttkrp.hpp"
 #include "unit/kernels_support.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"
@@ -28,7 +27,7 @@ TestMatrix<T> mttkrp(const TensorPointer &x, int mode, const std::vector<TestMat
   const auto f = views(factors);
   const auto &own = factors[static_cast<std::size_t>(mode)];
   TestMatrix<T> out(own.rows(), own.cols(), 0);
-  solvers::mttkrp(backends, *x, mode, f, out.view());
+  mttkrp_of_columns(backends, *x, mode, f, out.view());
   return out;
 }
 

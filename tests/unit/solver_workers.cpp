@@ -5,7 +5,6 @@
 
 #include "kernels/reference/backend.hpp"
 #include "solvers/fit.hpp"
-#include "solvers/mttkrp.hpp"
 
 namespace {
 
@@ -160,11 +159,11 @@ TEST(MttkrpWorkers, SameForAnyNumber) {
       factors.push_back(k.factor(m));
     for (int mode = 0; mode < 4; ++mode) {
       Ktensor expected(x->dims(), 3, x->type());
-      solvers::mttkrp(reference_backends(1), *x, mode, factors, expected.factor(mode));
+      mttkrp_of_columns(reference_backends(1), *x, mode, factors, expected.factor(mode));
       for (const int workers : {1, 2, 3, 4, 7}) {
         SCOPED_TRACE(fmt::format("{}, mode {}, {} workers", name, mode, workers));
         Ktensor out(x->dims(), 3, x->type());
-        solvers::mttkrp(cpu_backends(workers, workers), *x, mode, factors, out.factor(mode));
+        mttkrp_of_columns(cpu_backends(workers, workers), *x, mode, factors, out.factor(mode));
         for (i64 r = 0; r < 3; ++r) {
           const auto a = column(expected, mode, r), b = column(out, mode, r);
           for (std::size_t i = 0; i < a.size(); ++i)

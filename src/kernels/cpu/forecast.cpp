@@ -214,7 +214,7 @@ Forecast CpuBackend::forecast_mttkrp(const TensorView &x, const MttkrpArgs &args
   return f;
 }
 
-// Solve, two passes for the norm and one that divides, and the Gram matrix; gram.cpp's tiles are what it takes.
+// Solve, a pass for the norm, and one that divides and takes the Gram matrix; gram.cpp's tiles are its workspace.
 Forecast CpuBackend::forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const {
   const auto n = static_cast<double>(rows);
   const auto r = static_cast<double>(rank);
@@ -224,8 +224,10 @@ Forecast CpuBackend::forecast_update(i64 rows, i64 rank, ValueType type, const R
   const double gram_threads = std::min<double>(threads_, parts);
   const double threads = std::clamp(std::floor(4 * n / step), 1.0, static_cast<double>(threads_));
   Forecast f;
+  const bool f64 = type == ValueType::f64;
+  const double buffers = 1 + (f64 ? 0 : 1) + (f64 && width == r ? 0 : 1); // half-way, right-hand side, result
   f.bytes = std::max(8 * r * width * (parts + 1) + gram_threads * 8 * std::min(step, n / parts) * width,
-                     8 * r * width + threads * 8 * std::min(step, n / threads) * (r + width));
+                     2 * 8 * r * width + threads * 8 * std::min(step, n / threads) * buffers * width);
   if (rates.read > 0 && rates.operations > 0)
     f.seconds = 6 * n * r * static_cast<double>(size_of(type)) / rates.read +
                 3 * n * r * r / (product_part * rates.operations) + 4 * r * r * r * threads_ / rates.operations;

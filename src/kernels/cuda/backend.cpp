@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "kernels/cuda/building.hpp"
+#include "kernels/cuda/by_row.hpp"
 #include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/mttkrp.hpp"
 #include "kernels/cuda/pinned.hpp"
@@ -38,6 +39,11 @@ void CudaBackend::upload(void *to, const void *from_host, i64 bytes) {
 void CudaBackend::download(void *to_host, const void *from, i64 bytes) {
   const CurrentDevice current = device_.memory().enter();
   staging_.download(to_host, from, bytes);
+}
+
+void CudaBackend::wait() {
+  const CurrentDevice current = device_.memory().enter();
+  device_.wait();
 }
 
 void CudaBackend::mark(std::size_t moment) {
@@ -168,6 +174,26 @@ bool CudaBackend::gathers_f32(const TensorView &x) const {
 void CudaBackend::to_f32(ConstMatrix a, Matrix to, double *exponents) {
   const CurrentDevice current = device_.memory().enter();
   cuda::to_f32(device_, a, to, exponents);
+}
+
+void CudaBackend::gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) {
+  const CurrentDevice current = device_.memory().enter();
+  cuda::gather_transposed(device_, from, rows, to);
+}
+
+void CudaBackend::scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) {
+  const CurrentDevice current = device_.memory().enter();
+  cuda::scatter_transposed(device_, from, rows, to);
+}
+
+void CudaBackend::set_zero(Matrix a) {
+  const CurrentDevice current = device_.memory().enter();
+  cuda::set_zero(device_, a);
+}
+
+void CudaBackend::first_not_finite(ConstMatrix a, i64 *at) {
+  const CurrentDevice current = device_.memory().enter();
+  cuda::first_not_finite(device_, a, at);
 }
 
 void CudaBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {

@@ -20,6 +20,7 @@ public:
   void release(void *memory) noexcept override;
   void upload(void *to, const void *from_host, i64 bytes) override;
   void download(void *to_host, const void *from, i64 bytes) override;
+  void wait() override;
   void mark(std::size_t moment) override;
   double seconds_between(std::size_t first, std::size_t second) override;
   const void *memory() const noexcept override { return &device_.memory(); }
@@ -43,6 +44,10 @@ public:
 
   bool gathers_f32(const TensorView &x) const override;
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override;
+  void gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) override;
+  void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) override;
+  void set_zero(Matrix a) override;
+  void first_not_finite(ConstMatrix a, i64 *at) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;

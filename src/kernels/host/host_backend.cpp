@@ -9,6 +9,7 @@
 
 #include "core/buffer.hpp"
 #include "core/parallel.hpp"
+#include "core/relayout.hpp"
 #include "kernels/host/factor_normal.hpp"
 
 namespace td::kernels::host {
@@ -19,6 +20,7 @@ namespace {
 // a tensor with delicious' proportions MTTKRP took 27 ns a nonzero with small pages and 20 with huge ones.
 constexpr std::uintptr_t huge_page = std::uintptr_t{2} << 20;
 constexpr i64 worth_huge_pages = i64{8} << 20;
+constexpr i64 relayout_grain = 1024; // rows that are worth a thread
 
 /// Lets the system use huge pages. Only advice: whether it is taken makes no difference but for speed.
 void advise_huge_pages([[maybe_unused]] void *memory, [[maybe_unused]] i64 bytes) {
@@ -75,6 +77,22 @@ void HostBackend::to_f32(ConstMatrix a, Matrix to, double *exponents) {
       }
   });
 }
+
+void HostBackend::gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) {
+  parallel_ranges(threads(), to.rows, relayout_grain, [&](Range some) { td::gather_transposed(from, rows, to, some); });
+}
+
+void HostBackend::scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) {
+  parallel_ranges(threads(), from.rows, relayout_grain,
+                  [&](Range some) { td::scatter_transposed(from, rows, to, some); });
+}
+
+void HostBackend::set_zero(Matrix a) {
+  for (i64 i = 0; i < a.rows; ++i)
+    std::memset(a.slice(i, i + 1).data, 0, static_cast<std::size_t>(a.cols * size_of(a.type)));
+}
+
+void HostBackend::first_not_finite(ConstMatrix a, i64 *at) { *at = td::first_not_finite(a, threads()); }
 
 void HostBackend::hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) {
   for (i64 k = 0; k < rank * rank; ++k) {

@@ -12,6 +12,10 @@ public:
   void upload(void *to, const void *from_host, i64 bytes) override;
   void download(void *to_host, const void *from, i64 bytes) override;
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override;
+  void gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) override;
+  void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) override;
+  void set_zero(Matrix a) override;
+  void first_not_finite(ConstMatrix a, i64 *at) override;
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
   void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) override;
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override;
