@@ -122,7 +122,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     const auto x = object_of(tensor, "tensor");
     const auto start = init == nullptr ? nullptr : object_of(init, "init");
 
-    solvers::CpalsRequest request;
+    solvers::RunRequest request;
     request.tensor = x.get();
     request.rank = rank;
     request.init = start.get();
@@ -140,7 +140,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     if (const std::string path = request.options.text("resume"); !path.empty())
       request.resume = state_of(path, c->budget().beside(x->bytes()));
 
-    solvers::CpalsResult result = solvers::cpals(request);
+    solvers::RunResult result = solvers::cpals(request);
     c->say_shortage();
     td_report *report_handle =
         report == nullptr ? nullptr

@@ -20,13 +20,27 @@ std::vector<int> modes_of(const Options &options, const char *name, int order) {
 
 } // namespace
 
-Settings::Settings(const Options &options, int order)
+RunSettings::RunSettings(const Options &options)
     : max_iters(options.integer("max_iters")), tol(options.real("tol")), max_seconds(options.real("max_seconds")),
       init(options.text("init")), seed(static_cast<u64>(options.integer("seed"))),
-      mode_order(modes_of(options, "mode_order", order)), fixed_modes(modes_of(options, "fixed_modes", order)),
-      ridge(options.real("ridge")), qr(options.text("solve") == "qr"), arrange(options.integer("arrange") != 0),
-      fixsigns(options.integer("fixsigns") != 0), deterministic(options.integer("deterministic") != 0),
-      checkpoint_iters(options.integer("checkpoint_iters")), checkpoint_seconds(options.real("checkpoint_seconds")) {
+      arrange(options.integer("arrange") != 0), fixsigns(options.integer("fixsigns") != 0),
+      deterministic(options.integer("deterministic") != 0), checkpoint_iters(options.integer("checkpoint_iters")),
+      checkpoint_seconds(options.real("checkpoint_seconds")) {
+  const std::string exact = options.text("exact_residual");
+  exact_residual = exact == "always"  ? ExactResidual::always
+                   : exact == "never" ? ExactResidual::never
+                                      : ExactResidual::automatic;
+}
+
+std::string RunSettings::path() const {
+  constexpr std::string_view exact[] = {"auto", "never", "always"};
+  return fmt::format("deterministic={}\nexact_residual={}", deterministic ? 1 : 0,
+                     exact[static_cast<std::size_t>(exact_residual)]);
+}
+
+CpalsSettings::CpalsSettings(const Options &options, int order)
+    : mode_order(modes_of(options, "mode_order", order)), fixed_modes(modes_of(options, "fixed_modes", order)),
+      ridge(options.real("ridge")), qr(options.text("solve") == "qr") {
   if (mode_order.empty()) {
     mode_order.resize(static_cast<std::size_t>(order));
     std::iota(mode_order.begin(), mode_order.end(), 0);
@@ -41,17 +55,11 @@ Settings::Settings(const Options &options, int order)
   if (updated_modes.empty())
     throw_error(Status::option_range, "option 'fixed_modes' = \"{}\": all modes; expected at least one to be updated",
                 options.text("fixed_modes"));
-  const std::string exact = options.text("exact_residual");
-  exact_residual = exact == "always"  ? ExactResidual::always
-                   : exact == "never" ? ExactResidual::never
-                                      : ExactResidual::automatic;
 }
 
-std::string Settings::path() const {
-  constexpr std::string_view exact[] = {"auto", "never", "always"};
-  return fmt::format("mode_order={}\nfixed_modes={}\nridge={}\nsolve={}\ndeterministic={}\nexact_residual={}",
-                     fmt::join(mode_order, ","), fmt::join(fixed_modes, ","), ridge, qr ? "qr" : "normal",
-                     deterministic ? 1 : 0, exact[static_cast<std::size_t>(exact_residual)]);
+std::string CpalsSettings::path() const {
+  return fmt::format("mode_order={}\nfixed_modes={}\nridge={}\nsolve={}", fmt::join(mode_order, ","),
+                     fmt::join(fixed_modes, ","), ridge, qr ? "qr" : "normal");
 }
 
 void check_same_path(const std::string &checkpoint, const std::string &run) {

@@ -11,17 +11,13 @@ namespace td::solvers {
 
 enum class ExactResidual { automatic, never, always };
 
-struct Settings {
+/// What the driver goes by, whatever the method.
+struct RunSettings {
   i64 max_iters = 0;
   double tol = 0;
   double max_seconds = 0;
   std::string init;
   u64 seed = 0;
-  std::vector<int> mode_order;
-  std::vector<int> fixed_modes;   // ascending
-  std::vector<int> updated_modes; // mode_order without the fixed ones
-  double ridge = 0;
-  bool qr = false;
   bool arrange = true;
   bool fixsigns = true;
   bool deterministic = false;
@@ -29,9 +25,23 @@ struct Settings {
   i64 checkpoint_iters = 0;
   double checkpoint_seconds = 0;
 
-  Settings(const Options &options, int order);
+  explicit RunSettings(const Options &options);
 
-  /// The settings that decide what the next iteration computes from a state, as lines of name=value.
+  /// Those that decide what the next iteration computes from a state, as lines of name=value.
+  std::string path() const;
+};
+
+/// CP-ALS's own.
+struct CpalsSettings {
+  std::vector<int> mode_order;
+  std::vector<int> fixed_modes;   // ascending
+  std::vector<int> updated_modes; // mode_order without the fixed ones
+  double ridge = 0;
+  bool qr = false;
+
+  CpalsSettings(const Options &options, int order);
+
+  /// All of them, as lines of name=value.
   std::string path() const;
 };
 

@@ -27,20 +27,20 @@ void zero_other_rows(Matrix a, std::span<const i64> rows) {
 
 } // namespace
 
-Sweep::Sweep(const Problem &problem, kernels::Backend &backend, Communicator &others)
-    : problem_(problem), backend_(backend), others_(others), share_(problem.x, problem.sharding, backend, others),
-      rank_(problem.start.rank()), products_(problem.x, share_, backend, rank_),
-      factors_(backend, problem.start, problem.x.numbering()),
+Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Backend &backend, Communicator &others)
+    : problem_(problem), settings_(settings), backend_(backend), others_(others),
+      share_(problem.x, problem.sharding, backend, others), rank_(problem.start.rank()),
+      products_(problem.x, share_, backend, rank_), factors_(backend, problem.start, problem.x.numbering()),
       scratch_(backend, *std::max_element(problem.x.stored_dims().begin(), problem.x.stored_dims().end()), rank_,
                problem.x.type(), "the result of MTTKRP"),
       normal_(backend, rank_ * rank_, "the normal equations"), factored_(backend, rank_ * rank_, "their factor"),
-      tally_(backend, problem.settings.updated_modes.size(), rank_),
+      tally_(backend, settings.updated_modes.size(), rank_),
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
-  if (problem.settings.qr)
+  if (settings.qr)
     qr_.emplace(problem.x, problem.start, share_, backend, products_);
   for (int m = 0; m < problem.x.order(); ++m)
     grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
-  backend_.upload(weights_of(problem.settings.updated_modes.size() - 1), weights_.data(),
+  backend_.upload(weights_of(settings.updated_modes.size() - 1), weights_.data(),
                   rank_ * static_cast<i64>(sizeof(double)));
   for (int m = 0; m < problem.x.order(); ++m) {
     compute_gram(m);
@@ -76,7 +76,7 @@ void Sweep::add_empty_rows(int mode) {
 
 void Sweep::update(i64 iteration) {
   iteration_ = iteration;
-  const std::vector<int> &modes = problem_.settings.updated_modes;
+  const std::vector<int> &modes = settings_.updated_modes;
   backend_.mark(0);
   for (std::size_t k = 0; k < modes.size(); ++k) {
     const int mode = modes[k];
@@ -104,7 +104,7 @@ void Sweep::solve(int mode, std::size_t k) {
     if (m != mode)
       others.push_back(grams_[static_cast<std::size_t>(m)].data());
   }
-  backend_.hadamard(others, rank_, problem_.settings.ridge, normal_.data());
+  backend_.hadamard(others, rank_, settings_.ridge, normal_.data());
   // Eigenvalues below this are rounding of the values that the factors were computed from.
   const double cutoff = static_cast<double>(rank_) * epsilon_of(products_.precision());
   kernels::SolveRecord *record = tally_.there().records + k;
@@ -122,12 +122,11 @@ void Sweep::solve(int mode, std::size_t k) {
 const double *Sweep::weights_before(std::size_t k) const {
   if (iteration_ == 0)
     return nullptr;
-  return weights_of(k > 0 ? k - 1 : problem_.settings.updated_modes.size() - 1);
+  return weights_of(k > 0 ? k - 1 : settings_.updated_modes.size() - 1);
 }
 
 void Sweep::solve_by_qr(int mode, std::size_t k) {
-  const kernels::SolveRecord record =
-      qr_->update(mode, factors_, scratch_.view(factors_[mode].rows), problem_.settings.ridge);
+  const kernels::SolveRecord record = qr_->update(mode, factors_, scratch_.view(factors_[mode].rows), settings_.ridge);
   backend_.upload(tally_.there().records + k, &record, sizeof record);
 }
 
@@ -155,18 +154,18 @@ void Sweep::compute_gram(int mode) {
             [&](Range rows, double *gram) { backend_.gram(factors_[mode].slice(rows.begin, rows.end), gram); });
 }
 
-Sweep::Outcome Sweep::measure() {
+Iteration::Outcome Sweep::measure() {
   ask_for_fit();
   tally_.download();
   const auto since = Clock::now();
   require_finite();
-  const double *last = tally_.here().weights + (problem_.settings.updated_modes.size() - 1) * columns();
+  const double *last = tally_.here().weights + (settings_.updated_modes.size() - 1) * columns();
   weights_.assign(last, last + columns());
   const double norm = problem_.x.facts().norm;
   const ModelNorm model = model_norm(weights_, tally_.here().model);
   ResidualSquared squared = expanded_residual(norm, model, inner_with_tensor(), products_.precision());
   if (!std::isfinite(squared.value))
-    overflow(problem_.settings.updated_modes.back(), "the model's norm is not finite");
+    overflow(settings_.updated_modes.back(), "the model's norm is not finite");
   Outcome outcome;
   outcome.exact = want_exact(squared);
   if (outcome.exact)
@@ -174,7 +173,7 @@ Sweep::Outcome Sweep::measure() {
   outcome.residual_squared = std::max(0.0, squared.value);
   outcome.fit_error = norm == 0 ? 0 : std::min(1.0, squared.root_error() / norm);
 
-  for (std::size_t k = 0; k < problem_.settings.updated_modes.size(); ++k) {
+  for (std::size_t k = 0; k < settings_.updated_modes.size(); ++k) {
     outcome.effective_rank.push_back(tally_.here().records[k].effective_rank);
     outcome.condition.push_back(tally_.here().records[k].condition);
   }
@@ -184,7 +183,7 @@ Sweep::Outcome Sweep::measure() {
 
 // What the fit needs, for the mode that was updated last.
 void Sweep::ask_for_fit() {
-  const int mode = problem_.settings.updated_modes.back();
+  const int mode = settings_.updated_modes.back();
   const Matrix product = scratch_.view(factors_[mode].rows);
   if (problem_.settings.deterministic)
     others_.allgather_rows(product, share_.owned(mode));
@@ -195,12 +194,12 @@ void Sweep::ask_for_fit() {
   for (const DeviceNumbers &gram : grams_)
     all.push_back(gram.data());
   backend_.hadamard(all, rank_, 0, tally_.there().model);
-  backend_.mark(2 * problem_.settings.updated_modes.size() + 1);
+  backend_.mark(2 * settings_.updated_modes.size() + 1);
 }
 
 // The first of the iteration's solves and columns that went wrong is reported.
 void Sweep::require_finite() const {
-  const std::vector<int> &modes = problem_.settings.updated_modes;
+  const std::vector<int> &modes = settings_.updated_modes;
   const Tally::Numbers found = tally_.here();
   for (std::size_t k = 0; k < modes.size(); ++k) {
     if (const auto failure = kernels::failure_text(found.records[k], rank_); !failure.empty())
@@ -228,10 +227,10 @@ bool Sweep::want_exact(const ResidualSquared &expanded) {
 
 ResidualSquared Sweep::exact_residual_squared(const ModelNorm &model) {
   const Comparison c = compare_entries(backend_, others_, problem_.cells.view(backend_),
-                                       weights_of(problem_.settings.updated_modes.size() - 1), factors_.views());
+                                       weights_of(settings_.updated_modes.size() - 1), factors_.views());
   const ResidualSquared squared = problem_.cells.residual_squared(c, model);
   if (!std::isfinite(squared.value))
-    overflow(problem_.settings.updated_modes.back(), "the residual is not finite");
+    overflow(settings_.updated_modes.back(), "the residual is not finite");
   return squared;
 }
 
@@ -246,7 +245,7 @@ void Sweep::download(Ktensor &to) const {
 }
 
 bool Sweep::is_updated(int mode) const {
-  const auto &modes = problem_.settings.updated_modes;
+  const auto &modes = settings_.updated_modes;
   return std::find(modes.begin(), modes.end(), mode) != modes.end();
 }
 
@@ -287,7 +286,7 @@ void Sweep::overflow(int mode, std::string_view what) const {
 
 // Times come from the marks of an iteration, and from what the host has taken since the last of them.
 void Sweep::add_times(double on_host) {
-  const std::vector<int> &modes = problem_.settings.updated_modes;
+  const std::vector<int> &modes = settings_.updated_modes;
   times_.mttkrp_of_mode.assign(static_cast<std::size_t>(problem_.x.order()), 0.0);
   for (std::size_t k = 0; k < modes.size(); ++k) {
     const double mttkrp = backend_.seconds_between(2 * k, 2 * k + 1);

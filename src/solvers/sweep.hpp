@@ -5,54 +5,27 @@
 #include <optional>
 
 #include "core/communicator.hpp"
+#include "solvers/driver.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/products.hpp"
 #include "solvers/qr_update.hpp"
 #include "solvers/replica.hpp"
 #include "solvers/residual.hpp"
-#include "solvers/settings.hpp"
 #include "solvers/share.hpp"
 #include "solvers/tally.hpp"
 
 namespace td::solvers {
 
-class Sweep {
+/// One worker's part of the iterations of CP-ALS.
+class Sweep final : public Iteration {
 public:
-  /// Everything that workers share, and that outlives them.
-  struct Problem {
-    const plan::Tensor &x;
-    const Settings &settings;
-    const Ktensor &start; // its weights are those of the iteration that it was left by, if there was one
-    Cells &cells;
-    const plan::Sharding &sharding;
-  };
+  /// References must live as long.
+  Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Backend &backend, Communicator &others);
 
-  struct Outcome {
-    double residual_squared = 0; // not below 0
-    bool exact = false;
-    double fit_error = 0;                          // how far rounding may have moved the fit
-    std::vector<double> effective_rank, condition; // one a solve
-  };
-
-  /// Seconds by the device's clock, where it has one.
-  struct Times {
-    double mttkrp = 0, solve = 0, fit = 0;
-    std::vector<double> mttkrp_of_mode; // in the last iteration; 0 for fixed modes
-  };
-
-  Sweep(const Problem &problem, kernels::Backend &backend, Communicator &others);
-
-  /// Updates every factor that is not fixed. `iteration` counts from 0 at the start. On a device this only asks for the
-  /// work: measure() waits for it and says what went wrong.
-  void update(i64 iteration);
-
-  /// How well the factors fit now; the same on every worker.
-  Outcome measure();
-
-  /// Writes factors and weights as they are into what the start was or an earlier call made.
-  void download(Ktensor &to) const;
-
-  const Times &times() const noexcept { return times_; }
+  void update(i64 iteration) override; // of every factor that is not fixed
+  Outcome measure() override;
+  void download(Ktensor &to) const override;
+  const Times &times() const noexcept override { return times_; }
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -80,6 +53,7 @@ private:
   double *weights_of(std::size_t k) const noexcept { return tally_.there().weights + k * columns(); }
 
   Problem problem_;
+  const CpalsSettings &settings_;
   kernels::Backend &backend_;
   Communicator &others_;
   Share share_;

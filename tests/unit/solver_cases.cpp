@@ -7,7 +7,7 @@ namespace {
 
 using namespace td;
 using namespace td::test;
-using solvers::CpalsResult;
+using solvers::RunResult;
 
 // GenTen's test of CP-ALS (oracle O7): two columns a side, with weights 2 sqrt 2 and 2 when normalized.
 Ktensor genten_model() {
@@ -19,7 +19,7 @@ TEST(CpalsCases, SmallTensorOfRankTwoComesBack) {
   const TensorPointer x = dense_tensor(truth);
   auto request = request_for(*x, 2);
   set(request, {{"tol", "1e-12"}, {"max_iters", "500"}});
-  const CpalsResult result = solvers::cpals(request);
+  const RunResult result = solvers::cpals(request);
   expect_sound(result);
   EXPECT_GE(result.report.fit.back(), 0.99);
   Ktensor sorted = truth.copy();
@@ -48,7 +48,7 @@ TEST(CpalsCases, OnesAtRankTwo) {
   const std::vector<double> ones(24, 1.0);
   for (const TensorPointer &x : {dense_tensor<double>({2, 3, 4}, ones), sparse_tensor<double>({2, 3, 4}, ones)}) {
     auto request = request_for(*x, 2);
-    const CpalsResult result = solvers::cpals(request);
+    const RunResult result = solvers::cpals(request);
     expect_sound(result);
     EXPECT_NEAR(result.report.fit.back(), 1, 1e-14);
     EXPECT_TRUE(result.report.converged);
@@ -80,7 +80,7 @@ TEST(CpalsCases, StrassensFactorsLeaveNothing) {
     EXPECT_EQ(solvers::dot(*backend, *x, strassen), 8);
     auto request = request_for(*x, 7);
     request.init = &strassen;
-    const CpalsResult result = solvers::cpals(request);
+    const RunResult result = solvers::cpals(request);
     expect_sound(result);
     EXPECT_NEAR(result.report.fit.back(), 1, 1e-14);
     EXPECT_GE(result.report.exact_residuals, 1);
@@ -93,7 +93,7 @@ TEST(CpalsCases, ZeroTensor) {
     for (const char *init : {"random", "nvecs"}) {
       auto request = request_for(*x, 2, 2);
       set(request, {{"init", init}});
-      const CpalsResult result = solvers::cpals(request);
+      const RunResult result = solvers::cpals(request);
       expect_sound(result);
       EXPECT_EQ(result.report.fit.back(), 1);
       EXPECT_EQ(result.report.relative, 0);
@@ -109,7 +109,7 @@ TEST(CpalsCases, RankAboveAllDims) {
   for (const char *init : {"random", "nvecs"}) {
     auto request = request_for(*x, 9);
     set(request, {{"init", init}, {"tol", "0"}, {"max_iters", "100"}});
-    const CpalsResult result = solvers::cpals(request);
+    const RunResult result = solvers::cpals(request);
     expect_sound(result);
     EXPECT_GT(result.report.fit.back(), 0.999) << init; // rank 9 is more than any 2 x 3 x 2 tensor has
     EXPECT_LE(result.report.effective_rank.back(), 9);
@@ -127,7 +127,7 @@ TEST(CpalsCases, DimsOfOneAndSingleEntries) {
       for (const char *init : {"random", "nvecs"}) {
         auto request = request_for(*x, 2, 3);
         set(request, {{"init", init}});
-        const CpalsResult result = solvers::cpals(request);
+        const RunResult result = solvers::cpals(request);
         expect_sound(result);
         EXPECT_NEAR(result.report.fit.back(), 1, 1e-14);
         EXPECT_NEAR(result.model.norm(), 2.5, 1e-14);
@@ -142,7 +142,7 @@ TEST(CpalsCases, ExactRankIsRecovered) {
     const TensorPointer x = dense_tensor(truth);
     auto request = request_for(*x, 3);
     set(request, {{"init", "nvecs"}, {"tol", "1e-13"}, {"max_iters", "2000"}});
-    const CpalsResult result = solvers::cpals(request);
+    const RunResult result = solvers::cpals(request);
     expect_sound(result);
     EXPECT_NEAR(result.report.fit.back(), 1, 1e-6) << "seed " << seed;
     EXPECT_NEAR(score(truth, result.model, true).value, 1, 1e-5) << "seed " << seed;
@@ -154,7 +154,7 @@ TEST(CpalsCases, FitIsMonotone) {
     const TensorPointer x = dense_tensor(random_ktensor({7, 6, 5}, 8, seed));
     auto request = request_for(*x, 4);
     set(request, {{"tol", "0"}, {"max_iters", "60"}});
-    const CpalsResult result = solvers::cpals(request);
+    const RunResult result = solvers::cpals(request);
     expect_sound(result);
     for (std::size_t k = 1; k < result.report.fit.size(); ++k) // each update solves its least squares problem
       EXPECT_GE(result.report.fit[k], result.report.fit[k - 1] - 1e-13) << "seed " << seed << ", iteration " << k;
@@ -166,7 +166,7 @@ TEST(CpalsCases, SinglePrecision) {
   const TensorPointer x = dense_tensor<float>({9, 8, 7}, std::vector<float>(values.begin(), values.end()));
   auto request = request_for(*x, 2);
   set(request, {{"tol", "1e-7"}, {"max_iters", "500"}, {"init", "nvecs"}});
-  const CpalsResult result = solvers::cpals(request);
+  const RunResult result = solvers::cpals(request);
   expect_sound(result);
   EXPECT_EQ(result.model.type(), ValueType::f32);
   EXPECT_GT(result.report.fit.back(), 0.9999);

@@ -10,8 +10,8 @@ namespace {
 
 using namespace td;
 using namespace td::test;
-using solvers::CpalsResult;
 using solvers::Fit;
+using solvers::RunResult;
 
 template <class T> std::vector<T> times(const std::vector<double> &values, int exponent) {
   std::vector<T> out;
@@ -27,13 +27,13 @@ template <class T> void expect_same_run(const std::vector<int> &exponents) {
     const TensorPointer plain = dense_tensor(dims, times<T>(values, 0));
     auto request = request_for(*plain, 2, 2);
     set(request, {{"tol", "0"}, {"max_iters", "10"}, {"init", init}});
-    const CpalsResult expected = solvers::cpals(request);
+    const RunResult expected = solvers::cpals(request);
     for (const int e : exponents) {
       for (const TensorPointer &x :
            {dense_tensor(dims, times<T>(values, e)), sparse_tensor(dims, times<T>(values, e))}) {
         SCOPED_TRACE(fmt::format("{}, 2^{}", init, e));
         request.tensor = x.get();
-        const CpalsResult result = solvers::cpals(request);
+        const RunResult result = solvers::cpals(request);
         expect_sound(result);
         for (std::size_t k = 0; k < 10; ++k)
           EXPECT_NEAR(result.report.fit[k], expected.report.fit[k], 1e4 * epsilon_of(value_type_of<T>));

@@ -89,8 +89,8 @@ TensorPointer sparse_tensor(const std::vector<i64> &dims, const std::vector<T> &
 }
 
 /// A request to be completed by the test; x must live as long.
-inline solvers::CpalsRequest request_for(const plan::Tensor &x, i64 rank, int workers = 1) {
-  solvers::CpalsRequest request;
+inline solvers::RunRequest request_for(const plan::Tensor &x, i64 rank, int workers = 1) {
+  solvers::RunRequest request;
   request.tensor = &x;
   request.rank = rank;
   request.backends = reference_backends(workers);
@@ -98,7 +98,7 @@ inline solvers::CpalsRequest request_for(const plan::Tensor &x, i64 rank, int wo
   return request;
 }
 
-inline void set(solvers::CpalsRequest &request, std::initializer_list<std::pair<const char *, const char *>> options) {
+inline void set(solvers::RunRequest &request, std::initializer_list<std::pair<const char *, const char *>> options) {
   for (const auto &[name, value] : options)
     request.options.set_text(name, value);
 }
@@ -115,7 +115,7 @@ template <class F> std::string refusal(Status expected, F &&f) {
   return {};
 }
 
-inline void expect_sound(const solvers::CpalsResult &result) {
+inline void expect_sound(const solvers::RunResult &result) {
   for (double f : result.report.fit) {
     EXPECT_FALSE(std::isnan(f));
     EXPECT_LE(f, 1);

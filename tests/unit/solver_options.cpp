@@ -7,7 +7,7 @@ namespace {
 
 using namespace td;
 using namespace td::test;
-using solvers::CpalsResult;
+using solvers::RunResult;
 
 TensorPointer noisy() { return dense_tensor(random_ktensor({4, 3, 5}, 7, 51)); }
 
@@ -40,7 +40,7 @@ TEST(CpalsOptions, FixedModesStay) {
   auto request = request_for(*x, 2, 2);
   request.init = &init;
   set(request, {{"fixed_modes", "2,0"}, {"arrange", "0"}, {"fixsigns", "0"}, {"tol", "0"}, {"max_iters", "5"}});
-  const CpalsResult result = solvers::cpals(request);
+  const RunResult result = solvers::cpals(request);
   for (i64 r = 0; r < 2; ++r) {
     EXPECT_EQ(column(result.model, 0, r), column(init, 0, r));
     EXPECT_EQ(column(result.model, 2, r), column(init, 2, r));
@@ -100,7 +100,7 @@ TEST(CpalsOptions, RidgeByHand) {
   auto request = request_for(*x, 1);
   request.init = &init;
   set(request, {{"fixed_modes", "1"}, {"ridge", "4"}, {"max_iters", "1"}});
-  const CpalsResult result = solvers::cpals(request);
+  const RunResult result = solvers::cpals(request);
   EXPECT_NEAR(result.model.weights()[0], 5, 1e-14); // |x| / 4 * 2
   EXPECT_NEAR(result.report.fit.back(), 0.5, 1e-14);
   EXPECT_NEAR(result.report.explained, 0.75, 1e-14);
@@ -113,7 +113,7 @@ TEST(CpalsOptions, StartsWeightsCount) {
   auto request = request_for(*x, 1);
   request.init = &init;
   set(request, {{"fixed_modes", "0"}, {"arrange", "0"}, {"max_iters", "1"}});
-  const CpalsResult result = solvers::cpals(request);
+  const RunResult result = solvers::cpals(request);
   EXPECT_EQ(column(result.model, 0, 0), (std::vector<double>{2}));
   EXPECT_NEAR(result.model.weights()[0], 5, 1e-14); // |(3, 4)|
 }

@@ -14,7 +14,7 @@ using namespace td;
 using namespace td::test;
 using kernels::DeviceSpec;
 using kernels::reference::ReferenceBackend;
-using solvers::CpalsResult;
+using solvers::RunResult;
 
 constexpr unsigned seed = 71;
 
@@ -146,7 +146,7 @@ TEST(CpalsProducts, PassesOverTheTensor) {
 
 class Sweeps : public testing::TestWithParam<int> {
 protected:
-  CpalsResult run(const plan::Tensor &x, const Path &path, Backends backends, const char *deterministic) const {
+  RunResult run(const plan::Tensor &x, const Path &path, Backends backends, const char *deterministic) const {
     auto request = request_for(x, 2);
     const Ktensor init = random_ktensor(dims_, 2, 77);
     request.init = &init;
@@ -184,7 +184,7 @@ protected:
   template <class T> void compare_with_none(bool sparse) const {
     const TensorPointer none = tensor<T>(sparse, "none");
     for (const Path &path : paths()) {
-      const CpalsResult expected = run(*none, path, reference_backends(1), "0");
+      const RunResult expected = run(*none, path, reference_backends(1), "0");
       for (const std::string &partition : partitions(sparse)) {
         const TensorPointer x = tensor<T>(sparse, partition);
         for (const int workers : {1, 2, 3})
@@ -194,7 +194,7 @@ protected:
                                      cpu, seed));
             auto backends = cpu ? kernels::open_backends({DeviceSpec::Kind::cpu, workers, {}}, workers)
                                 : reference_backends(workers);
-            const CpalsResult came = run(*x, path, std::move(backends), "0");
+            const RunResult came = run(*x, path, std::move(backends), "0");
             expect_sound(came);
             // Six iterations of solves whose condition is in the hundreds: some 1e3 roundings.
             for (std::size_t k = 0; k < 6; ++k)
@@ -231,12 +231,12 @@ void SameBits::check(bool sparse) const {
   for (const std::string &partition : partitions(sparse)) {
     const TensorPointer x = tensor<double>(sparse, partition);
     for (const Path &path : paths()) {
-      const CpalsResult one = run(*x, path, kernels::open_backends({DeviceSpec::Kind::cpu, 1, {}}, 1), "1");
+      const RunResult one = run(*x, path, kernels::open_backends({DeviceSpec::Kind::cpu, 1, {}}, 1), "1");
       for (const int workers : {1, 2, 3})
         for (const int threads : {workers, 2 * workers}) {
           SCOPED_TRACE(fmt::format("groups {}, mode_order '{}', fixed_modes '{}', {} workers, {} threads", partition,
                                    path.mode_order, path.fixed_modes, workers, threads));
-          const CpalsResult many =
+          const RunResult many =
               run(*x, path, kernels::open_backends({DeviceSpec::Kind::cpu, workers, {}}, threads), "1");
           EXPECT_EQ(many.report.fit, one.report.fit);
           for (int m = 0; m < order_; ++m)

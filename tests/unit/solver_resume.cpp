@@ -7,8 +7,8 @@ namespace {
 
 using namespace td;
 using namespace td::test;
-using solvers::CpalsRequest;
-using solvers::CpalsResult;
+using solvers::RunRequest;
+using solvers::RunResult;
 using solvers::State;
 
 TensorPointer noisy() { return dense_tensor(random_ktensor({6, 7, 5}, 9, 41)); }
@@ -41,13 +41,13 @@ TEST(CpalsResume, TwentyAndThirtyAreFifty) {
       SCOPED_TRACE(fmt::format("{} workers, deterministic {}", workers, deterministic));
       auto whole = request_for(*x, 4, workers);
       set(whole, {{"tol", "0"}, {"max_iters", "50"}, {"deterministic", deterministic}});
-      const CpalsResult expected = solvers::cpals(whole);
+      const RunResult expected = solvers::cpals(whole);
 
       auto rest = request_for(*x, 4, workers);
       rest.options = whole.options;
       rest.resume = state_after(*x, "20", workers, {{"deterministic", deterministic}});
       EXPECT_EQ(rest.resume->iterations, 20);
-      const CpalsResult result = solvers::cpals(rest);
+      const RunResult result = solvers::cpals(rest);
       EXPECT_EQ(result.report.resumed_from, 20);
       EXPECT_EQ(result.report.iterations, 50);
       EXPECT_EQ(result.report.init, "resume");
@@ -69,9 +69,9 @@ TEST(CpalsResume, NothingLeftToDoGivesTheModel) {
   const TensorPointer x = noisy();
   auto request = request_for(*x, 4);
   set(request, {{"tol", "0"}, {"max_iters", "20"}});
-  const CpalsResult expected = solvers::cpals(request);
+  const RunResult expected = solvers::cpals(request);
   request.resume = state_after(*x, "20", 1);
-  const CpalsResult result = solvers::cpals(request);
+  const RunResult result = solvers::cpals(request);
   EXPECT_EQ(result.report.stop_reason, "max_iters");
   EXPECT_EQ(result.report.iterations, 20);
   EXPECT_EQ(column(result.model, 1, 2), column(expected.model, 1, 2));
@@ -114,7 +114,7 @@ TEST(CpalsStops, WhenTheCallbackSaysSo) {
       heard.push_back(so_far.fit.back());
       return heard.size() < 3;
     };
-    const CpalsResult result = solvers::cpals(request);
+    const RunResult result = solvers::cpals(request);
     EXPECT_TRUE(result.stopped);
     EXPECT_EQ(result.report.stop_reason, "callback");
     EXPECT_EQ(result.report.fit, heard);
@@ -126,7 +126,7 @@ TEST(CpalsStops, WhenTimeIsUp) {
   const TensorPointer x = noisy();
   auto request = request_for(*x, 4, 2);
   set(request, {{"tol", "0"}, {"max_seconds", "1e-9"}, {"max_iters", "1000"}});
-  const CpalsResult result = solvers::cpals(request);
+  const RunResult result = solvers::cpals(request);
   EXPECT_EQ(result.report.stop_reason, "max_seconds");
   EXPECT_EQ(result.report.iterations, 1);
   EXPECT_FALSE(result.stopped);

@@ -53,7 +53,7 @@ protected:
   }
   TensorPointer x_ = sparse_tensor({4, 3, 5}, full_array(random_ktensor({4, 3, 5}, 4, 71)));
   std::shared_ptr<Watched> backend_ = std::make_shared<Watched>();
-  solvers::CpalsRequest request_ = request_for(*x_, 2);
+  solvers::RunRequest request_ = request_for(*x_, 2);
 };
 
 TEST_F(SolverTally, OneDownloadAnIterationAndNoUpload) {

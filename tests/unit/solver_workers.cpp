@@ -11,7 +11,7 @@ namespace {
 using namespace td;
 using namespace td::test;
 using kernels::DeviceSpec;
-using solvers::CpalsResult;
+using solvers::RunResult;
 
 Backends cpu_backends(int workers, int threads) {
   return kernels::open_backends({DeviceSpec::Kind::cpu, workers, {}}, threads);
@@ -59,11 +59,11 @@ std::vector<Case> cases() {
           {"blco f32", sparse_tensor(dims, singles, "blco")}};
 }
 
-CpalsResult run(const plan::Tensor &x, Backends backends, const char *deterministic, const char *init = "random") {
+RunResult run(const plan::Tensor &x, Backends backends, const char *deterministic, const char *init = "random") {
   auto request = request_for(x, 3);
   request.backends = std::move(backends);
   set(request, {{"tol", "0"}, {"max_iters", "12"}, {"deterministic", deterministic}, {"init", init}});
-  CpalsResult result = solvers::cpals(request);
+  RunResult result = solvers::cpals(request);
   EXPECT_EQ(result.report.fit.size(), 12U);
   return result;
 }
@@ -84,11 +84,11 @@ void expect_same_model(const Ktensor &a, const Ktensor &b) {
 
 TEST(CpalsWorkers, SameHistoryWithinRounding) {
   for (const auto &[name, x] : cases()) {
-    const CpalsResult one = run(*x, reference_backends(1), "0");
+    const RunResult one = run(*x, reference_backends(1), "0");
     expect_sound(one);
     for (const int workers : {2, 3, 4, 7}) {
       SCOPED_TRACE(fmt::format("{}, {} workers", name, workers));
-      const CpalsResult many = run(*x, cpu_backends(workers, 2), "0");
+      const RunResult many = run(*x, cpu_backends(workers, 2), "0");
       EXPECT_EQ(many.report.workers, workers);
       // A few roundings an iteration, of sums that ALS does not magnify here.
       const double tolerance = 1e4 * epsilon_of(x->type());
@@ -100,11 +100,11 @@ TEST(CpalsWorkers, SameHistoryWithinRounding) {
 
 TEST(CpalsWorkers, SameBitsWhenDeterministic) {
   for (const auto &[name, x] : cases()) {
-    const CpalsResult one = run(*x, cpu_backends(1, 1), "1");
+    const RunResult one = run(*x, cpu_backends(1, 1), "1");
     for (const int workers : {1, 2, 3, 4, 7}) {
       for (const int threads : {workers, 2 * workers}) {
         SCOPED_TRACE(fmt::format("{}, {} workers, {} threads", name, workers, threads));
-        const CpalsResult many = run(*x, cpu_backends(workers, threads), "1");
+        const RunResult many = run(*x, cpu_backends(workers, threads), "1");
         expect_same_bits(one.report.fit, many.report.fit);
         expect_same_bits(one.report.residual, many.report.residual);
         expect_same_model(one.model, many.model);
@@ -125,7 +125,7 @@ TEST(CpalsWorkers, SameBitsWhenDeterministicAndResidualsAreExact) {
     auto request = request_for(*x, 3);
     request.backends = cpu_backends(workers, workers + 1);
     set(request, {{"tol", "0"}, {"max_iters", "5"}, {"deterministic", "1"}, {"exact_residual", "always"}});
-    const CpalsResult result = solvers::cpals(request);
+    const RunResult result = solvers::cpals(request);
     EXPECT_EQ(result.report.exact_residuals, 5);
     if (first.empty())
       first = result.report.residual;

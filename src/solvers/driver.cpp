@@ -1,0 +1,321 @@
+#include "solvers/driver.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "core/scaled.hpp"
+#include "core/sentence.hpp"
+#include "plan/plan.hpp"
+#include "solvers/fit.hpp"
+#include "solvers/magnitude.hpp"
+#include "solvers/start.hpp"
+#include "solvers/workers.hpp"
+
+namespace td::solvers {
+
+namespace {
+
+void check_shape(const char *name, const Ktensor &k, const plan::Tensor &x, i64 rank) {
+  if (!std::equal(k.dims().begin(), k.dims().end(), x.dims().begin(), x.dims().end())) {
+    for (int m = 0; m < std::min(k.order(), x.order()); ++m) {
+      const auto mode = static_cast<std::size_t>(m);
+      if (k.dims()[mode] != x.dims()[mode])
+        throw_error(Status::shape, "{}: dims[{}] = {}; expected the tensor's {}", name, m, k.dims()[mode],
+                    x.dims()[mode]);
+    }
+    throw_error(Status::shape, "{}: order {}; expected the tensor's {}", name, k.order(), x.order());
+  }
+  if (k.rank() != rank)
+    throw_error(Status::shape, "{}: rank {}; expected {}", name, k.rank(), rank);
+}
+
+bool is_whole(double v) { return v == std::trunc(v); }
+
+/// Whether a checkpoint's content can be what a run left. Its checksums only say that it is as it was written.
+class StateCheck {
+public:
+  StateCheck(const State &state, i64 solves) : state_(state), solves_(solves) {}
+
+  void run() const {
+    const auto order = static_cast<i64>(state_.factors.order());
+    const auto rank = static_cast<double>(state_.factors.rank());
+    if (state_.iterations < 1)
+      refuse("'iterations'", state_.iterations, "1 or more");
+    if (state_.exact_residuals < 0 || state_.exact_residuals > state_.iterations)
+      refuse("'exact_residuals'", state_.exact_residuals, fmt::format("0 to {} iterations", state_.iterations));
+    check(
+        "fit", state_.fit, 1, [](double v) { return v <= 1; }, "a number of at most 1");
+    check("fit_error", state_.fit_error, 1, not_negative, "a number of at least 0");
+    check("fit_change", state_.fit_change, 1, not_negative, "a number of at least 0");
+    check("residual", state_.residual, 1, not_negative, "a number of at least 0");
+    check("elapsed", state_.elapsed, 1, not_negative, "seconds of at least 0");
+    check(
+        "effective_rank", state_.effective_rank, solves_, [&](double v) { return v >= 0 && v <= rank && is_whole(v); },
+        fmt::format("a whole number from 0 to {}", rank));
+    check("condition", state_.condition, solves_, not_negative, "a number of at least 0");
+    check("mttkrp_seconds", state_.mttkrp_seconds, order, not_negative, "seconds of at least 0");
+  }
+
+private:
+  static bool not_negative(double v) { return v >= 0; }
+
+  template <class Number>
+  [[noreturn]] static void refuse(const std::string &what, Number came, const std::string &expected) {
+    throw_error(Status::io, "resume: the checkpoint's {} is {}; expected {}", what, came, expected);
+  }
+
+  template <class Allowed>
+  void check(const char *name, const std::vector<double> &series, i64 per_iteration, Allowed &&allowed,
+             const std::string &expected) const {
+    const auto size = static_cast<i64>(series.size());
+    const bool fits =
+        per_iteration == 0 ? size == 0 : size % per_iteration == 0 && size / per_iteration == state_.iterations;
+    if (!fits)
+      throw_error(Status::io, "resume: the checkpoint's '{}' holds {}; expected {} for each of {} iterations", name,
+                  count_text(size, "number", "numbers"), per_iteration, state_.iterations);
+    for (std::size_t i = 0; i < series.size(); ++i)
+      if (!std::isfinite(series[i]) || !allowed(series[i]))
+        refuse(fmt::format("'{}' [{}]", name, i), series[i], expected);
+  }
+
+  const State &state_;
+  i64 solves_;
+};
+
+/// One run, as the calling thread sees it.
+class Run {
+public:
+  Run(const RunRequest &request, const Method &method)
+      : request_(request), method_(method), given_(*request.tensor), settings_(request.options),
+        threads_(total_threads(request.backends)), x_(given_, unusual_exponent(given_), threads_), cells_(*x_) {}
+
+  RunResult run() {
+    prepare_report();
+    require_memory();
+    model_ = request_.resume ? resumed() : start();
+    report_.seconds_init = seconds_since(begin_);
+    last_saved_ = Clock::now();
+    const plan::Sharding sharding(*x_, static_cast<int>(request_.backends.size()), settings_.deterministic);
+    sharding_ = &sharding;
+    if (!settled()) {
+      for (double &w : model_.weights()) // the workers' tensor is scaled
+        w = Scaled(w, -x_.exponent()).value();
+      run_workers(request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); });
+    }
+    report_.seconds = seconds_since(begin_);
+    if (settings_.arrange)
+      model_.arrange();
+    if (settings_.fixsigns)
+      model_.fixsigns();
+    return {std::move(model_), std::move(report_), stopped_};
+  }
+
+private:
+  void prepare_report() {
+    report_.order = given_.order();
+    report_.rank = request_.rank;
+    report_.workers = static_cast<i64>(request_.backends.size());
+    report_.threads = threads_;
+    report_.norm = given_.facts().norm;
+    report_.format = name_of(given_.format());
+    report_.devices = request_.devices;
+    report_.init = request_.resume ? "resume" : request_.init != nullptr ? "given" : settings_.init;
+  }
+
+  /// This is asked before anything is allocated that grows with the rank.
+  void require_memory() const {
+    Options options = request_.options;
+    if (request_.resume || request_.init != nullptr) // then the start is there
+      options.set_text("init", "random");
+    plan::require_solver(*x_, {options, request_.rank, request_.backends, request_.devices},
+                         static_cast<bool>(request_.save));
+  }
+
+  Ktensor start() {
+    kernels::Backend &backend = *request_.backends.front();
+    if (request_.init != nullptr)
+      return given_start(*request_.init);
+    method_.check_start(nullptr);
+    if (settings_.init == "nvecs")
+      return nvecs_start(backend, given_, request_.rank, settings_.seed, [this] { return time_is_up(); });
+    return random_start(backend, given_.dims(), request_.rank, given_.type(), settings_.seed);
+  }
+
+  Ktensor given_start(const Ktensor &init) {
+    check_shape("init", init, given_, request_.rank);
+    Ktensor start = init.copy();
+    for (i64 i = 0; i < start.factor(0).rows; ++i) {
+      dispatch(start.type(), [&](auto zero) {
+        using T = decltype(zero);
+        T *row = start.factor(0).row<T>(i);
+        for (std::size_t r = 0; r < start.weights().size(); ++r) {
+          row[r] = static_cast<T>(static_cast<double>(row[r]) * start.weights()[r]);
+          if (!std::isfinite(row[r]))
+            throw_error(Status::argument, "init: weight {} of component {} times row {} of the first factor overflows",
+                        start.weights()[r], r, i);
+        }
+      });
+    }
+    std::fill(start.weights().begin(), start.weights().end(), 1.0);
+    method_.check_start(&start);
+    return start.convert(given_.type());
+  }
+
+  Ktensor resumed() {
+    const State &state = *request_.resume;
+    check_shape("resume", state.factors, given_, request_.rank);
+    if (state.factors.type() != given_.type())
+      throw_error(Status::type, "resume: the checkpoint is {}, the tensor {}; expected the same type",
+                  name_of(state.factors.type()), name_of(given_.type()));
+    if (state.tensor_norm != given_.facts().norm)
+      throw_error(Status::shape, "resume: the checkpoint is of a tensor of norm {}, this one has {}", state.tensor_norm,
+                  given_.facts().norm);
+    check_same_path(state.settings, path());
+    StateCheck(state, method_.solves()).run();
+    report_.iterations = report_.resumed_from = state.iterations;
+    report_.exact_residuals = state.exact_residuals;
+    report_.fit = state.fit;
+    report_.fit_error = state.fit_error;
+    report_.fit_change = state.fit_change;
+    report_.residual = state.residual;
+    report_.elapsed = state.elapsed;
+    report_.effective_rank = state.effective_rank;
+    report_.condition = state.condition;
+    report_.mttkrp_seconds = state.mttkrp_seconds;
+    elapsed_before_ = state.elapsed.back();
+    tell_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
+    return state.factors.copy();
+  }
+
+  std::string path() const { return method_.path() + "\n" + settings_.path(); }
+
+  void tell_quality(const Fit &fit) {
+    report_.explained = fit.explained;
+    report_.relative = fit.relative;
+  }
+
+  /// What one worker does.
+  void work(kernels::Backend &backend, Communicator &others) {
+    const Problem problem{*x_, settings_, model_, cells_, *sharding_};
+    const std::unique_ptr<Iteration> own = method_.begin(problem, backend, others);
+    others.barrier(); // all have their copies of model_, which worker 0 writes
+    i64 iteration = report_.iterations;
+    char stop = 0;
+    while (stop == 0) {
+      own->update(iteration++);
+      const Iteration::Outcome outcome = own->measure();
+      if (others.rank() == 0)
+        stop = record(*own, outcome) ? 1 : 0;
+      others.broadcast(&stop, 1);
+    }
+    if (others.rank() == 0)
+      take_model(*own);
+  }
+
+  /// Keeps what an iteration came to, tells the caller, and decides whether it was the last.
+  bool record(const Iteration &own, const Iteration::Outcome &outcome) {
+    const Scaled residual = Scaled(outcome.residual_squared, 2 * i64{x_.exponent()}).root();
+    const Fit fit = fit_from(x_->facts().norm, outcome.residual_squared);
+    const double before = report_.fit.empty() ? 0.0 : report_.fit.back();
+    report_.fit.push_back(fit.fit);
+    report_.fit_error.push_back(outcome.fit_error);
+    report_.fit_change.push_back(std::abs(fit.fit - before));
+    report_.residual.push_back(residual.value());
+    report_.effective_rank.insert(report_.effective_rank.end(), outcome.effective_rank.begin(),
+                                  outcome.effective_rank.end());
+    report_.condition.insert(report_.condition.end(), outcome.condition.begin(), outcome.condition.end());
+    const std::vector<double> &mttkrp = own.times().mttkrp_of_mode;
+    report_.mttkrp_seconds.insert(report_.mttkrp_seconds.end(), mttkrp.begin(), mttkrp.end());
+    tell_quality(fit);
+    ++report_.iterations;
+    report_.exact_residuals += outcome.exact ? 1 : 0;
+    report_.seconds = seconds_since(begin_);
+    report_.elapsed.push_back(elapsed_before_ + report_.seconds);
+    report_.seconds_mttkrp = own.times().mttkrp;
+    report_.seconds_solve = own.times().solve;
+    report_.seconds_fit = own.times().fit;
+
+    bool last = settled();
+    if (!last && time_is_up()) {
+      report_.stop_reason = "max_seconds";
+      last = true;
+    }
+    if (request_.progress && !request_.progress(report_)) {
+      report_.stop_reason = "callback";
+      stopped_ = last = true;
+    }
+    if (request_.save && (last || save_is_due()))
+      save(own);
+    return last;
+  }
+
+  bool time_is_up() const { return settings_.max_seconds > 0 && seconds_since(begin_) >= settings_.max_seconds; }
+
+  /// Whether the iterations so far are enough, and why. A fit that is not known to `tol` cannot tell that it changed by
+  /// less.
+  bool settled() {
+    report_.converged =
+        report_.iterations > 1 && report_.fit_change.back() < settings_.tol && report_.fit_error.back() < settings_.tol;
+    if (report_.converged)
+      report_.stop_reason = "tol";
+    else if (report_.iterations >= settings_.max_iters)
+      report_.stop_reason = "max_iters";
+    return !report_.stop_reason.empty();
+  }
+
+  bool save_is_due() const {
+    return (settings_.checkpoint_iters > 0 && report_.iterations % settings_.checkpoint_iters == 0) ||
+           (settings_.checkpoint_seconds > 0 && seconds_since(last_saved_) >= settings_.checkpoint_seconds);
+  }
+
+  void save(const Iteration &own) {
+    take_model(own);
+    State state{model_.copy(),
+                report_.iterations,
+                report_.fit,
+                report_.fit_error,
+                report_.fit_change,
+                report_.residual,
+                report_.elapsed,
+                report_.effective_rank,
+                report_.condition,
+                report_.mttkrp_seconds,
+                report_.exact_residuals,
+                given_.facts().norm,
+                path()};
+    report_.checkpoint_error = request_.save(state);
+    last_saved_ = Clock::now();
+  }
+
+  void take_model(const Iteration &own) {
+    own.download(model_);
+    for (double &w : model_.weights()) {
+      w = Scaled(w, x_.exponent()).value();
+      if (!std::isfinite(w))
+        throw_error(Status::numerical, "a weight of the model is above the largest number in f64");
+    }
+  }
+
+  const RunRequest &request_;
+  const Method &method_;
+  const plan::Tensor &given_;
+  RunSettings settings_;
+  Clock::time_point begin_ = Clock::now();
+  int threads_;
+  ScaledTensor x_; // given_, or a copy in a safe range
+  Cells cells_;
+  const plan::Sharding *sharding_ = nullptr; // while workers run
+  Ktensor model_;                            // the start, later the result
+  Report report_;
+  double elapsed_before_ = 0;
+  Clock::time_point last_saved_;
+  bool stopped_ = false;
+};
+
+} // namespace
+
+RunResult run(const RunRequest &request, const Method &method) { return Run(request, method).run(); }
+
+} // namespace td::solvers

@@ -1,0 +1,130 @@
+// The run of an iterative method: start, report, stopping, progress, checkpoints, resume and scaling are the driver's,
+// what an iteration does is the method's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/communicator.hpp"
+#include "core/ktensor.hpp"
+#include "core/options.hpp"
+#include "plan/sharding.hpp"
+#include "plan/tensor.hpp"
+#include "solvers/residual.hpp"
+#include "solvers/settings.hpp"
+
+namespace td::solvers {
+
+/// What a run did, and what it has done so far when a progress callback gets it.
+struct Report {
+  i64 order = 0, rank = 0, workers = 1, threads = 1;
+  i64 iterations = 0; // of all runs, those before a resume included
+  i64 resumed_from = 0;
+  i64 exact_residuals = 0;
+  bool converged = false;
+  double norm = 0; // of the tensor
+  double explained = 0, relative = 0;
+  double seconds = 0, seconds_init = 0, seconds_mttkrp = 0, seconds_solve = 0, seconds_fit = 0;
+  std::string stop_reason, format, devices, init;
+  std::string checkpoint_error; // why the last checkpoint could not be written; empty if it was, or none was asked for
+  // one value an iteration
+  std::vector<double> fit, fit_error, fit_change, residual, elapsed;
+  // one value a solve; empty for a method that solves nothing
+  std::vector<double> effective_rank, condition;
+  // one value a mode, order values an iteration; 0 for fixed modes
+  std::vector<double> mttkrp_seconds;
+};
+
+/// All that a run needs to go on bit for bit.
+struct State {
+  Ktensor factors; // normalized as the iteration left them; weights are the iteration's
+  i64 iterations = 0;
+  std::vector<double> fit, fit_error, fit_change, residual, elapsed, effective_rank, condition, mttkrp_seconds;
+  i64 exact_residuals = 0;
+  double tensor_norm = 0; // with dims and rank: whether a checkpoint belongs to this tensor
+  std::string settings;   // options that change the path, as text; must be equal to go on
+};
+
+struct RunRequest {
+  const plan::Tensor *tensor = nullptr;
+  i64 rank = 0;
+  const Ktensor *init = nullptr; // or null
+  Options options;
+  std::vector<std::shared_ptr<kernels::Backend>> backends; // one a worker
+  std::string devices;                                     // the context's description
+  std::function<bool(const Report &)> progress;            // true: go on; may be empty
+  /// Writes a checkpoint and gives why that failed, or nothing; empty: none asked for.
+  std::function<std::string(const State &)> save;
+  std::optional<State> resume;
+};
+
+struct RunResult {
+  Ktensor model;
+  Report report;
+  bool stopped = false; // by the callback
+};
+
+/// Everything that workers share, and that outlives them.
+struct Problem {
+  const plan::Tensor &x; // scaled into a safe range
+  const RunSettings &settings;
+  const Ktensor &start; // its weights are those of the iteration that it was left by, if there was one
+  Cells &cells;
+  const plan::Sharding &sharding;
+};
+
+/// One worker's part of the iterations.
+class Iteration {
+public:
+  struct Outcome {
+    double residual_squared = 0; // not below 0
+    bool exact = false;
+    double fit_error = 0;                          // how far rounding may have moved the fit
+    std::vector<double> effective_rank, condition; // one a solve
+  };
+
+  /// Seconds by the device's clock, where it has one.
+  struct Times {
+    double mttkrp = 0, solve = 0, fit = 0;
+    std::vector<double> mttkrp_of_mode; // in the last iteration, [order]; 0 for fixed modes
+  };
+
+  virtual ~Iteration() = default;
+
+  /// Takes the model one step further. `iteration` counts from 0 at the start of the first run. On a device this only
+  /// asks for the work: measure() waits for it and says what went wrong.
+  virtual void update(i64 iteration) = 0;
+
+  /// How well the model fits now; the same on every worker.
+  virtual Outcome measure() = 0;
+
+  /// Writes factors and weights as they are into what the start was or an earlier call made.
+  virtual void download(Ktensor &to) const = 0;
+
+  virtual const Times &times() const noexcept = 0;
+};
+
+/// An iterative method that fits a ktensor to a tensor.
+class Method {
+public:
+  virtual ~Method() = default;
+
+  /// What decides, besides RunSettings::path, what the next iteration computes from a state, as lines of name=value.
+  virtual std::string path() const = 0;
+
+  /// Solves in an iteration: how many numbers of effective_rank and condition each gives.
+  virtual i64 solves() const { return 0; }
+
+  /// Throws Status::argument for a given start that the method cannot begin with; null: none is given.
+  virtual void check_start(const Ktensor *) const {}
+
+  virtual std::unique_ptr<Iteration> begin(const Problem &problem, kernels::Backend &backend,
+                                           Communicator &others) const = 0;
+};
+
+RunResult run(const RunRequest &request, const Method &method);
+
+} // namespace td::solvers

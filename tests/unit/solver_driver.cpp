@@ -1,0 +1,151 @@
+// A method of a few lines in the driver: start, report, stopping, progress, checkpoints, resume and scaling are there
+// for it as for CP-ALS.
+#include <cmath>
+
+#include "solvers/fit.hpp"
+#include "unit/solver_make.hpp"
+
+namespace {
+
+using namespace td;
+using namespace td::test;
+using solvers::Iteration;
+using solvers::Problem;
+
+/// The start's components with one common weight, which comes half as near to the best one with each iteration.
+class Halving final : public Iteration {
+public:
+  Halving(const Problem &problem, kernels::Backend &backend) : norm_(problem.x.facts().norm) {
+    Ktensor unit = problem.start.copy();
+    std::fill(unit.weights().begin(), unit.weights().end(), 1.0);
+    inner_ = solvers::dot(backend, problem.x, unit);
+    model_norm_ = unit.norm();
+  }
+
+  void update(i64 iteration) override {
+    weight_ = inner_ / (model_norm_ * model_norm_) * (1 - std::ldexp(1.0, -static_cast<int>(iteration) - 1));
+  }
+
+  Outcome measure() override {
+    Outcome outcome;
+    outcome.residual_squared =
+        std::max(0.0, norm_ * norm_ - 2 * weight_ * inner_ + weight_ * weight_ * model_norm_ * model_norm_);
+    return outcome;
+  }
+
+  void download(Ktensor &to) const override { std::fill(to.weights().begin(), to.weights().end(), weight_); }
+
+  const Times &times() const noexcept override { return times_; }
+
+private:
+  double norm_, inner_ = 0, model_norm_ = 0, weight_ = 0;
+  Times times_{0, 0, 0, {0, 0, 0}};
+};
+
+class HalvingMethod final : public solvers::Method {
+public:
+  explicit HalvingMethod(bool takes_any_start = true) : takes_any_start_(takes_any_start) {}
+  std::string path() const override { return "method=halving"; }
+  void check_start(const Ktensor *start) const override {
+    if (start == nullptr && !takes_any_start_)
+      throw_error(Status::argument, "halving: expected a start");
+  }
+  std::unique_ptr<Iteration> begin(const Problem &problem, kernels::Backend &backend, Communicator &) const override {
+    return std::make_unique<Halving>(problem, backend);
+  }
+
+private:
+  bool takes_any_start_;
+};
+
+class SolverDriver : public testing::Test {
+protected:
+  Ktensor start_ = random_ktensor({6, 5, 4}, 2, 7);
+  TensorPointer x_ = dense_tensor(random_ktensor({6, 5, 4}, 2, 8));
+
+  solvers::RunRequest request(int workers = 1) {
+    solvers::RunRequest request = request_for(*x_, 2, workers);
+    request.init = &start_;
+    set(request, {{"max_iters", "12"}, {"tol", "0"}, {"arrange", "0"}, {"fixsigns", "0"}});
+    return request;
+  }
+};
+
+TEST_F(SolverDriver, RunsAMethodToItsLimit) {
+  for (const int workers : {1, 3}) {
+    const solvers::RunResult result = solvers::run(request(workers), HalvingMethod());
+    EXPECT_EQ(result.report.iterations, 12);
+    EXPECT_EQ(result.report.stop_reason, "max_iters");
+    EXPECT_EQ(result.report.workers, workers);
+    EXPECT_TRUE(result.report.effective_rank.empty());
+    ASSERT_EQ(result.report.fit.size(), 12U);
+    EXPECT_TRUE(std::is_sorted(result.report.fit.begin(), result.report.fit.end()));
+    const solvers::Fit fit = solvers::fit(*reference_backends(1).front(), *x_, result.model);
+    EXPECT_NEAR(result.report.fit.back(), fit.fit, 1e-12);
+  }
+}
+
+TEST_F(SolverDriver, StopsWhereTheFitSettlesOrTheCallerSays) {
+  solvers::RunRequest settling = request();
+  set(settling, {{"tol", "1e-3"}});
+  const solvers::RunResult settled = solvers::run(settling, HalvingMethod());
+  EXPECT_EQ(settled.report.stop_reason, "tol");
+  EXPECT_LT(settled.report.iterations, 12);
+  EXPECT_LT(settled.report.fit_change.back(), 1e-3);
+
+  solvers::RunRequest watched = request();
+  watched.progress = [](const solvers::Report &so_far) { return so_far.iterations < 3; };
+  const solvers::RunResult stopped = solvers::run(watched, HalvingMethod());
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_EQ(stopped.report.iterations, 3);
+}
+
+TEST_F(SolverDriver, GoesOnFromACheckpoint) {
+  const solvers::RunResult whole = solvers::run(request(), HalvingMethod());
+  std::optional<solvers::State> kept;
+  solvers::RunRequest first = request();
+  set(first, {{"max_iters", "5"}});
+  first.save = [&](const solvers::State &state) {
+    kept.emplace(solvers::State{state.factors.copy(), state.iterations, state.fit, state.fit_error, state.fit_change,
+                                state.residual, state.elapsed, state.effective_rank, state.condition,
+                                state.mttkrp_seconds, state.exact_residuals, state.tensor_norm, state.settings});
+    return std::string();
+  };
+  solvers::run(first, HalvingMethod());
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->settings.substr(0, 15), "method=halving\n");
+
+  solvers::RunRequest rest = request();
+  rest.init = nullptr;
+  rest.resume = std::move(kept);
+  const solvers::RunResult resumed = solvers::run(rest, HalvingMethod());
+  EXPECT_EQ(resumed.report.resumed_from, 5);
+  EXPECT_EQ(resumed.report.fit, whole.report.fit);
+  EXPECT_EQ(resumed.model.weights()[0], whole.model.weights()[0]);
+
+  rest.resume->settings = "method=another\n" + rest.resume->settings.substr(15);
+  EXPECT_NE(refusal(Status::argument, [&] { solvers::run(rest, HalvingMethod()); }).find("method=another"),
+            std::string::npos);
+}
+
+TEST_F(SolverDriver, ScalesWhatIsNearTheEndsOfTheRange) {
+  const solvers::RunResult usual = solvers::run(request(), HalvingMethod());
+  Ktensor large = random_ktensor({6, 5, 4}, 2, 8);
+  for (double &w : large.weights())
+    w *= 0x1p600;
+  x_ = dense_tensor(large);
+  const solvers::RunResult result = solvers::run(request(), HalvingMethod());
+  for (std::size_t k = 0; k < 12; ++k)
+    EXPECT_NEAR(result.report.fit[k], usual.report.fit[k], 1e-12);
+  EXPECT_NEAR(result.model.weights()[0] * 0x1p-600, usual.model.weights()[0], 1e-12);
+}
+
+TEST_F(SolverDriver, AsksTheMethodWhetherItCanBegin) {
+  solvers::RunRequest without = request();
+  without.init = nullptr;
+  EXPECT_EQ(refusal(Status::argument, [&] { solvers::run(without, HalvingMethod(false)); }),
+            "halving: expected a start");
+  EXPECT_EQ(solvers::run(without, HalvingMethod()).report.init, "random");
+}
+
+} // namespace
