@@ -21,13 +21,12 @@ constexpr std::pair<std::string_view, kernels::Conflicts> conflicts_by_name[] = 
 constexpr std::pair<std::string_view, formats::EmptyRows> empty_rows_by_name[] = {
     {"auto", formats::EmptyRows::few}, {"keep", formats::EmptyRows::keep}, {"drop", formats::EmptyRows::drop}};
 
-/// The option table has refused all texts that are not there, but for `otherwise`.
-template <class T, std::size_t n>
-T named(const std::pair<std::string_view, T> (&names)[n], std::string_view text, T otherwise) {
+/// The option table has refused all texts that are not there.
+template <class T, std::size_t n> T named(const std::pair<std::string_view, T> (&names)[n], std::string_view text) {
   for (const auto &[name, value] : names)
     if (name == text)
       return value;
-  return otherwise;
+  return names[0].second;
 }
 
 template <class T, std::size_t n>
@@ -58,16 +57,15 @@ std::string_view name_of(ShardingRule rule) noexcept { return name_in(sharding_b
 std::string_view name_of(kernels::Conflicts conflicts) noexcept { return name_in(conflicts_by_name, conflicts); }
 
 TensorSettings::TensorSettings(const Options &options)
-    : empty_rows(named(empty_rows_by_name, options.text("empty_rows"), empty_rows)),
+    : empty_rows(named(empty_rows_by_name, options.text("empty_rows"))),
       refuse_duplicates(options.text("duplicates") == "error"), groups{asked(options.text("groups")),
                                                                        options.text("groups")},
-      tiles(tiles_of(options.text("tiles"))), sharding(named(sharding_by_name, options.text("sharding"), sharding)),
-      conflicts(named(conflicts_by_name, options.text("conflicts"), conflicts)),
-      f64_sums(options.text("accumulate") == "f64"), f32_rows(options.text("gather") == "f32"),
-      memory_limit(options.integer("memory_limit")) {
+      tiles(tiles_of(options.text("tiles"))), sharding(named(sharding_by_name, options.text("sharding"))),
+      conflicts(named(conflicts_by_name, options.text("conflicts"))), f64_sums(options.text("accumulate") == "f64"),
+      f32_rows(options.text("gather") == "f32"), memory_limit(options.integer("memory_limit")) {
   const std::string wanted = options.text("format");
   if (wanted != "auto")
-    format = named(formats_by_name, wanted, Format::coo);
+    format = named(formats_by_name, wanted);
 }
 
 Precision TensorSettings::precision(ValueType type) const noexcept {
