@@ -5,11 +5,14 @@
 #include <charconv>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
+
+#include <fmt/format.h>
 
 #include "core/memory.hpp"
 
@@ -90,7 +93,7 @@ std::optional<i64> left_in_groups(const std::string &root) {
     const auto second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos)
       continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string controllers = fmt::format(",{},", std::string_view(line).substr(first + 1, second - first - 1));
     const std::string path = line.substr(second + 1);
     if (controllers == ",,")
       left = smaller(left, left_in_group(root, version_2, path));

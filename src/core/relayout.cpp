@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -50,6 +51,11 @@ void scatter_transposed(const ConstMatrix &from, const i64 *rows, const Matrix &
     using T = decltype(zero);
     for_blocks(some, rows, from.cols, [&](i64 k, i64 i, i64 r) { to.row<T>(r)[i] = from.row<T>(k)[r]; });
   });
+}
+
+void set_zero(const Matrix &a) {
+  for (i64 i = 0; i < a.rows; ++i)
+    std::memset(a.slice(i, i + 1).data, 0, static_cast<std::size_t>(a.cols * size_of(a.type)));
 }
 
 i64 first_not_finite(const ConstMatrix &a, int threads) {

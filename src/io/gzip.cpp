@@ -172,7 +172,7 @@ std::string gzip_member(std::string_view text) {
   z.avail_out = static_cast<uInt>(out.size());
   if (::deflate(&z, Z_FINISH) != Z_STREAM_END)
     throw_error(Status::internal, "zlib did not finish a block of {} bytes", text.size());
-  out.resize(out.size() - z.avail_out);
+  out.erase(out.size() - z.avail_out);
   return out;
 }
 

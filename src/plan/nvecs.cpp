@@ -24,7 +24,7 @@ double normal_bytes(const Layout &l, double n, double columns, int threads) {
   return number * ((2 + parts) * n * width + std::min<double>(threads, parts) * tiles);
 }
 
-/// Bytes that an eigen-decomposition by divide and conquer takes, with the matrix.
+/// Bytes that an eigen-decomposition takes, with the matrix.
 double eigen_bytes(double size) { return number * (3 * size * size + 8 * size); }
 
 NvecsNeed whole_mode(const Layout &l, double n, int threads) {

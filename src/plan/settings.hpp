@@ -61,8 +61,8 @@ struct TensorSettings {
   Precision precision(ValueType type) const noexcept;
   /// The rule for copies of values of this type, for kernels of the CPU or of a GPU.
   formats::TileRule tile_rule(ValueType type, bool gpu) const noexcept;
-  /// Which groups a tensor of this type may have: a partial product would round sums that are to be f64, so auto has
-  /// none then.
+  /// The groups that a tensor of this type may have: a partial product would round sums that are to be f64, so auto
+  /// has none then.
   GroupsSetting groups_for(ValueType type) const;
   /// Whether rows are numbered: coordinates that are asked for keep their indices.
   bool numbers_rows() const noexcept { return format != Format::coo; }

@@ -11,7 +11,7 @@
 
 namespace td::plan {
 
-/// What is decided from, besides the tensor.
+/// This is what a decision is made from, besides the tensor.
 struct StorageRequest {
   const TensorSettings &settings;
   bool gpu = false; // whose kernels it is for; else the CPU's
@@ -40,20 +40,20 @@ struct Storage {
 /// have no meaning for that format, and for a format that cannot hold these dims.
 Storage decide_storage(const formats::EntryShape &numbered, const StorageRequest &request);
 
-/// Of format sorted: which modes share a partial product, and so a copy.
+/// decide_groups says which modes of a tensor in format sorted share a partial product, and so a copy.
 void decide_groups(Storage &storage, const formats::EntryShape &numbered, const StorageRequest &request);
 
 /// A dense tensor has one form; its groups are those of Groups(dims, type, settings.groups_for(type)).
 Storage dense_storage(int order, ValueType type, const StorageRequest &request);
 
-/// What a format takes.
+/// footprint_of says what a format takes.
 formats::Footprint footprint_of(Format format, const formats::EntryShape &x, const formats::TileRule &tiles,
                                 int threads);
 
 /// Throws Status::host_memory, with what would need less, if a tensor does not fit.
 void require_storage(const Storage &storage, const formats::EntryShape &x, const StorageRequest &request);
 
-/// What coordinates take that are decoded from a format: what stays, and what is there at most meanwhile.
+/// Bytes that coordinates take which are decoded from a format: those that stay, and the most there are meanwhile.
 struct Decoded {
   double kept = 0;
   double peak = 0;

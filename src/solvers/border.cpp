@@ -101,13 +101,15 @@ void give_columns(kernels::Backend &backend, ConstMatrix from, std::span<const i
   });
 }
 
-i64 first_not_finite(kernels::Backend &backend, ConstMatrix a) {
-  if (a.rows == 0)
-    return 0;
-  i64 at = 0;
-  const kernels::BackendBuffer found(backend, sizeof at, "where a matrix is not finite");
-  backend.first_not_finite(a, static_cast<i64 *>(found.data()));
-  backend.download(&at, found.data(), sizeof at);
+std::vector<i64> first_not_finite(kernels::Backend &backend, std::span<const ConstMatrix> matrices) {
+  std::vector<i64> at(matrices.size());
+  if (matrices.empty())
+    return at;
+  const i64 bytes = static_cast<i64>(at.size() * sizeof(i64));
+  const kernels::BackendBuffer found(backend, bytes, "where matrices are not finite");
+  for (std::size_t k = 0; k < matrices.size(); ++k)
+    backend.first_not_finite(matrices[k], static_cast<i64 *>(found.data()) + k);
+  backend.download(at.data(), found.data(), bytes);
   return at;
 }
 

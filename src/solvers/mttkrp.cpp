@@ -1,7 +1,5 @@
 #include "solvers/mttkrp.hpp"
 
-#include <cstring>
-
 #include "core/error.hpp"
 #include "core/relayout.hpp"
 #include "solvers/border.hpp"
@@ -32,30 +30,31 @@ void run(const Backends &backends, const plan::Tensor &x, int mode, const Caller
       Products(x, share, backend, rank).mttkrp(mode, replica.views(), product.view());
     else
       MixedMttkrp(x, share, backend).mttkrp(mode, replica.views(), product.view());
-    for (const Range &own : share.own(mode)) {
-      const Matrix mine = product.view().slice(own.begin, own.end);
-      if (const i64 at = first_not_finite(backend, mine); at < mine.rows * rank)
+    const Ranges &own_rows = share.own(mode);
+    std::vector<ConstMatrix> mine;
+    for (const Range &own : own_rows)
+      mine.push_back(product.view().slice(own.begin, own.end));
+    const std::vector<i64> overflowed = first_not_finite(backend, mine);
+    for (std::size_t k = 0; k < mine.size(); ++k)
+      if (const i64 at = overflowed[k]; at < mine[k].rows * rank)
         throw_error(Status::numerical, "MTTKRP in mode {} overflowed {} at row {}, column {}", mode, name_of(x.type()),
-                    numbering.row(mode, own.begin + at / rank), at % rank);
-    }
+                    numbering.row(mode, own_rows[k].begin + at / rank), at % rank);
     if (others.rank() == 0 && !numbering.is_index(mode)) { // the rows without a number
       if (result.on_device) {
         backend.set_zero(result.columns);
         backend.wait();
       } else {
-        for (i64 r = 0; r < rank; ++r)
-          std::memset(result.columns.slice(r, r + 1).data, 0,
-                      static_cast<std::size_t>(result.columns.cols * size_of(x.type())));
+        set_zero(result.columns);
       }
     }
     others.barrier();
-    for (const Range &own : share.own(mode)) {
-      const ConstMatrix mine = product.view().slice(own.begin, own.end);
+    for (std::size_t k = 0; k < mine.size(); ++k) {
+      const Range &own = own_rows[k];
       if (numbering.is_index(mode))
-        give_columns(backend, mine, {}, result.columns.columns(own.begin, own.end), result.on_device);
+        give_columns(backend, mine[k], {}, result.columns.columns(own.begin, own.end), result.on_device);
       else
         give_columns(
-            backend, mine,
+            backend, mine[k],
             numbering.rows(mode).subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size())),
             result.columns, result.on_device);
     }
@@ -67,14 +66,24 @@ void run(const Backends &backends, const plan::Tensor &x, int mode, const Caller
 
 void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, const CallerFactors &factors,
             const CallerResult &result) {
-  for (int m = 0; m < x.order(); ++m) {
-    const ConstMatrix &a = factors.columns[static_cast<std::size_t>(m)];
-    if (m == mode)
-      continue;
-    const i64 at =
-        factors.on_device ? first_not_finite(*backends.front(), a) : td::first_not_finite(a, total_threads(backends));
-    if (at < a.rows * a.cols)
-      throw_error(Status::argument, "factor {}: entry at row {}, column {} is not finite", m, at % a.cols, at / a.cols);
+  std::vector<int> modes;
+  std::vector<ConstMatrix> columns;
+  for (int m = 0; m < x.order(); ++m)
+    if (m != mode) {
+      modes.push_back(m);
+      columns.push_back(factors.columns[static_cast<std::size_t>(m)]);
+    }
+  std::vector<i64> found;
+  if (factors.on_device)
+    found = first_not_finite(*backends.front(), columns);
+  else
+    for (const ConstMatrix &a : columns)
+      found.push_back(td::first_not_finite(a, total_threads(backends)));
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    const ConstMatrix &a = columns[k];
+    if (const i64 at = found[k]; at < a.rows * a.cols)
+      throw_error(Status::argument, "factor {}: entry at row {}, column {} is not finite", modes[k], at % a.cols,
+                  at / a.cols);
   }
   run(backends, x, mode, result, [&](Replica &replica, kernels::Backend &backend) {
     for (int m = 0; m < x.order(); ++m)

@@ -102,6 +102,35 @@ static void sparse(void) {
   td_tensor_destroy(x);
 }
 
+/* Rows without an entry, which a tensor may leave out: factors are read and the result is written around them. */
+static void dropped_rows(void) {
+  const int32_t index[3][nnz] = {{0, 2, 4, 0, 2, 4, 0, 2, 4, 0, 2, 4},  /* not 1 and 3 */
+                                 {1, 1, 3, 3, 1, 1, 3, 3, 3, 1, 1, 3},  /* not 0 and 2 */
+                                 {0, 2, 0, 2, 2, 0, 2, 0, 2, 0, 2, 0}}; /* not 1 */
+  const void *indices[3] = {index[0], index[1], index[2]};
+  const char *formats[] = {"blco", "sorted"};
+  const char *rules[] = {"keep", "drop"};
+  double values[nnz];
+  td_options *options = NULL;
+  td_tensor *x = NULL, *y = NULL;
+  int k, rule;
+  for (k = 0; k < nnz; ++k)
+    values[k] = 1 + k;
+  DONE(td_options_create(&options));
+  for (k = 0; k < 2; ++k) {
+    DONE(td_options_set_str(options, "format", formats[k]));
+    for (rule = 0; rule < 2; ++rule) {
+      DONE(td_options_set_str(options, "empty_rows", rules[rule]));
+      DONE(td_tensor_create(context, 3, dims, nnz, TD_I32, indices, 0, TD_F64, values, TD_HOST, options,
+                            rule == 0 ? &x : &y));
+    }
+    same_products(x, y);
+    td_tensor_destroy(x);
+    td_tensor_destroy(y);
+  }
+  td_options_destroy(options);
+}
+
 /* A part of a larger array, its second mode backwards. */
 static void dense(void) {
   const int64_t strides[3] = {1, -(rows + 1), (rows + 1) * cols};
@@ -126,6 +155,7 @@ int main(void) {
   if (context == NULL)
     return exit_skipped;
   sparse();
+  dropped_rows();
   dense();
   td_context_destroy(context);
   return check_result();

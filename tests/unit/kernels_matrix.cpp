@@ -49,7 +49,8 @@ TYPED_TEST(KernelsMatrix, SumsOverRows) {
     }
 }
 
-// By the definition, with rows that are listed and rows as they are; from and to have padding.
+// The kernels are held against the definition, with rows that are listed and rows as they are; from and to have
+// padding.
 TYPED_TEST(KernelsMatrix, TransposedRows) {
   for (const auto &backend :
        {kernels::reference::make_backend(), kernels::cpu::make_backend(1), kernels::cpu::make_backend(3)})

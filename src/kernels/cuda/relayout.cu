@@ -1,4 +1,5 @@
-// Between callers' column-major matrices and the rank-contiguous ones inside.
+// These kernels move matrices between callers, where they are column-major, and the inside, where they are
+// rank-contiguous.
 #include "kernels/cuda/errors.hpp"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matrix.hpp"

@@ -87,10 +87,7 @@ void HostBackend::scatter_transposed(ConstMatrix from, const i64 *rows, Matrix t
                   [&](Range some) { td::scatter_transposed(from, rows, to, some); });
 }
 
-void HostBackend::set_zero(Matrix a) {
-  for (i64 i = 0; i < a.rows; ++i)
-    std::memset(a.slice(i, i + 1).data, 0, static_cast<std::size_t>(a.cols * size_of(a.type)));
-}
+void HostBackend::set_zero(Matrix a) { td::set_zero(a); }
 
 void HostBackend::first_not_finite(ConstMatrix a, i64 *at) { *at = td::first_not_finite(a, threads()); }
 
