@@ -8,6 +8,7 @@
 #include "core/checked.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
+#include "plan/planned.hpp"
 #include "space.hpp"
 
 using namespace td;

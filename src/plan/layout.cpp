@@ -166,32 +166,32 @@ Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const S
   return layout;
 }
 
-Layout layout_of(const Tensor &x, i64 rank, int threads) {
+Layout layout_of(const Existing &x, i64 rank, int threads) {
   Layout layout;
   layout.exists = true;
-  layout.dims.assign(x.dims().begin(), x.dims().end());
-  layout.stored_dims.assign(x.stored_dims().begin(), x.stored_dims().end());
-  layout.nnz = x.facts().nnz;
-  layout.type = x.type();
-  layout.sparse = x.sparse();
-  layout.format = x.format();
-  layout.why = x.reasons();
+  layout.dims.assign(x.dims.begin(), x.dims.end());
+  layout.stored_dims.assign(x.stored_dims.begin(), x.stored_dims.end());
+  layout.nnz = x.nnz;
+  layout.type = x.type;
+  layout.sparse = x.sparse;
+  layout.format = x.format;
+  layout.why = x.why;
   layout.rows = rows_text(layout);
-  layout.groups = x.groups().text();
-  if (x.format() == Format::sorted || x.format() == Format::dense)
-    take_groups(layout, x.groups(), rank);
+  layout.groups = x.groups.text();
+  if (x.format == Format::sorted || x.format == Format::dense)
+    take_groups(layout, x.groups, rank);
   else
     add_single_modes(layout);
   formats::EntryShape shape(layout.stored_dims, layout.nnz, layout.type);
-  shape.repeated = x.facts().duplicates;
+  shape.repeated = x.duplicates;
   for (std::size_t m = 0; m < layout.dims.size(); ++m)
     if (layout.stored_dims[m] < layout.dims[m])
       shape.while_sorted += formats::Marks::bytes_for(layout.dims[m]);
-  if (x.format() != Format::sorted) {
-    layout.bytes = footprint_of(x.format(), shape, {}, threads);
+  if (x.format != Format::sorted) {
+    layout.bytes = footprint_of(x.format, shape, {}, threads);
   } else {
-    for (int g = 0; g < x.groups().count(); ++g) {
-      const auto view = std::get<kernels::SortedView>(x.merged_view(g, OnHost::sizes));
+    for (int g = 0; g < x.groups.count(); ++g) {
+      const auto &view = std::get<kernels::SortedView>(x.forms[static_cast<std::size_t>(g)]);
       formats::CopySize copy;
       copy.dims.assign(view.dims.begin(), view.dims.end());
       copy.mode = view.mode;
@@ -200,17 +200,17 @@ Layout layout_of(const Tensor &x, i64 rank, int threads) {
       copy.tiles = static_cast<double>(view.tiles);
       copy.key_bytes = view.key_bytes;
       copy.bits.assign(view.layout.bits.begin(), view.layout.bits.begin() + view.layout.order);
-      formats::set_bytes(copy, shape, x.groups().modes(g), threads);
+      formats::set_bytes(copy, shape, x.groups.modes(g), threads);
       layout.copies.push_back(std::move(copy));
     }
     layout.bytes = formats::sorted_footprint(shape, layout.copies, threads);
   }
   layout.tiles = tiles_text(layout);
-  if (x.format() == Format::blco)
-    layout.blocks = std::get<kernels::BlcoView>(x.view(0, OnHost::sizes)).blocks;
+  if (x.format == Format::blco)
+    layout.blocks = std::get<kernels::BlcoView>(x.forms.front()).blocks;
   // What is there is known; what was needed besides is what the format needs.
-  const double peak = layout.bytes.stored + layout.bytes.building + static_cast<double>(x.numbering().bytes());
-  layout.bytes.stored = static_cast<double>(x.bytes());
+  const double peak = layout.bytes.stored + layout.bytes.building + static_cast<double>(x.numbering_bytes);
+  layout.bytes.stored = static_cast<double>(x.bytes);
   layout.bytes.building = std::max(0.0, peak - layout.bytes.stored);
   return layout;
 }

@@ -1,8 +1,8 @@
-// How a tensor is stored, or would be: told of one that there is, of entries, or of a shape alone.
+// The layout of a tensor says how it is stored, or would be: of one that there is, of entries, or of a shape alone.
 #pragma once
 
 #include "core/entries.hpp"
-#include "plan/tensor.hpp"
+#include "plan/storage.hpp"
 
 namespace td::plan {
 
@@ -36,8 +36,24 @@ struct Layout {
   std::size_t group_of(int mode) const;
 };
 
-/// The layout of a tensor that there is, for work of a rank.
-Layout layout_of(const Tensor &x, i64 rank, int threads);
+/// A tensor that there is, as far as its layout tells of it.
+struct Existing {
+  std::span<const i64> dims;
+  std::span<const i64> stored_dims;
+  i64 nnz = 0;
+  i64 duplicates = 0;
+  ValueType type = ValueType::f64;
+  bool sparse = true;
+  Format format = Format::coo;
+  const Reasons &why;
+  const Groups &groups;
+  std::vector<kernels::TensorView> forms; // sizes of what is stored; of format sorted one a group
+  i64 bytes = 0;
+  i64 numbering_bytes = 0; // of these
+};
+
+/// The layout for work of a rank.
+Layout layout_of(const Existing &x, i64 rank, int threads);
 /// Of a sparse tensor whose entries are spread evenly.
 Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const StorageRequest &request);
 /// Of a sparse tensor of these entries, which are looked at but not stored.

@@ -6,6 +6,8 @@
 
 namespace td::plan {
 
+i64 span_entries(i64 nnz) { return std::clamp<i64>(nnz / 16, i64{1} << 20, i64{1} << 22); }
+
 double cell_bytes_of(const Groups &groups, bool sparse, ValueType type, i64 rank) {
   double bytes = 0;
   for (int g = 0; g < groups.count() && !sparse; ++g) // of a sparse tensor they are stored with it

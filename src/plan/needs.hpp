@@ -1,10 +1,14 @@
-// What fitting a model to a tensor takes, predicted from sizes alone.
+// This header predicts from sizes alone what fitting a model to a tensor takes.
 #pragma once
 
 #include "core/memory.hpp"
 #include "plan/groups.hpp"
 
 namespace td::plan {
+
+/// Entries worked on at once where the order of sums counts. The same for a form wherever it is, so that sums do not
+/// depend on how much of it a device has room for.
+i64 span_entries(i64 nnz);
 
 /// What CP-ALS takes besides the tensor.
 struct SolverSizes {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "plan/needs.hpp"
 #include "plan/spans.hpp"
 
 namespace td::plan {

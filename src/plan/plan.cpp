@@ -1,14 +1,11 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "core/buffer.hpp"
 #include "core/error.hpp"
 #include "plan/needs.hpp"
 #include "plan/nvecs.hpp"
-#include "plan/sharding.hpp"
-#include "plan/spans.hpp"
 #include "plan/sweep_forecast.hpp"
 
 namespace td::plan {
@@ -29,8 +26,6 @@ Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int
   return {"rows", "each row to one worker, heaviest ranges first to the least loaded; rows above a fair share are cut"};
 }
 
-bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
-
 /// What the tensor has been or will be made with, and what for.
 struct Asked {
   TensorSettings tensor;
@@ -39,9 +34,8 @@ struct Asked {
   bool nvecs;
   bool checkpoint;
 
-  Asked(const Tensor *x, const Options &options)
-      : tensor(x != nullptr ? x->settings() : TensorSettings(options)),
-        deterministic(options.integer("deterministic") != 0), qr(options.text("solve") == "qr"),
+  Asked(const TensorSettings &settings, const Options &options)
+      : tensor(settings), deterministic(options.integer("deterministic") != 0), qr(options.text("solve") == "qr"),
         nvecs(options.text("init") == "nvecs"), checkpoint(!options.text("checkpoint").empty()) {}
 };
 
@@ -86,13 +80,6 @@ Choice precision_choice(ValueType type, Precision precision, bool gathers) {
   return choice;
 }
 
-int threads_of(const PlanRequest &request) {
-  int threads = 0;
-  for (const auto &backend : request.backends)
-    threads += backend->threads();
-  return threads;
-}
-
 /// How workers would divide a mode if entries were spread evenly.
 Division even_division(const Layout &l, std::size_t mode, int workers, ShardingRule rule) {
   const bool by_rows = l.format == Format::sorted && !l.partition[l.group_of(static_cast<int>(mode))].shared;
@@ -103,22 +90,15 @@ Division even_division(const Layout &l, std::size_t mode, int workers, ShardingR
                                        : divide_rows(counts, workers, rule == ShardingRule::automatic);
 }
 
-void set_loads(Plan &plan, const Tensor *x, const Asked &asked) {
+/// `divisions`: of a tensor that there is.
+void set_loads(Plan &plan, const std::vector<Division> &divisions, const Asked &asked) {
   const Layout &l = plan.layout;
   const ShardingRule rule = asked.tensor.sharding;
   const bool deterministic = asked.deterministic;
   const bool by_rows = l.format == Format::sorted || l.format == Format::dense;
-  std::optional<Sharding> of_tensor;
-  if (x != nullptr)
-    of_tensor.emplace(*x, plan.workers, deterministic);
   for (std::size_t m = 0; m < plan.modes.size(); ++m) {
-    const std::size_t group = l.group_of(static_cast<int>(m));
-    Division division;
-    if (!of_tensor)
-      division = even_division(l, m, plan.workers, deterministic ? ShardingRule::rows : rule);
-    else
-      division =
-          l.partition[group].shared ? of_tensor->cells(static_cast<int>(group)) : of_tensor->rows(static_cast<int>(m));
+    const Division division =
+        divisions.empty() ? even_division(l, m, plan.workers, deterministic ? ShardingRule::rows : rule) : divisions[m];
     ModePlan &mode = plan.modes[m];
     mode.load.assign(division.load.begin(), division.load.end());
     if (!by_rows && (deterministic || rule == ShardingRule::rows)) // each looks at all entries for its rows
@@ -174,8 +154,9 @@ SolverSizes sizes_of(const Layout &l, const SweepForecast &sweep, const PlanRequ
   return sizes;
 }
 
-/// What a GPU keeps of the tensor, as plan/resident.cpp will have it.
-void place_on_device(Plan &plan, const Tensor *x, const kernels::Backend &backend) {
+/// What a GPU keeps of the tensor, of which it has `already` bytes of entries by now, as tensor/resident.cpp will have
+/// it.
+void place_on_device(Plan &plan, i64 already, const kernels::Backend &backend) {
   const Layout &l = plan.layout;
   double each = static_cast<double>(size_of(l.type)); // bytes of an entry, in all copies
   double longest = each;
@@ -191,7 +172,7 @@ void place_on_device(Plan &plan, const Tensor *x, const kernels::Backend &backen
                                                 : 0;
   }
   const double entries = each * static_cast<double>(l.nnz);
-  const double room = static_cast<double>(backend.room() + (x == nullptr ? 0 : x->kept_on(backend)));
+  const double room = static_cast<double>(backend.room() + already);
   plan.device.tensor = plan.host.tensor;
   if (l.bytes.stored <= room)
     return;
@@ -242,9 +223,10 @@ void tell_streaming(Plan &plan, kernels::Backend &backend) {
   }
 }
 
-Plan finish(Layout layout, const Tensor *x, const PlanRequest &request, const Asked &asked) {
+Plan finish(Stored x, const PlanRequest &request) {
+  const Asked asked(x.settings, request.options);
   Plan plan;
-  plan.layout = std::move(layout);
+  plan.layout = std::move(x.layout);
   plan.rank = request.rank;
   plan.workers = static_cast<int>(request.backends.size());
   plan.threads = threads_of(request);
@@ -258,7 +240,7 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request, const As
   plan.seconds_update = sweep.seconds_update;
   for (kernels::Forecast &mode : sweep.modes)
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
-  set_loads(plan, x, asked);
+  set_loads(plan, x.divisions, asked);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
 
@@ -271,7 +253,7 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request, const As
   } else {
     plan.solver = need.host;
     plan.host.solver = need.host.total();
-    place_on_device(plan, x, *request.backends.front());
+    place_on_device(plan, x.kept, *request.backends.front());
     plan.device.solver = need.workers.total();
     tell_streaming(plan, *request.backends.front());
   }
@@ -279,84 +261,66 @@ Plan finish(Layout layout, const Tensor *x, const PlanRequest &request, const As
   return plan;
 }
 
-void require_rank(const PlanRequest &request) {
-  if (request.rank < 1)
-    throw_error(Status::shape, "rank = {}: expected rank >= 1", request.rank);
-}
-
-StorageRequest storage_request(const PlanRequest &request, const Asked &asked) {
-  return {asked.tensor, is_gpu(request), threads_of(request), host_memory(request.options, 0)};
+StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings) {
+  return {settings, is_gpu(request), threads_of(request), host_memory(request.options, 0)};
 }
 
 } // namespace
 
 i64 PlaceBytes::peak() const noexcept { return saturated_sum(tensor, std::max(building, solver)); }
 
-Plan plan_of(const Tensor &x, const PlanRequest &request) {
-  require_rank(request);
-  return finish(layout_of(x, request.rank, threads_of(request)), &x, request, {&x, request.options});
+void require_rank(i64 rank) {
+  if (rank < 1)
+    throw_error(Status::shape, "rank = {}: expected rank >= 1", rank);
 }
 
-void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint) {
-  require_rank(request);
-  Asked asked(&x, request.options);
+int threads_of(const PlanRequest &request) {
+  int threads = 0;
+  for (const auto &backend : request.backends)
+    threads += backend->threads();
+  return threads;
+}
+
+bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
+
+void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint) {
+  Asked asked(settings, request.options);
   asked.checkpoint = checkpoint;
-  const Layout layout = layout_of(x, request.rank, threads_of(request));
   const SweepForecast sweep = sweep_of(layout, request, asked, {});
   const SolverNeed need = solver_need(sizes_of(layout, sweep, request, asked));
   const auto workers = request.backends.size();
   require_memory(fmt::format("CP-ALS of rank {} with {} worker{}", request.rank, workers, workers == 1 ? "" : "s"),
-                 is_gpu(request) ? need.host : need.together(), host_memory(request.options, x.bytes()),
+                 is_gpu(request) ? need.host : need.together(),
+                 host_memory(request.options, saturated(layout.bytes.stored)),
                  workers > 1 ? "a smaller rank needs less, and so do fewer workers" : "a smaller rank needs less");
 }
 
-void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode) {
-  const auto m = static_cast<std::size_t>(mode);
-  const auto rank = static_cast<double>(request.rank);
-  const double row = rank * static_cast<double>(size_of(x.type()));
-  const auto workers = static_cast<double>(request.backends.size());
-  const auto rows = [](std::span<const i64> dims) {
-    double sum = 0;
-    for (const i64 dim : dims)
-      sum += static_cast<double>(dim);
-    return sum;
-  };
-  MemoryNeed need;
-  const MemoryBudget budget(request.options, x.bytes());
-  if (!is_gpu(request)) {
-    need.add("the factors at work", workers * rows(x.stored_dims()) * row);
-    need.add("the result of MTTKRP", workers * static_cast<double>(x.stored_dims()[m]) * row);
-    const Groups &groups = x.groups();
-    const int group = groups.group_of(mode);
-    if (groups.modes(group).size() > 1 && (x.sparse() || groups.named()))
-      need.add("partial products", workers * static_cast<double>(groups.cell_count(group)) * row);
-    // What kernels take for a while is small beside the tensor where this is small.
-    if (request.rank > 0 && (budget.limit() > 0 || budget.concerns(need.total()))) {
-      const Layout layout = layout_of(x, request.rank, threads_of(request));
-      const SweepForecast sweep = sweep_of(layout, request, {&x, request.options}, {});
-      need.add("sums on their way", workers * sweep.modes[m].bytes);
-      need.add("the coordinates of cells", layout.cell_bytes);
-    }
-  }
-  budget.require(fmt::format("MTTKRP of rank {} in mode {}", request.rank, mode), need, "a smaller rank needs less");
+double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode) {
+  const SweepForecast sweep = sweep_of(layout, request, {settings, request.options}, {});
+  return sweep.modes[static_cast<std::size_t>(mode)].bytes;
+}
+
+Plan plan_of(Stored x, const PlanRequest &request) {
+  require_rank(request.rank);
+  return finish(std::move(x), request);
 }
 
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request) {
-  require_rank(request);
-  const Asked asked(nullptr, request.options);
-  return finish(layout_of(dims, nnz, type, storage_request(request, asked)), nullptr, request, asked);
+  require_rank(request.rank);
+  const TensorSettings settings(request.options);
+  return finish({layout_of(dims, nnz, type, storage_request(request, settings)), settings, {}, 0}, request);
 }
 
 Plan plan_of(const EntriesView &entries, const PlanRequest &request) {
-  require_rank(request);
-  const Asked asked(nullptr, request.options);
-  return finish(layout_of(entries, storage_request(request, asked)), nullptr, request, asked);
+  require_rank(request.rank);
+  const TensorSettings settings(request.options);
+  return finish({layout_of(entries, storage_request(request, settings)), settings, {}, 0}, request);
 }
 
 Plan plan_of_dense(std::span<const i64> dims, ValueType type, const PlanRequest &request) {
-  require_rank(request);
-  const Asked asked(nullptr, request.options);
-  return finish(dense_layout(dims, type, request.rank, storage_request(request, asked)), nullptr, request, asked);
+  require_rank(request.rank);
+  const TensorSettings settings(request.options);
+  return finish({dense_layout(dims, type, request.rank, storage_request(request, settings)), settings, {}, 0}, request);
 }
 
 } // namespace td::plan

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "plan/layout.hpp"
+#include "plan/shards.hpp"
 
 namespace td::plan {
 
@@ -58,13 +59,26 @@ struct PlanRequest {
   std::string devices;                                     // the context's description
 };
 
-/// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor that there is does not fit.
-void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint);
+/// Throws Status::shape for a rank below 1.
+void require_rank(i64 rank);
+int threads_of(const PlanRequest &request);
+bool is_gpu(const PlanRequest &request);
 
-/// The same for one MTTKRP.
-void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode);
+/// What plans know of a tensor that there is.
+struct Stored {
+  Layout layout;
+  TensorSettings settings;
+  std::vector<Division> divisions; // of the work on each mode, as it will be divided
+  i64 kept = 0;                    // bytes of entries that the first worker's device has by now
+};
 
-Plan plan_of(const Tensor &x, const PlanRequest &request);
+/// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor of this layout does not fit.
+void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint);
+
+/// Bytes that kernels of one worker take while they compute MTTKRP in a mode.
+double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode);
+
+Plan plan_of(Stored x, const PlanRequest &request);
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request);
 Plan plan_of(const EntriesView &entries, const PlanRequest &request);
 Plan plan_of_dense(std::span<const i64> dims, ValueType type, const PlanRequest &request);

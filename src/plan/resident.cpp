@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/error.hpp"
+#include "plan/needs.hpp"
 #include "plan/spans.hpp"
 
 namespace td::plan {

@@ -73,8 +73,6 @@ kernels::DenseView slab(kernels::DenseView x, i64 begin, std::span<const i64> di
 
 } // namespace
 
-i64 span_entries(i64 nnz) { return std::clamp<i64>(nnz / 16, i64{1} << 20, i64{1} << 22); }
-
 std::vector<Range> spans_of(const kernels::TensorView &host, i64 most) {
   const i64 nnz = kernels::entries_of(host);
   std::vector<Range> spans;

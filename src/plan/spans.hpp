@@ -7,10 +7,6 @@
 
 namespace td::plan {
 
-/// Entries worked on at once where the order of sums counts. The same for a form wherever it is, so that sums do not
-/// depend on how much of it a device has room for.
-i64 span_entries(i64 nnz);
-
 /// Ranges of at most `most` entries that make all of a form. They begin with rows of a sorted copy (with pieces of
 /// rows, where it has tiles), except within one that is longer; none holds both the end of such a row and entries of
 /// others. Those of a dense tensor are slabs of one index or more in the last

@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/scaled.hpp"
 #include "core/sentence.hpp"
-#include "plan/plan.hpp"
+#include "plan/planned.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/start.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/needs.hpp"
 #include "plan/spans.hpp"
 #include "solvers/eigenvectors.hpp"
 #include "solvers/magnitude.hpp"

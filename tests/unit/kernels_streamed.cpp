@@ -6,6 +6,7 @@
 #include "core/communicator.hpp"
 #include "core/error.hpp"
 #include "kernels/loader.hpp"
+#include "plan/needs.hpp"
 #include "plan/resident.hpp"
 #include "plan/spans.hpp"
 #include "solvers/residual.hpp"

@@ -6,7 +6,7 @@
 
 #include "formats_random.hpp"
 #include "plan/export.hpp"
-#include "plan/plan.hpp"
+#include "plan/planned.hpp"
 #include "unit/kernels_support.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"

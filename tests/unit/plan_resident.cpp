@@ -2,7 +2,8 @@
 // the way, and that it stays within what there is.
 #include "plan/resident.hpp"
 
-#include "plan/plan.hpp"
+#include "plan/needs.hpp"
+#include "plan/planned.hpp"
 #include "plan/spans.hpp"
 #include "solvers/residual.hpp"
 #include "unit/kernels_support.hpp"

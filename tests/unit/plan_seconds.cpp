@@ -1,5 +1,5 @@
 // Seconds of a plan: of a tensor that does not fit its device, and of each precision.
-#include "plan/plan.hpp"
+#include "plan/planned.hpp"
 
 #include <set>
 

@@ -1,6 +1,6 @@
 // Sums in f64 and rows in f32 as the solver asks a device for them: one that has little memory, so that tensors pass
 // through it in parts.
-#include "plan/plan.hpp"
+#include "plan/planned.hpp"
 #include "unit/kernels_support.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"
