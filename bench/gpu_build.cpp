@@ -15,7 +15,7 @@
 #include "core/parallel.hpp"
 #include "formats/gpu_tiles.hpp"
 #include "kernels/loader.hpp"
-#include "plan/tensor.hpp"
+#include "tensor/tensor.hpp"
 
 namespace {
 
@@ -157,7 +157,7 @@ std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView 
     formats::check_entries(given, building);
     const formats::Numbering numbering(e, formats::EmptyRows::few, building, available_threads());
     const auto packed = formats::build_packed(building, given, numbering, false);
-    plan::facts_of(building);
+    tensor::facts_of(building);
     if (blco)
       formats::build_blco(packed);
     for (int mode = 0; mode < e.order() && !blco; ++mode)
@@ -170,7 +170,7 @@ std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView 
 }
 
 /// MTTKRP in all modes, of factors of ones.
-double sweep_of(kernels::Backend &gpu, const plan::Tensor &x) {
+double sweep_of(kernels::Backend &gpu, const tensor::Tensor &x) {
   std::vector<kernels::BackendBuffer> memory;
   std::vector<ConstMatrix> factors;
   i64 longest = 0;
@@ -223,9 +223,9 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
     const bool blco = std::string(format) == "blco";
     Options options;
     options.set_text("format", format);
-    std::shared_ptr<const plan::Tensor> made;
+    std::shared_ptr<const tensor::Tensor> made;
     const auto make = [&](const formats::Given &given, kernels::Backend *builder) {
-      made = plan::Tensor::make_sparse(given, options, threads, "", plan::Target::gpu, builder);
+      made = tensor::Tensor::make_sparse(given, options, threads, "", tensor::Target::gpu, builder);
     };
     auto since = Clock::now();
     make(formats::Given(e), nullptr);

@@ -12,8 +12,9 @@
 
 #include "core/parallel.hpp"
 #include "kernels/loader.hpp"
-#include "plan/spans.hpp"
-#include "plan/tensor.hpp"
+#include "plan/needs.hpp"
+#include "tensor/spans.hpp"
+#include "tensor/tensor.hpp"
 
 namespace {
 
@@ -54,7 +55,7 @@ double uniform(u64 k) {
 }
 
 /// nell2's dims; indices with skew 0.5, hot ones not neighbours; equal entries are summed.
-std::shared_ptr<const plan::Tensor> make_tensor(const std::vector<i64> &dims, i64 nnz, const char *format) {
+std::shared_ptr<const tensor::Tensor> make_tensor(const std::vector<i64> &dims, i64 nnz, const char *format) {
   const int threads = available_threads();
   std::vector<std::vector<std::int32_t>> index(dims.size(), std::vector<std::int32_t>(static_cast<std::size_t>(nnz)));
   std::vector<double> values(static_cast<std::size_t>(nnz));
@@ -74,14 +75,14 @@ std::shared_ptr<const plan::Tensor> make_tensor(const std::vector<i64> &dims, i6
     columns.push_back(column.data());
   Options options;
   options.set_text("format", format);
-  return plan::Tensor::make_sparse({dims, nnz, IndexType::i32, columns.data(), 0, ValueType::f64, values.data()},
-                                   options, threads, "", plan::Target::gpu);
+  return tensor::Tensor::make_sparse({dims, nnz, IndexType::i32, columns.data(), 0, ValueType::f64, values.data()},
+                                     options, threads, "", tensor::Target::gpu);
 }
 
-plan::FormBytes bytes_of_all(const plan::Tensor &x) {
-  plan::FormBytes all;
+tensor::FormBytes bytes_of_all(const tensor::Tensor &x) {
+  tensor::FormBytes all;
   for (int m = 0; m < (x.format() == plan::Format::sorted ? x.order() : 1); ++m) {
-    const plan::FormBytes form = plan::bytes_of(x.view(m));
+    const tensor::FormBytes form = tensor::bytes_of(x.view(m));
     all.entries += form.entries;
     all.lists += form.lists;
     all.each = form.each;
@@ -96,8 +97,8 @@ struct Result {
   std::vector<std::vector<double>> products;
 };
 
-Result sweeps(Backend &backend, const plan::Tensor &x, const plan::FormBytes &all, i64 rank, int repeats) {
-  plan::Resident resident; // not the tensor's own: what one context keeps there serves all
+Result sweeps(Backend &backend, const tensor::Tensor &x, const tensor::FormBytes &all, i64 rank, int repeats) {
+  tensor::Resident resident; // not the tensor's own: what one context keeps there serves all
   std::vector<BackendBuffer> memory;
   std::vector<ConstMatrix> factors;
   std::vector<Matrix> out;
@@ -169,7 +170,7 @@ void measure(const std::vector<i64> &dims, i64 rank, i64 nnz, int repeats, const
   const auto x = make_tensor(dims, nnz, format);
   std::printf("\n%s: %s, made in %.1f s on %d threads\n", format, x->describe().c_str(), seconds_since(begin),
               available_threads());
-  const plan::FormBytes all = bytes_of_all(*x);
+  const tensor::FormBytes all = bytes_of_all(*x);
   const double touched = static_cast<double>(all.entries) * (x->format() == plan::Format::sorted ? 1 : x->order());
   const auto whole = kernels::open_backends(spec, 0).front();
   const double copied = copy_ms(static_cast<i64>(touched), repeats);
@@ -183,7 +184,8 @@ void measure(const std::vector<i64> &dims, i64 rank, i64 nnz, int repeats, const
               "of the copy", "of what streams", "error");
   std::printf("  %-9s %10s %10.2f %10.2f %12.1f\n", "none", "0 %", there.first_s, there.ms, touched / there.ms / 1e6);
   for (const double share : {0.0, 0.25, 0.5, 0.75}) {
-    // What parts on their way take comes off first (plan/resident.cpp). Nothing stays where there is no room for them.
+    // What parts on their way take comes off first (tensor/resident.cpp). Nothing stays where there is no room for
+    // them.
     const i64 passing = share > 0 ? 3 * plan::span_entries(nnz) * all.each : 1;
     spec.memory_limit = all.lists + passing + static_cast<i64>(share * static_cast<double>(all.entries));
     const auto little = kernels::open_backends(spec, 0).front();

@@ -26,12 +26,12 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
     Options o = options_in(*c, options);
     io::ReadTensor file = read_for(*c, path, o);
     o = beside(o, file.bytes()); // what was read is there until it is stored
-    std::shared_ptr<const plan::Tensor> x = about(path, [&] {
+    std::shared_ptr<const tensor::Tensor> x = about(path, [&] {
       if (auto *entries = std::get_if<Entries>(&file.content))
-        return plan::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target(),
-                                         c->backends.front().get());
-      return plan::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(),
-                                      std::move(file.source), c->target());
+        return tensor::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target(),
+                                           c->backends.front().get());
+      return tensor::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(),
+                                        std::move(file.source), c->target());
     });
     c->say_shortage();
     *out = make_handle<td_tensor>(std::move(x));

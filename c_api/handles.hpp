@@ -11,9 +11,9 @@
 #include "core/sentence.hpp"
 #include "kernels/loader.hpp"
 #include "plan/plan.hpp"
-#include "plan/tensor.hpp"
 #include "solvers/cpals.hpp"
 #include "td/td.h"
+#include "tensor/tensor.hpp"
 
 namespace td::c_api {
 
@@ -31,8 +31,8 @@ struct Context {
   /// Throws Status::backend_unavailable in a child of fork, where a GPU of the parent's does not answer.
   void require_own_process() const;
   MemoryBudget budget() const noexcept { return {memory_limit, 0}; }
-  plan::Target target() const noexcept {
-    return spec.kind == kernels::DeviceSpec::Kind::cuda ? plan::Target::gpu : plan::Target::cpu;
+  tensor::Target target() const noexcept {
+    return spec.kind == kernels::DeviceSpec::Kind::cuda ? tensor::Target::gpu : tensor::Target::cpu;
   }
   /// Says that a call had fewer threads than it wanted, if so; calls that work with threads end with it.
   void say_shortage() const;
@@ -60,7 +60,7 @@ template <> struct HandleTraits<td_options> {
   static constexpr Kind kind = Kind::options;
 };
 template <> struct HandleTraits<td_tensor> {
-  using Object = const plan::Tensor;
+  using Object = const tensor::Tensor;
   static constexpr Kind kind = Kind::tensor;
 };
 template <> struct HandleTraits<td_ktensor> {

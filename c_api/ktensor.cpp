@@ -25,7 +25,7 @@ double finite(double value, std::string_view name) {
 }
 
 /// Before a model is compared with a tensor: copies of it that are scaled and in the tensor's type, and a backend's.
-void require_comparison(const Context &context, const plan::Tensor &x, const Model &k) {
+void require_comparison(const Context &context, const tensor::Tensor &x, const Model &k) {
   MemoryNeed need;
   const auto once = static_cast<double>(Ktensor::need(k.dims(), k.rank(), ValueType::f64).total());
   need.add("copies of the model", 4 * once);

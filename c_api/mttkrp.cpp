@@ -8,8 +8,8 @@
 #include "core/checked.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
-#include "plan/planned.hpp"
 #include "space.hpp"
+#include "tensor/planned.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -22,7 +22,7 @@ void require_ld(std::int64_t ld, i64 rows, std::string_view name) {
 }
 
 /// Before MTTKRP allocates. Where nothing limits it but the machine, little work is not held up by being planned.
-void require_room(const Context &context, const plan::Tensor &x, i64 rank, int mode) {
+void require_room(const Context &context, const tensor::Tensor &x, i64 rank, int mode) {
   if (rank < 1)
     throw_error(Status::shape, "rank = {}: expected at least 1", rank);
   const double workers = static_cast<double>(context.backends.size());
@@ -31,7 +31,7 @@ void require_room(const Context &context, const plan::Tensor &x, i64 rank, int m
   for (const i64 dim : x.dims())
     rows += 2 * workers * static_cast<double>(dim);
   if (context.memory_limit > 0 || context.budget().concerns(saturated(8 * rows * static_cast<double>(rank))))
-    plan::require_mttkrp(x, {options_in(context, nullptr), rank, context.backends, ""}, mode);
+    tensor::require_mttkrp(x, {options_in(context, nullptr), rank, context.backends, ""}, mode);
 }
 
 /// A caller's column-major matrix as one of its columns. Throws Status::shape where its elements are more than 2^63
@@ -43,7 +43,7 @@ ConstMatrix columns_of(const void *array, ValueType type, i64 rows, i64 rank, i6
   return {array, type, rank, rows, ld};
 }
 
-solvers::CallerResult result_of(const Space &where, void *out, const plan::Tensor &x, int mode, i64 rank, i64 ld) {
+solvers::CallerResult result_of(const Space &where, void *out, const tensor::Tensor &x, int mode, i64 rank, i64 ld) {
   const ConstMatrix columns = columns_of(out, x.type(), x.dims()[static_cast<std::size_t>(mode)], rank, ld, "out");
   where.borrow(out, "out");
   return {{out, columns.type, columns.rows, columns.cols, columns.ld}, where.gpu() != nullptr};

@@ -1,4 +1,4 @@
-#include "plan/planned.hpp"
+#include "tensor/planned.hpp"
 
 #include <charconv>
 
@@ -158,7 +158,7 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
     require_out(out, "out");
     const auto c = object_of(context, "context");
     const auto x = object_of(tensor, "tensor");
-    *out = handle_of(plan::plan_of(*x, request_in(*c, rank, options)));
+    *out = handle_of(tensor::plan_of(*x, request_in(*c, rank, options)));
   });
 }
 

@@ -3,12 +3,12 @@
 #include "guard.hpp"
 #include "handles.hpp"
 #include "named.hpp"
-#include "plan/export.hpp"
 #include "space.hpp"
+#include "tensor/export.hpp"
 
 using namespace td;
 using namespace td::c_api;
-using plan::Tensor;
+using tensor::Tensor;
 
 namespace {
 
@@ -157,7 +157,7 @@ td_status td_tensor_get_entries(const td_tensor *tensor, td_type index_type, voi
     const auto itype = c_api::index_type(index_type, "index_type");
     require_index_base(index_base);
     const auto vtype = c_api::value_type(value_type, "value_type");
-    plan::export_entries(*x, itype, indices, index_base, vtype, values);
+    tensor::export_entries(*x, itype, indices, index_base, vtype, values);
   });
 }
 
@@ -166,7 +166,7 @@ td_status td_tensor_get_dense(const td_tensor *tensor, const int64_t *strides, t
     const auto x = object_of(tensor, "tensor");
     const auto type = c_api::value_type(value_type, "value_type");
     require(values, "values");
-    plan::export_dense(*x, strides_view(x->order(), strides), type, values);
+    tensor::export_dense(*x, strides_view(x->order(), strides), type, values);
   });
 }
 

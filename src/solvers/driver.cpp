@@ -7,17 +7,17 @@
 #include "core/error.hpp"
 #include "core/scaled.hpp"
 #include "core/sentence.hpp"
-#include "plan/planned.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/start.hpp"
 #include "solvers/workers.hpp"
+#include "tensor/planned.hpp"
 
 namespace td::solvers {
 
 namespace {
 
-void check_shape(const char *name, const Ktensor &k, const plan::Tensor &x, i64 rank) {
+void check_shape(const char *name, const Ktensor &k, const tensor::Tensor &x, i64 rank) {
   if (!std::equal(k.dims().begin(), k.dims().end(), x.dims().begin(), x.dims().end())) {
     for (int m = 0; m < std::min(k.order(), x.order()); ++m) {
       const auto mode = static_cast<std::size_t>(m);
@@ -97,7 +97,7 @@ public:
     model_ = request_.resume ? resumed() : start();
     report_.seconds_init = seconds_since(begin_);
     last_saved_ = Clock::now();
-    const plan::Sharding sharding(*x_, static_cast<int>(request_.backends.size()), settings_.deterministic);
+    const tensor::Sharding sharding(*x_, static_cast<int>(request_.backends.size()), settings_.deterministic);
     sharding_ = &sharding;
     if (!settled()) {
       for (double &w : model_.weights()) // the workers' tensor is scaled
@@ -129,8 +129,8 @@ private:
     Options options = request_.options;
     if (request_.resume || request_.init != nullptr) // then the start is there
       options.set_text("init", "random");
-    plan::require_solver(*x_, {options, request_.rank, request_.backends, request_.devices},
-                         static_cast<bool>(request_.save));
+    tensor::require_solver(*x_, {options, request_.rank, request_.backends, request_.devices},
+                           static_cast<bool>(request_.save));
   }
 
   Ktensor start() {
@@ -300,14 +300,14 @@ private:
 
   const RunRequest &request_;
   const Method &method_;
-  const plan::Tensor &given_;
+  const tensor::Tensor &given_;
   RunSettings settings_;
   Clock::time_point begin_ = Clock::now();
   int threads_;
   ScaledTensor x_; // given_, or a copy in a safe range
   Cells cells_;
-  const plan::Sharding *sharding_ = nullptr; // while workers run
-  Ktensor model_;                            // the start, later the result
+  const tensor::Sharding *sharding_ = nullptr; // while workers run
+  Ktensor model_;                              // the start, later the result
   Report report_;
   double elapsed_before_ = 0;
   Clock::time_point last_saved_;

@@ -11,10 +11,10 @@
 #include "core/communicator.hpp"
 #include "core/ktensor.hpp"
 #include "core/options.hpp"
-#include "plan/sharding.hpp"
-#include "plan/tensor.hpp"
 #include "solvers/residual.hpp"
 #include "solvers/settings.hpp"
+#include "tensor/sharding.hpp"
+#include "tensor/tensor.hpp"
 
 namespace td::solvers {
 
@@ -49,7 +49,7 @@ struct State {
 };
 
 struct RunRequest {
-  const plan::Tensor *tensor = nullptr;
+  const tensor::Tensor *tensor = nullptr;
   i64 rank = 0;
   const Ktensor *init = nullptr; // or null
   Options options;
@@ -69,11 +69,11 @@ struct RunResult {
 
 /// Everything that workers share, and that outlives them.
 struct Problem {
-  const plan::Tensor &x; // scaled into a safe range
+  const tensor::Tensor &x; // scaled into a safe range
   const RunSettings &settings;
   const Ktensor &start; // its weights are those of the iteration that it was left by, if there was one
   Cells &cells;
-  const plan::Sharding &sharding;
+  const tensor::Sharding &sharding;
 };
 
 /// One worker's part of the iterations.

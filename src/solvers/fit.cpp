@@ -30,7 +30,7 @@ public:
         weights_(backend, model.rank(), "a copy of the weights") {
     weights_.upload(model.weights());
   }
-  Comparison compare(const plan::Placement &x) const {
+  Comparison compare(const tensor::Placement &x) const {
     return compare_entries(backend_, *make_self_communicator(), x, weights_.data(), factors_.views());
   }
 
@@ -67,7 +67,7 @@ ModelNorm model_norm_of(const Ktensor &model) {
   return norm;
 }
 
-void check_same_dims(const plan::Tensor &x, const Ktensor &model) {
+void check_same_dims(const tensor::Tensor &x, const Ktensor &model) {
   if (!std::equal(x.dims().begin(), x.dims().end(), model.dims().begin(), model.dims().end()))
     throw_error(Status::shape, "a model of order {} for a tensor of order {}: expected the same dims", model.order(),
                 x.order());
@@ -81,17 +81,17 @@ struct Pair {
   ScaledTensor tensor;
   Ktensor model;
 
-  Pair(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &given)
+  Pair(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &given)
       : Pair(backend, x, BalancedModel(given, x.type())) {
     check_same_dims(x, given);
   }
   Scaled residual(double squared) const { return Scaled(squared, 2 * i64{tensor.exponent()}).root(); }
 
 private:
-  Pair(kernels::Backend &backend, const plan::Tensor &x, const BalancedModel &balanced)
+  Pair(kernels::Backend &backend, const tensor::Tensor &x, const BalancedModel &balanced)
       : tensor(x, common_exponent(x, balanced), backend.threads()), model(balanced.over_power(tensor.exponent())) {}
 
-  static int common_exponent(const plan::Tensor &x, const BalancedModel &balanced) {
+  static int common_exponent(const tensor::Tensor &x, const BalancedModel &balanced) {
     const int e = unusual_exponent(x);
     return balanced.exponent() - e > much_larger ? static_cast<int>(balanced.exponent()) : e;
   }
@@ -99,7 +99,7 @@ private:
 
 /// A tensor's norm, which as a pair has it may have vanished beside a far larger model. Where it is beyond f64 itself,
 /// the relative residual is beyond f64 by far, whatever the norm.
-Scaled norm_of(const plan::Tensor &x, Scaled in_pair) {
+Scaled norm_of(const tensor::Tensor &x, Scaled in_pair) {
   const double norm = x.facts().norm;
   if (std::isnormal(norm) || in_pair.is_zero())
     return Scaled(std::min(norm, std::numeric_limits<double>::max()));
@@ -140,7 +140,7 @@ ResidualSquared expanded_residual(double tensor_norm, const ModelNorm &model, do
 // An error of a 250th leaves the root two and a half digits at the worst, by a bound that rounding hardly reaches.
 bool is_trustworthy(const ResidualSquared &expanded) noexcept { return expanded.value > 250 * expanded.error; }
 
-double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
+double exact_residual_squared(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model) {
   const Pair pair(backend, x, model);
   Cells cells(*pair.tensor);
   const ResidualSquared squared = cells.residual_squared(
@@ -149,7 +149,7 @@ double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, 
 }
 
 // Each is scaled by itself: of a tensor that is divided by the power of two of a far larger model nothing would remain.
-double dot(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
+double dot(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model) {
   check_same_dims(x, model);
   const ScaledTensor tensor(x, unusual_exponent(x), backend.threads());
   const BalancedModel balanced(model, x.type());
@@ -158,7 +158,7 @@ double dot(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &mode
   return Scaled(stored.inner, tensor.exponent() + balanced.exponent()).value();
 }
 
-Fit fit(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model) {
+Fit fit(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model) {
   const Pair pair(backend, x, model);
   const Placed placed(backend, pair.model, pair.tensor->numbering());
   const double tensor_norm = pair.tensor->facts().norm;

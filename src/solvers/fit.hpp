@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/ktensor.hpp"
-#include "plan/tensor.hpp"
+#include "tensor/tensor.hpp"
 
 namespace td::solvers {
 
@@ -44,11 +44,11 @@ bool is_trustworthy(const ResidualSquared &expanded) noexcept;
 
 /// |X - M|^2 entry by entry: exact for dense tensors and for sparse ones with few enough cells to visit them all;
 /// otherwise over the stored entries, with |M|^2 outside them from the Gram matrices.
-double exact_residual_squared(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model);
+double exact_residual_squared(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model);
 
 // Numbers that are beyond f64 are infinite, of their sign.
 
-double dot(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model);
-Fit fit(kernels::Backend &backend, const plan::Tensor &x, const Ktensor &model);
+double dot(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model);
+Fit fit(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model);
 
 } // namespace td::solvers

@@ -23,31 +23,32 @@ ValueBuffer scaled_values(const void *values, ValueType type, i64 count, int exp
   return scaled;
 }
 
-std::shared_ptr<const plan::Tensor> scaled_copy(const plan::Tensor &x, int exponent, int threads) {
+std::shared_ptr<const tensor::Tensor> scaled_copy(const tensor::Tensor &x, int exponent, int threads) {
   plan::TensorSettings settings = x.settings();
   settings.memory_limit = 0; // the tensor was let in, and its copy goes with the call
   if (const formats::Dense *dense = x.dense()) {
     const ValueBuffer values = scaled_values(dense->values.data(), x.type(), x.facts().nnz, exponent);
-    return plan::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(), x.target());
+    return tensor::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(),
+                                      x.target());
   }
   std::optional<formats::Coo> holder;
   const kernels::CooView coo = x.coordinates(holder, threads);
   const ValueBuffer values = scaled_values(coo.values, x.type(), coo.nnz, exponent);
   std::vector<const void *> indices(coo.indices, coo.indices + x.order());
   settings.format = x.format();
-  return plan::Tensor::make_sparse({x.dims(), coo.nnz, IndexType::i64, indices.data(), 0, x.type(), values.data()},
-                                   settings, threads, x.source(), x.target());
+  return tensor::Tensor::make_sparse({x.dims(), coo.nnz, IndexType::i64, indices.data(), 0, x.type(), values.data()},
+                                     settings, threads, x.source(), x.target());
 }
 
 } // namespace
 
-int unusual_exponent(const plan::Tensor &x) {
+int unusual_exponent(const tensor::Tensor &x) {
   const double largest = std::max(std::abs(x.facts().min), std::abs(x.facts().max));
   const int exponent = largest == 0 ? 0 : std::ilogb(largest);
   return std::abs(exponent) > usual_exponent(x.type()) ? exponent : 0;
 }
 
-ScaledTensor::ScaledTensor(const plan::Tensor &x, int exponent, int threads)
+ScaledTensor::ScaledTensor(const tensor::Tensor &x, int exponent, int threads)
     : x_(x), exponent_(exponent), copy_(exponent == 0 ? nullptr : scaled_copy(x, exponent, threads)) {}
 
 BalancedModel::BalancedModel(const Ktensor &model, ValueType type)

@@ -5,26 +5,26 @@
 
 #include "core/ktensor.hpp"
 #include "core/scaled.hpp"
-#include "plan/tensor.hpp"
+#include "tensor/tensor.hpp"
 
 namespace td::solvers {
 
 /// The exponent of x's largest magnitude if it is so far from 0 that squares and products are in danger, else 0.
-int unusual_exponent(const plan::Tensor &x);
+int unusual_exponent(const tensor::Tensor &x);
 
 /// x * 2^-exponent. Powers of two round nothing but subnormal numbers.
 class ScaledTensor {
 public:
   /// Keeps a copy only if the exponent is not 0; x must live as long.
-  ScaledTensor(const plan::Tensor &x, int exponent, int threads);
-  const plan::Tensor &operator*() const noexcept { return copy_ ? *copy_ : x_; }
-  const plan::Tensor *operator->() const noexcept { return &**this; }
+  ScaledTensor(const tensor::Tensor &x, int exponent, int threads);
+  const tensor::Tensor &operator*() const noexcept { return copy_ ? *copy_ : x_; }
+  const tensor::Tensor *operator->() const noexcept { return &**this; }
   int exponent() const noexcept { return exponent_; }
 
 private:
-  const plan::Tensor &x_;
+  const tensor::Tensor &x_;
   int exponent_;
-  std::shared_ptr<const plan::Tensor> copy_;
+  std::shared_ptr<const tensor::Tensor> copy_;
 };
 
 /// A model in which every column's largest magnitude is in [1, 2), by powers of two that go into the weights.

@@ -4,18 +4,18 @@ namespace td::solvers {
 
 namespace {
 
-bool gathers_f32(const plan::Tensor &x, const kernels::Backend &backend) {
+bool gathers_f32(const tensor::Tensor &x, const kernels::Backend &backend) {
   if (!x.precision().f32_rows)
     return false;
   for (int m = 0; m < x.order(); ++m)
     if (x.groups().modes(x.groups().group_of(m)).size() == 1)
-      return backend.gathers_f32(x.view(m, plan::OnHost::sizes));
+      return backend.gathers_f32(x.view(m, tensor::OnHost::sizes));
   return false;
 }
 
 } // namespace
 
-MixedMttkrp::MixedMttkrp(const plan::Tensor &x, const Share &share, kernels::Backend &backend)
+MixedMttkrp::MixedMttkrp(const tensor::Tensor &x, const Share &share, kernels::Backend &backend)
     : x_(x), share_(share), backend_(backend), gathers_(gathers_f32(x, backend)),
       copies_(static_cast<std::size_t>(x.order())) {}
 

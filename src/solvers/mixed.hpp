@@ -13,7 +13,7 @@ namespace td::solvers {
 class MixedMttkrp {
 public:
   /// `x` and `share` must live as long.
-  MixedMttkrp(const plan::Tensor &x, const Share &share, kernels::Backend &backend);
+  MixedMttkrp(const tensor::Tensor &x, const Share &share, kernels::Backend &backend);
 
   /// Computes this worker's own rows of out; its other rows may be overwritten.
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
@@ -33,7 +33,7 @@ private:
   void sum_in_f64(int mode, std::span<const ConstMatrix> factors, Matrix out);
   void gather_f32(int mode, std::span<const ConstMatrix> factors, Matrix out);
 
-  const plan::Tensor &x_;
+  const tensor::Tensor &x_;
   const Share &share_;
   kernels::Backend &backend_;
   bool gathers_;

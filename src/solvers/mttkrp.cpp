@@ -12,10 +12,10 @@ namespace {
 
 /// take(replica, backend) brings the factors to a worker.
 template <class Take>
-void run(const Backends &backends, const plan::Tensor &x, int mode, const CallerResult &result, Take &&take) {
+void run(const Backends &backends, const tensor::Tensor &x, int mode, const CallerResult &result, Take &&take) {
   const formats::Numbering &numbering = x.numbering();
   const i64 rank = result.columns.rows;
-  const plan::Sharding sharding(x, static_cast<int>(backends.size()), false);
+  const tensor::Sharding sharding(x, static_cast<int>(backends.size()), false);
   run_workers(backends, [&](kernels::Backend &backend, Communicator &others) {
     const Share share(x, sharding, backend, others);
     Replica replica(backend, x.stored_dims(), rank, x.type());
@@ -64,7 +64,7 @@ void run(const Backends &backends, const plan::Tensor &x, int mode, const Caller
 
 } // namespace
 
-void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, const CallerFactors &factors,
+void mttkrp(const Backends &backends, const tensor::Tensor &x, int mode, const CallerFactors &factors,
             const CallerResult &result) {
   std::vector<int> modes;
   std::vector<ConstMatrix> columns;
@@ -93,7 +93,7 @@ void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, const Cal
   });
 }
 
-void mttkrp(const Backends &backends, const plan::Tensor &x, int mode, const Ktensor &factors,
+void mttkrp(const Backends &backends, const tensor::Tensor &x, int mode, const Ktensor &factors,
             const CallerResult &result) {
   run(backends, x, mode, result, [&](Replica &replica, kernels::Backend &) {
     for (int m = 0; m < x.order(); ++m)

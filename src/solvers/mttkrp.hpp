@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/ktensor.hpp"
-#include "plan/tensor.hpp"
+#include "tensor/tensor.hpp"
 
 namespace td::solvers {
 
@@ -22,11 +22,11 @@ struct CallerResult {
 
 /// result := MTTKRP of all of x. Nothing is written unless all of the result is finite: else Status::numerical. Throws
 /// Status::argument, naming mode, row and column, for a factor that is not finite.
-void mttkrp(const std::vector<std::shared_ptr<kernels::Backend>> &backends, const plan::Tensor &x, int mode,
+void mttkrp(const std::vector<std::shared_ptr<kernels::Backend>> &backends, const tensor::Tensor &x, int mode,
             const CallerFactors &factors, const CallerResult &result);
 
 /// The same with the factors of a ktensor of the tensor's dims and type.
-void mttkrp(const std::vector<std::shared_ptr<kernels::Backend>> &backends, const plan::Tensor &x, int mode,
+void mttkrp(const std::vector<std::shared_ptr<kernels::Backend>> &backends, const tensor::Tensor &x, int mode,
             const Ktensor &factors, const CallerResult &result);
 
 } // namespace td::solvers

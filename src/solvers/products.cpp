@@ -4,7 +4,7 @@
 
 namespace td::solvers {
 
-Products::Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank)
+Products::Products(const tensor::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank)
     : x_(x), share_(share), backend_(backend), rank_(rank), alone_(x, share, backend),
       versions_(static_cast<std::size_t>(x.order()), 0) {
   i64 most = 0;

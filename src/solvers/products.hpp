@@ -13,7 +13,7 @@ namespace td::solvers {
 class Products {
 public:
   /// `x` and `share` must live as long. The memory is that of the largest partial product of those that are shared.
-  Products(const plan::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank);
+  Products(const tensor::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank);
 
   /// Computes this worker's own rows of out; its other rows may be overwritten.
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
@@ -32,7 +32,7 @@ private:
   void compute_partial(int group, std::span<const ConstMatrix> factors);
   void contract(int group, int mode, std::span<const ConstMatrix> factors, Matrix out);
 
-  const plan::Tensor &x_;
+  const tensor::Tensor &x_;
   const Share &share_;
   kernels::Backend &backend_;
   i64 rank_;

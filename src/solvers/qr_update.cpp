@@ -20,7 +20,7 @@ struct QrUpdate::SmallSystem {
   i64 kept = 0;
 };
 
-QrUpdate::QrUpdate(const plan::Tensor &x, const Ktensor &start, const Share &share, kernels::Backend &backend,
+QrUpdate::QrUpdate(const tensor::Tensor &x, const Ktensor &start, const Share &share, kernels::Backend &backend,
                    Products &products)
     : x_(x), start_(start), share_(share), backend_(backend), products_(products), rank_(start.rank()),
       decomposed_(static_cast<std::size_t>(x.order())), staged_(backend, x.stored_dims(), rank_, ValueType::f64) {

@@ -16,7 +16,7 @@ namespace td::solvers {
 class QrUpdate {
 public:
   /// References must live as long. Throws Status::unsupported unless products are in f64.
-  QrUpdate(const plan::Tensor &x, const Ktensor &start, const Share &share, kernels::Backend &backend,
+  QrUpdate(const tensor::Tensor &x, const Ktensor &start, const Share &share, kernels::Backend &backend,
            Products &products);
 
   /// For this worker's own rows: factor := argmin |X_(n) - factor K^T|^2 + ridge |factor|^2, of least norm where K is
@@ -39,7 +39,7 @@ private:
   SmallSystem system_for(int mode, double ridge) const;
   void stage_combinations(int mode, Range combinations);
 
-  const plan::Tensor &x_;
+  const tensor::Tensor &x_;
   const Ktensor &start_;
   const Share &share_;
   kernels::Backend &backend_;

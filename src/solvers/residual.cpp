@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/checked.hpp"
-#include "plan/export.hpp"
 #include "solvers/replica.hpp"
+#include "tensor/export.hpp"
 
 namespace td::solvers {
 
@@ -20,7 +20,7 @@ constexpr i64 cells_at_least = i64{1} << 16;
 // are 64, or more where those would be longer than what is streamed at once.
 i64 count_blocks(i64 entries) { return std::max<i64>(64, (entries + (i64{1} << 22) - 1) >> 22); }
 
-bool few_enough_cells(const plan::Tensor &x) {
+bool few_enough_cells(const tensor::Tensor &x) {
   const auto cells = checked_product(x.dims());
   const auto most = checked_multiply(x.facts().nnz, cells_per_entry);
   return cells && most && *cells <= std::max(*most, cells_at_least);
@@ -28,7 +28,7 @@ bool few_enough_cells(const plan::Tensor &x) {
 
 } // namespace
 
-Comparison compare_entries(kernels::Backend &backend, Communicator &others, const plan::Placement &x,
+Comparison compare_entries(kernels::Backend &backend, Communicator &others, const tensor::Placement &x,
                            const double *weights, std::span<const ConstMatrix> factors) {
   const i64 blocks = count_blocks(x.entries());
   DeviceNumbers sums(backend, 3 * blocks, "sums of a residual");
@@ -52,17 +52,17 @@ Comparison compare_entries(kernels::Backend &backend, Communicator &others, cons
   return total;
 }
 
-Cells::Cells(const plan::Tensor &x)
+Cells::Cells(const tensor::Tensor &x)
     : x_(x), complete_(!x.sparse() || (x.numbering().is_index() && few_enough_cells(x))) {}
 
-plan::Placement Cells::view(kernels::Backend &backend) {
+tensor::Placement Cells::view(kernels::Backend &backend) {
   if (!x_.sparse() || !complete_)
     return x_.whole_view(backend);
   std::call_once(once_, [&] {
     formats::Dense all;
     all.dims.assign(x_.dims().begin(), x_.dims().end());
     all.values = ValueBuffer(x_.type(), checked_product(x_.dims()).value(), "all cells of a small sparse tensor");
-    plan::export_dense(x_, {}, x_.type(), all.values.data());
+    tensor::export_dense(x_, {}, x_.type(), all.values.data());
     all_ = std::move(all);
   });
   return resident_.on(backend, 0, all_->view());

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "core/communicator.hpp"
-#include "plan/tensor.hpp"
 #include "solvers/fit.hpp"
+#include "tensor/tensor.hpp"
 
 namespace td::solvers {
 
@@ -19,7 +19,7 @@ struct Comparison {
 
 /// Compares all entries of x, partitioned between the workers; weights and factors are in the backend's memory. The
 /// sums do not depend on how many workers there are.
-Comparison compare_entries(kernels::Backend &backend, Communicator &others, const plan::Placement &x,
+Comparison compare_entries(kernels::Backend &backend, Communicator &others, const tensor::Placement &x,
                            const double *weights, std::span<const ConstMatrix> factors);
 
 /// What is visited for an exact residual: all cells of the tensor if it is dense or has few enough of them and all
@@ -27,19 +27,19 @@ Comparison compare_entries(kernels::Backend &backend, Communicator &others, cons
 /// needed.
 class Cells {
 public:
-  explicit Cells(const plan::Tensor &x);
+  explicit Cells(const tensor::Tensor &x);
   bool complete() const noexcept { return complete_; }
-  plan::Placement view(kernels::Backend &backend);
+  tensor::Placement view(kernels::Backend &backend);
 
   /// |X - M|^2 from a comparison over view(), and |M|^2 for the cells outside it.
   ResidualSquared residual_squared(const Comparison &over_view, const ModelNorm &model) const;
 
 private:
-  const plan::Tensor &x_;
+  const tensor::Tensor &x_;
   bool complete_;
   std::once_flag once_;
   std::optional<formats::Dense> all_;
-  plan::Resident resident_;
+  tensor::Resident resident_;
 };
 
 } // namespace td::solvers

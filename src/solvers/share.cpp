@@ -14,7 +14,7 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
     reduce(mode, out);
     return;
   }
-  const plan::Portion &portion = sharding_.portion(mode, others_.rank());
+  const tensor::Portion &portion = sharding_.portion(mode, others_.rank());
   compute(x_.view(mode, backend_), args, portion);
   if (portion.parts.empty())
     return;
@@ -26,7 +26,7 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
 }
 
 Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
-  const plan::Portion &portion = sharding_.cell_portion(group, others_.rank());
+  const tensor::Portion &portion = sharding_.cell_portion(group, others_.rank());
   compute(x_.merged_view(group, backend_),
           {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()}, portion);
   if (deterministic()) {
@@ -37,7 +37,7 @@ Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Ma
   const auto include = [&](Range more) { cells = {std::min(cells.begin, more.begin), std::max(cells.end, more.end)}; };
   for (const Range &range : portion.whole)
     include(range);
-  for (const plan::Portion::Part &part : portion.parts)
+  for (const tensor::Portion::Part &part : portion.parts)
     if (part.entries.size() > 0)
       include({part.row, part.row + 1});
   return cells.size() > 0 ? cells : Range{};
@@ -45,7 +45,7 @@ Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Ma
 
 void Share::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, own(mode)); }
 
-void Share::compute(const plan::Placement &x, kernels::MttkrpArgs args, const plan::Portion &portion) const {
+void Share::compute(const tensor::Placement &x, kernels::MttkrpArgs args, const tensor::Portion &portion) const {
   for (const Range &rows : portion.whole) {
     args.rows = rows;
     x.mttkrp(backend_, args);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/communicator.hpp"
-#include "plan/sharding.hpp"
+#include "tensor/sharding.hpp"
 
 namespace td::solvers {
 
@@ -11,7 +11,7 @@ class Share {
 public:
   /// With Sharding::deterministic each worker reads all stored entries for its own rows where others would add up
   /// partial results, and adds them in stored order, so that sums do not depend on the number of workers or threads.
-  Share(const plan::Tensor &x, const plan::Sharding &sharding, kernels::Backend &backend, Communicator &others)
+  Share(const tensor::Tensor &x, const tensor::Sharding &sharding, kernels::Backend &backend, Communicator &others)
       : x_(x), sharding_(sharding), backend_(backend), others_(others) {}
 
   const Ranges &own(int mode) const { return owned(mode)[static_cast<std::size_t>(others_.rank())]; }
@@ -33,10 +33,10 @@ public:
   void reduce(int mode, Matrix out) const;
 
 private:
-  void compute(const plan::Placement &x, kernels::MttkrpArgs args, const plan::Portion &portion) const;
+  void compute(const tensor::Placement &x, kernels::MttkrpArgs args, const tensor::Portion &portion) const;
 
-  const plan::Tensor &x_;
-  const plan::Sharding &sharding_;
+  const tensor::Tensor &x_;
+  const tensor::Sharding &sharding_;
   kernels::Backend &backend_;
   Communicator &others_;
 };

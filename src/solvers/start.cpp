@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "plan/needs.hpp"
-#include "plan/spans.hpp"
 #include "solvers/eigenvectors.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/replica.hpp"
+#include "tensor/spans.hpp"
 
 namespace td::solvers {
 
@@ -49,7 +49,7 @@ Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 r
   return start;
 }
 
-Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 rank, u64 seed,
+Ktensor nvecs_start(kernels::Backend &backend, const tensor::Tensor &given, i64 rank, u64 seed,
                     const std::function<bool()> &time_is_up) {
   Ktensor start = random_start(backend, given.dims(), rank, given.type(), seed);
   const ScaledTensor x(given, unusual_exponent(given), backend.threads());
@@ -64,8 +64,8 @@ Ktensor nvecs_start(kernels::Backend &backend, const plan::Tensor &given, i64 ra
     fibers.reset(); // at most one such copy at a time
     if (coordinates)
       fibers = formats::build_fibers(*coordinates, m, backend.threads());
-    plan::Resident resident;
-    plan::Placement placement = fibers ? resident.on(backend, 0, fibers->view()) : x->view(m, backend);
+    tensor::Resident resident;
+    tensor::Placement placement = fibers ? resident.on(backend, 0, fibers->view()) : x->view(m, backend);
     int mode = m;
     if (!fibers && placement.streamed() && m + 1 == start.order()) {
       turned = last_mode_first(*x->dense(), backend.threads());

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "core/ktensor.hpp"
-#include "plan/tensor.hpp"
+#include "tensor/tensor.hpp"
 
 namespace td::solvers {
 
@@ -15,7 +15,7 @@ Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 r
 /// entry of largest magnitude of each column is positive. Once time_is_up(), which is asked between its steps, modes
 /// are left as far as they have come: not quite converged, or random.
 Ktensor nvecs_start(
-    kernels::Backend &backend, const plan::Tensor &x, i64 rank, u64 seed,
+    kernels::Backend &backend, const tensor::Tensor &x, i64 rank, u64 seed,
     const std::function<bool()> &time_is_up = [] { return false; });
 
 } // namespace td::solvers

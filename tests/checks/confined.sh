@@ -12,7 +12,7 @@ breaks() {
   echo "$2" >>"$scratch/tree/$1"
   must_fail "$3" "${check[@]}"
 }
-breaks src/plan/tensor.hpp 'extern "C" int f();' 'stands in c_api'
+breaks src/tensor/tensor.hpp 'extern "C" int f();' 'stands in c_api'
 breaks src/formats/formats.hpp '} catch (...) {' 'caught in c_api'
 breaks src/solvers/fit.hpp '#pragma omp parallel for' 'core/parallel.hpp'
 breaks src/kernels/loader.cpp 'dlopen("libcuda.so", RTLD_NOW);' 'core/beside.hpp'

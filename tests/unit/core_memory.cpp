@@ -109,7 +109,8 @@ TEST(Memory, ATensorThatDoesNotFitIsRefused) {
   const std::vector<double> values(6000, 1.0);
   auto entries = test::random_entries<i64, double>(dims, 2000, 0, 5);
   const auto build = [&](const char *format, const char *limit) {
-    return plan::Tensor::make_sparse(entries.view(), io::options({{"format", format}, {"memory_limit", limit}}), 1, "");
+    return tensor::Tensor::make_sparse(entries.view(), io::options({{"format", format}, {"memory_limit", limit}}), 1,
+                                       "");
   };
   // Keys and values of 8 bytes twice, for sorting in one bin, and the bin of 2^8 prefixes; in the end one of each, and
   // a block's 4 numbers.
@@ -123,8 +124,8 @@ TEST(Memory, ATensorThatDoesNotFitIsRefused) {
   EXPECT_EQ(build("auto", "1000000")->format(), plan::Format::sorted);
   test::refusal(Status::host_memory, [&] { build("auto", "50000"); });
   test::refusal(Status::host_memory, [&] {
-    plan::Tensor::make_dense({dims, {}, ValueType::f64, values.data()}, io::options({{"memory_limit", "40000"}}), 1,
-                             "");
+    tensor::Tensor::make_dense({dims, {}, ValueType::f64, values.data()}, io::options({{"memory_limit", "40000"}}), 1,
+                               "");
   });
 }
 

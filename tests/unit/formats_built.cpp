@@ -14,8 +14,8 @@
 #include "formats_random.hpp"
 #include "kernels/loader.hpp"
 #include "kernels/reference/reference.hpp"
-#include "plan/export.hpp"
-#include "plan/tensor.hpp"
+#include "tensor/export.hpp"
+#include "tensor/tensor.hpp"
 
 namespace td::test {
 namespace {
@@ -77,9 +77,9 @@ bool same_layout(const kernels::KeyLayout &a, const kernels::KeyLayout &b) {
 template <class Form> void expect_same_arrays(const formats::There<Form> &got, const Form &expected) {
   EXPECT_TRUE(same_layout(got.view.layout, expected.layout));
   EXPECT_EQ(got.view.type, expected.values.type());
-  const plan::StoredForm stored(got.view, nullptr, got.arrays);
-  const auto there = plan::FormView(stored.view(plan::OnHost::all)).arrays();
-  const auto arrays = plan::FormView(expected.view()).arrays();
+  const tensor::StoredForm stored(got.view, nullptr, got.arrays);
+  const auto there = tensor::FormView(stored.view(tensor::OnHost::all)).arrays();
+  const auto arrays = tensor::FormView(expected.view()).arrays();
   ASSERT_EQ(there.size(), arrays.size());
   for (std::size_t k = 0; k < arrays.size(); ++k) {
     ASSERT_EQ(there[k].bytes(), arrays[k].bytes()) << "array " << k;
@@ -106,7 +106,7 @@ void expect_same(const formats::There<formats::Sorted> &built, const formats::So
   expect_same(got.shares, expected.shares, "shares");
 }
 
-void expect_same(const plan::Facts &got, const plan::Facts &expected) {
+void expect_same(const tensor::Facts &got, const tensor::Facts &expected) {
   EXPECT_EQ(got.nnz, expected.nnz);
   EXPECT_EQ(got.zeros, expected.zeros);
   EXPECT_EQ(got.norm, expected.norm);
@@ -168,7 +168,7 @@ void check(kernels::Backend &backend, const std::vector<i64> &dims, i64 nnz, std
     expect_same(values, packed.values, "values");
   }
   const auto built = formats::build_packed(*building, formats::Given(e), there, false);
-  expect_same(plan::facts_of(*building), plan::facts_of(packed.values, 2));
+  expect_same(tensor::facts_of(*building), tensor::facts_of(packed.values, 2));
   for (int mode = 0; mode < e.order(); ++mode)
     for (const auto &bits : bits_in_tiles(packed.dims, mode, packed.nnz(), packed.values.type())) {
       SCOPED_TRACE(testing::Message() << "mode " << mode);
@@ -245,8 +245,9 @@ TEST_P(FormatsBuilt, TensorsAreTheSame) {
         options.set_text("format", format);
         options.set_text("groups", groups);
         options.set_text("empty_rows", rows);
-        const auto host = plan::Tensor::make_sparse(entries.view(), options, 1, "", plan::Target::gpu);
-        const auto built = plan::Tensor::make_sparse(entries.view(), options, 1, "", plan::Target::gpu, backend_.get());
+        const auto host = tensor::Tensor::make_sparse(entries.view(), options, 1, "", tensor::Target::gpu);
+        const auto built =
+            tensor::Tensor::make_sparse(entries.view(), options, 1, "", tensor::Target::gpu, backend_.get());
         EXPECT_EQ(built->describe(), host->describe());
         EXPECT_EQ(built->bytes(), host->bytes());
         EXPECT_EQ(built->groups().text(), host->groups().text());

@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "kernels/loader.hpp"
-#include "plan/resident.hpp"
+#include "tensor/resident.hpp"
 #include "unit/kernels_support.hpp"
 
 namespace td::test {
@@ -355,8 +355,8 @@ public:
   kernels::TensorView view() const { return form_.view(); }
 
 private:
-  plan::Resident resident_;
-  plan::FormView form_;
+  tensor::Resident resident_;
+  tensor::FormView form_;
 };
 
 template <class T> struct PlacedFactors {

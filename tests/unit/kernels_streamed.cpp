@@ -7,9 +7,9 @@
 #include "core/error.hpp"
 #include "kernels/loader.hpp"
 #include "plan/needs.hpp"
-#include "plan/resident.hpp"
-#include "plan/spans.hpp"
 #include "solvers/residual.hpp"
+#include "tensor/resident.hpp"
+#include "tensor/spans.hpp"
 #include "unit/kernels_support.hpp"
 
 namespace td::test {
@@ -69,7 +69,7 @@ public:
     for (const auto &f : factors)
       views_.push_back(placed_.emplace_back(std::make_unique<OnDevice>(backend, f))->view());
   }
-  TestMatrix<T> mttkrp(const plan::Placement &x, int mode, Range rows, Range entries, bool stored_order) {
+  TestMatrix<T> mttkrp(const tensor::Placement &x, int mode, Range rows, Range entries, bool stored_order) {
     const ConstMatrix &own = views_[static_cast<std::size_t>(mode)];
     TestMatrix<T> out(own.rows, own.cols, 2);
     const OnDevice there(backend_, out);
@@ -79,7 +79,7 @@ public:
     backend_.download(out.view().data, there.view().data, there.bytes());
     return out;
   }
-  solvers::Comparison compare(const plan::Placement &x) {
+  solvers::Comparison compare(const tensor::Placement &x) {
     const std::vector<double> ones(static_cast<std::size_t>(views_.front().cols), 1.0);
     BackendBuffer weights(backend_, std::ssize(ones) * 8, "a test");
     backend_.upload(weights.data(), ones.data(), weights.bytes());
@@ -102,8 +102,8 @@ void check(Open &&open, const Stored<T> &x, i64 rank, i64 part, const std::vecto
   for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode)
     for (const auto &[name, host] : x.views(mode)) {
       const i64 n = x.dims[static_cast<std::size_t>(mode)], nnz = kernels::entries_of(host);
-      const plan::FormBytes bytes = plan::bytes_of(host);
-      plan::Resident kept;
+      const tensor::FormBytes bytes = tensor::bytes_of(host);
+      tensor::Resident kept;
       const auto all = kept.on(*whole, 0, host);
       ASSERT_FALSE(all.streamed());
       const auto magnitude = positive.mttkrp(all, mode, {0, n}, {0, nnz}, false);
@@ -112,7 +112,7 @@ void check(Open &&open, const Stored<T> &x, i64 rank, i64 part, const std::vecto
         const auto room = static_cast<i64>(share * static_cast<double>(bytes.entries));
         const auto little = open(bytes.lists + std::max<i64>(room, 1));
         Run<T> on_little(*little, factors);
-        plan::Resident resident(part);
+        tensor::Resident resident(part);
         const auto some = resident.on(*little, 0, host);
         SCOPED_TRACE(testing::Message() << name << ", mode " << mode << ", " << name_of(value_type_of<T>) << ", rank "
                                         << rank << ", share " << share << ", kept " << resident.kept(little->memory())
@@ -195,7 +195,7 @@ TEST_F(KernelsStreamed, RefusesListsThatDoNotFit) {
   for (const auto &spec : specs_) {
     const auto tiny = open(spec, 10);
     try {
-      plan::Resident().on(*tiny, 0, x.sorted[0].view());
+      tensor::Resident().on(*tiny, 0, x.sorted[0].view());
       FAIL() << "10 bytes were enough";
     } catch (const Error &error) {
       EXPECT_EQ(error.status(), Status::device_memory);

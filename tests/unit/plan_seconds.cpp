@@ -1,5 +1,5 @@
 // Seconds of a plan: of a tensor that does not fit its device, and of each precision.
-#include "plan/planned.hpp"
+#include "tensor/planned.hpp"
 
 #include <set>
 
@@ -46,12 +46,12 @@ TEST(PlanSeconds, WhatIsStreamedTakesItsTime) {
     plan::PlanRequest request;
     request.rank = 4;
     request.backends = {std::make_shared<FastDevice>(i64{1} << 30)};
-    const plan::Plan whole = plan::plan_of(*x, request);
+    const plan::Plan whole = tensor::plan_of(*x, request);
     EXPECT_EQ(whole.device.streamed, 0);
     EXPECT_NEAR(whole.seconds_mttkrp, 3 * FastDevice::kernel_seconds, 1e-15);
 
     request.backends = {std::make_shared<FastDevice>(100000)};
-    const plan::Plan some = plan::plan_of(*x, request);
+    const plan::Plan some = tensor::plan_of(*x, request);
     ASSERT_GT(some.device.streamed, 0);
     double sum = 0;
     for (const plan::ModePlan &mode : some.modes) {
@@ -72,7 +72,7 @@ TEST(PlanSeconds, AreNotToldWhereMeasuringWouldTakeMemoryAway) {
   request.rank = 4;
   for (const auto &[free, told] : {std::pair(i64{5} << 20, true), std::pair(i64{0}, false)}) {
     request.backends = {std::make_shared<FastDevice>(100000, free)};
-    const plan::Plan some = plan::plan_of(*x, request);
+    const plan::Plan some = tensor::plan_of(*x, request);
     ASSERT_GT(some.device.streamed, 0);
     EXPECT_EQ(some.seconds_mttkrp > 0, told);
     for (const plan::ModePlan &mode : some.modes)

@@ -30,8 +30,8 @@ TensorPointer aminoacid() {
   std::vector<const void *> columns;
   for (const auto &column : indices)
     columns.push_back(column.data());
-  return plan::Tensor::make_sparse({dims, nnz, IndexType::i64, columns.data(), 0, ValueType::f64, values.data()},
-                                   Options{}, 1, "");
+  return tensor::Tensor::make_sparse({dims, nnz, IndexType::i64, columns.data(), 0, ValueType::f64, values.data()},
+                                     Options{}, 1, "");
 }
 
 class Aminoacid : public testing::Test {

@@ -7,19 +7,19 @@
 #include "core/relayout.hpp"
 #include "kernels/loader.hpp"
 #include "kernels/reference/reference.hpp"
-#include "plan/export.hpp"
-#include "plan/tensor.hpp"
 #include "solvers/cpals.hpp"
 #include "solvers/mttkrp.hpp"
+#include "tensor/export.hpp"
+#include "tensor/tensor.hpp"
 #include "unit/ktensor_make.hpp"
 
 namespace td::test {
 
-using TensorPointer = std::shared_ptr<const plan::Tensor>;
+using TensorPointer = std::shared_ptr<const tensor::Tensor>;
 using Backends = std::vector<std::shared_ptr<kernels::Backend>>;
 
 /// MTTKRP as a caller asks for it, with column-major arrays on the host; out := the result.
-inline void mttkrp_of_columns(const Backends &backends, const plan::Tensor &x, int mode,
+inline void mttkrp_of_columns(const Backends &backends, const tensor::Tensor &x, int mode,
                               std::span<const ConstMatrix> factors, Matrix out) {
   std::vector<Buffer<double>> arrays; // room for either type
   const auto columns = [&](i64 rows) {
@@ -51,7 +51,7 @@ template <class T>
 TensorPointer dense_tensor(const std::vector<i64> &dims, const std::vector<T> &values, const char *groups = "auto") {
   Options options;
   options.set_text("groups", groups);
-  return plan::Tensor::make_dense({dims, {}, value_type_of<T>, values.data()}, options, 1, "");
+  return tensor::Tensor::make_dense({dims, {}, value_type_of<T>, values.data()}, options, 1, "");
 }
 
 inline TensorPointer dense_tensor(const Ktensor &k) {
@@ -83,13 +83,13 @@ TensorPointer sparse_tensor(const std::vector<i64> &dims, const std::vector<T> &
   options.set_text("groups", groups);
   options.set_text("sharding", sharding);
   options.set_text("conflicts", conflicts);
-  return plan::Tensor::make_sparse(
+  return tensor::Tensor::make_sparse(
       {dims, static_cast<i64>(kept.size()), IndexType::i64, columns.data(), 0, value_type_of<T>, kept.data()}, options,
       1, "");
 }
 
 /// A request to be completed by the test; x must live as long.
-inline solvers::RunRequest request_for(const plan::Tensor &x, i64 rank, int workers = 1) {
+inline solvers::RunRequest request_for(const tensor::Tensor &x, i64 rank, int workers = 1) {
   solvers::RunRequest request;
   request.tensor = &x;
   request.rank = rank;

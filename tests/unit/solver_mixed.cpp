@@ -1,6 +1,6 @@
 // Sums in f64 and rows in f32 as the solver asks a device for them: one that has little memory, so that tensors pass
 // through it in parts.
-#include "plan/planned.hpp"
+#include "tensor/planned.hpp"
 #include "unit/kernels_support.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"
@@ -15,7 +15,7 @@ template <class T> TensorPointer tensor_with(CallerEntries<i64, T> entries, cons
   options.set_text("format", "sorted");
   options.set_text("groups", "none");
   options.set_text(option, value);
-  return plan::Tensor::make_sparse(entries.view(), options, 1, "");
+  return tensor::Tensor::make_sparse(entries.view(), options, 1, "");
 }
 
 /// Entries that take some parts to stream.
@@ -120,7 +120,7 @@ TEST(SolverMixed, AFactorIsRoundedOnceAnUpdate) {
 TEST(SolverMixed, WhatTheyTakeIsPlanned) {
   const auto solver_bytes = [](const TensorPointer &tensor) {
     plan::PlanRequest request{{}, 5, {std::make_shared<SmallDevice>(plenty)}, "small"};
-    return plan::plan_of(*tensor, request).device.solver;
+    return tensor::plan_of(*tensor, request).device.solver;
   };
   const i64 full = solver_bytes(tensor_with(entries<double>(), "gather", "auto"));
   EXPECT_EQ(solver_bytes(tensor_with(entries<double>(), "gather", "f32")) - full,

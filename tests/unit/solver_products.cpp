@@ -67,7 +67,7 @@ protected:
   TensorPointer x_ = dense_tensor(dims_, noise(dims_), "0,1|2,3");
   CountingBackend backend_;
   std::unique_ptr<Communicator> self_ = make_self_communicator();
-  plan::Sharding sharding_{*x_, 1, false};
+  tensor::Sharding sharding_{*x_, 1, false};
   solvers::Share share_{*x_, sharding_, backend_, *self_};
   solvers::Replica factors_{backend_, random_ktensor(dims_, rank, 72), formats::Numbering(dims_)};
   solvers::Products products_{*x_, share_, backend_, rank};
@@ -117,7 +117,7 @@ struct Path {
   const char *fixed_modes;
 };
 
-int passes_of(const plan::Tensor &x, const Path &path, const char *iterations) {
+int passes_of(const tensor::Tensor &x, const Path &path, const char *iterations) {
   auto request = request_for(x, 2);
   const Ktensor init = random_ktensor({x.dims().begin(), x.dims().end()}, 2, 76);
   const auto backend = std::make_shared<CountingBackend>();
@@ -146,7 +146,7 @@ TEST(CpalsProducts, PassesOverTheTensor) {
 
 class Sweeps : public testing::TestWithParam<int> {
 protected:
-  RunResult run(const plan::Tensor &x, const Path &path, Backends backends, const char *deterministic) const {
+  RunResult run(const tensor::Tensor &x, const Path &path, Backends backends, const char *deterministic) const {
     auto request = request_for(x, 2);
     const Ktensor init = random_ktensor(dims_, 2, 77);
     request.init = &init;

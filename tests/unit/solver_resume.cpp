@@ -20,7 +20,7 @@ State copy_of(const State &s) {
 }
 
 /// The state at the end of a run.
-State state_after(const plan::Tensor &x, const char *iterations, int workers,
+State state_after(const tensor::Tensor &x, const char *iterations, int workers,
                   std::initializer_list<std::pair<const char *, const char *>> options = {}) {
   auto request = request_for(x, 4, workers);
   State last;

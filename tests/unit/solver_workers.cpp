@@ -59,7 +59,7 @@ std::vector<Case> cases() {
           {"blco f32", sparse_tensor(dims, singles, "blco")}};
 }
 
-RunResult run(const plan::Tensor &x, Backends backends, const char *deterministic, const char *init = "random") {
+RunResult run(const tensor::Tensor &x, Backends backends, const char *deterministic, const char *init = "random") {
   auto request = request_for(x, 3);
   request.backends = std::move(backends);
   set(request, {{"tol", "0"}, {"max_iters", "12"}, {"deterministic", deterministic}, {"init", init}});

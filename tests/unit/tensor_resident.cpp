@@ -1,11 +1,11 @@
 // What of a tensor stays on a device and what passes through: how it is cut, that nothing is lost or counted twice on
 // the way, and that it stays within what there is.
-#include "plan/resident.hpp"
+#include "tensor/resident.hpp"
 
 #include "plan/needs.hpp"
-#include "plan/planned.hpp"
-#include "plan/spans.hpp"
 #include "solvers/residual.hpp"
+#include "tensor/planned.hpp"
+#include "tensor/spans.hpp"
 #include "unit/kernels_support.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"
@@ -71,7 +71,7 @@ TYPED_TEST(PlanSpans, MakeAllOfAFormAndBeginWithRows) {
       const i64 nnz = kernels::entries_of(host);
       for (const i64 most : {i64{1}, i64{7}, i64{100}, nnz, nnz + 1}) {
         i64 next = 0;
-        for (const Range &span : plan::spans_of(host, most)) {
+        for (const Range &span : tensor::spans_of(host, most)) {
           EXPECT_EQ(span.begin, next);
           EXPECT_GT(span.size(), 0);
           const bool dense = std::holds_alternative<kernels::DenseView>(host);
@@ -80,7 +80,7 @@ TYPED_TEST(PlanSpans, MakeAllOfAFormAndBeginWithRows) {
           const auto *sorted = std::get_if<kernels::SortedView>(&host);
           if (sorted == nullptr)
             continue;
-          const Range rows = plan::rows_with(*sorted, span);
+          const Range rows = tensor::rows_with(*sorted, span);
           const bool cut = sorted->row_begin[rows.begin] < span.begin || sorted->row_begin[rows.end] > span.end;
           EXPECT_TRUE(!cut || rows.size() == 1) << "a cut row shares a span";
           EXPECT_TRUE(!cut || sorted->row_begin[rows.end] - sorted->row_begin[rows.begin] > most);
@@ -109,7 +109,7 @@ TYPED_TEST(PlanSpans, StepsGiveWhatTheCallGives) {
                   args.add = add;
                   if (!in_steps)
                     return reference->mttkrp(host, args);
-                  for (const MttkrpArgs &step : plan::steps_of(host, args, plan::spans_of(host, most)))
+                  for (const MttkrpArgs &step : tensor::steps_of(host, args, tensor::spans_of(host, most)))
                     reference->mttkrp(host, step);
                 });
               };
@@ -129,14 +129,14 @@ template <class T> void check_shares() {
   const auto reference = kernels::reference::make_backend();
   for (const auto &p : {problem<T>(), heavy_problem<T>()})
     p.for_each_form([&](const TensorView &host, int mode) {
-      const plan::FormBytes bytes = plan::bytes_of(host);
+      const tensor::FormBytes bytes = tensor::bytes_of(host);
       const i64 n = p.rows(mode), nnz = kernels::entries_of(host);
       for (const i64 part : {i64{0}, i64{100}})
         for (const double share : {0.0, 0.5, 0.9, 1.0}) {
           const auto entries_room = static_cast<i64>(share * static_cast<double>(bytes.entries));
           const i64 device_bytes = bytes.lists + entries_room + (share > 0 && share < 1 ? 3 * 100 * bytes.each : 0);
           SmallDevice device(device_bytes);
-          plan::Resident resident(part);
+          tensor::Resident resident(part);
           for (const Range rows : {Range{0, n}, Range{n / 3, n}})
             for (const Range entries : {Range{0, nnz}, Range{nnz / 4, nnz / 4 * 3}})
               for (const bool stored_order : {false, true}) {
@@ -183,11 +183,12 @@ TEST(PlanResident, ResidualsAreTheSameBits) {
   const auto f = views(p.factors);
   p.for_each_form([&](const TensorView &host, int) {
     const auto reference = kernels::reference::make_backend();
-    const auto expected = solvers::compare_entries(*reference, *communicator, plan::Placement(host), weights.data(), f);
-    const plan::FormBytes bytes = plan::bytes_of(host);
+    const auto expected =
+        solvers::compare_entries(*reference, *communicator, tensor::Placement(host), weights.data(), f);
+    const tensor::FormBytes bytes = tensor::bytes_of(host);
     for (const i64 room : {bytes.lists, bytes.lists + bytes.entries / 2, bytes.lists + bytes.entries}) {
       SmallDevice device(room);
-      plan::Resident resident;
+      tensor::Resident resident;
       const auto got = solvers::compare_entries(device, *communicator, resident.on(device, 0, host), weights.data(), f);
       EXPECT_EQ(got.difference, expected.difference);
       EXPECT_EQ(got.model_square, expected.model_square);
@@ -198,13 +199,13 @@ TEST(PlanResident, ResidualsAreTheSameBits) {
 
 TEST(PlanResident, FormsShareTheRoomEvenly) {
   const auto p = problem<double>();
-  plan::FormBytes all;
+  tensor::FormBytes all;
   for (const auto &sorted : p.x.sorted) {
-    all.entries += plan::bytes_of(sorted.view()).entries;
-    all.lists += plan::bytes_of(sorted.view()).lists;
+    all.entries += tensor::bytes_of(sorted.view()).entries;
+    all.lists += tensor::bytes_of(sorted.view()).lists;
   }
   SmallDevice device(all.lists + all.entries / 2 + 3 * 100 * 16);
-  plan::Resident resident(100);
+  tensor::Resident resident(100);
   i64 before = 0;
   for (int m = 0; m < 3; ++m) {
     const auto host = p.x.sorted[static_cast<std::size_t>(m)].view();
@@ -222,9 +223,9 @@ TEST(PlanResident, GivesBackWhatIsAskedForAndWorksOn) {
   const auto reference = kernels::reference::make_backend();
   for (const double share : {0.6, 2.0}) { // in parts, and whole
     const TensorView host = p.x.sorted[0].view();
-    const plan::FormBytes bytes = plan::bytes_of(host);
+    const tensor::FormBytes bytes = tensor::bytes_of(host);
     SmallDevice device(bytes.lists + static_cast<i64>(share * static_cast<double>(bytes.entries)));
-    plan::Resident resident(50);
+    tensor::Resident resident(50);
     const auto run = [&] {
       return result(p, 0, {0, p.rows(0)}, {0, kernels::entries_of(host)}, false,
                     [&](const MttkrpArgs &args) { resident.on(device, 0, host).mttkrp(device, args); });
@@ -253,10 +254,10 @@ TEST(PlanResident, GivesBackWhatIsAskedForAndWorksOn) {
 TEST(PlanResident, TakesAgainWhatWasAskedForAWhile) {
   const auto p = problem<double>();
   const TensorView host = p.x.sorted[0].view();
-  const plan::FormBytes bytes = plan::bytes_of(host);
+  const tensor::FormBytes bytes = tensor::bytes_of(host);
   for (const double share : {0.6, 2.0}) { // in parts, and whole
     SmallDevice device(bytes.lists + static_cast<i64>(share * static_cast<double>(bytes.entries)));
-    plan::Resident resident(50);
+    tensor::Resident resident(50);
     resident.on(device, 0, host);
     const i64 before = resident.kept(device.memory());
     for (const i64 some : {bytes.entries / 8, i64{1} << 30}) {
@@ -272,9 +273,9 @@ TEST(PlanResident, TakesAgainWhatWasAskedForAWhile) {
 TEST(PlanResident, TakesMoreWhenThereIsMore) {
   const auto p = problem<double>();
   const TensorView host = p.x.sorted[0].view();
-  const plan::FormBytes bytes = plan::bytes_of(host);
+  const tensor::FormBytes bytes = tensor::bytes_of(host);
   SmallDevice device(bytes.lists);
-  plan::Resident resident(100);
+  tensor::Resident resident(100);
   EXPECT_TRUE(resident.on(device, 0, host).streamed());
   device.set_limit(2 * (bytes.lists + bytes.entries));
   EXPECT_FALSE(resident.on(device, 0, host).streamed());
@@ -285,12 +286,12 @@ TEST(PlanResident, TakesMoreWhenThereIsMore) {
 TEST(PlanResident, TensorsAndFormsMakeRoomForEachOther) {
   const auto p = problem<double>();
   const auto reference = kernels::reference::make_backend();
-  plan::FormBytes most;
+  tensor::FormBytes most;
   for (const auto &sorted : p.x.sorted)
-    most.lists += plan::bytes_of(sorted.view()).lists;
+    most.lists += tensor::bytes_of(sorted.view()).lists;
   SmallDevice device(2 * most.lists + 2000);
-  plan::Resident first(50), second(50);
-  for (plan::Resident *resident : {&first, &second, &first})
+  tensor::Resident first(50), second(50);
+  for (tensor::Resident *resident : {&first, &second, &first})
     for (int m = 0; m < 3; ++m) {
       const TensorView host = p.x.sorted[static_cast<std::size_t>(m)].view();
       const i64 nnz = kernels::entries_of(host);
@@ -307,7 +308,7 @@ TEST(PlanResident, CopiesGoWithTheTensor) {
   const auto p = problem<double>();
   SmallDevice device(1 << 20);
   {
-    plan::Resident resident;
+    tensor::Resident resident;
     resident.on(device, 0, p.x.sorted[0].view());
     EXPECT_GT(device.kept(), 0);
   }
@@ -318,15 +319,15 @@ TEST(PlanResident, CopiesGoWithTheTensor) {
 TEST(PlanResident, RefusesWithNumbersWhatCannotBeStreamed) {
   const auto p = problem<double>();
   const TensorView sorted = p.x.sorted[0].view();
-  const plan::FormBytes bytes = plan::bytes_of(sorted);
+  const tensor::FormBytes bytes = tensor::bytes_of(sorted);
   SmallDevice tiny(bytes.lists - 1);
   const auto text = [](const auto &f) { return refusal(Status::device_memory, f); };
-  const std::string lists = text([&] { plan::Resident().on(tiny, 0, sorted); });
+  const std::string lists = text([&] { tensor::Resident().on(tiny, 0, sorted); });
   EXPECT_NE(lists.find(fmt::format("they take {} bytes", bytes.lists)), std::string::npos) << lists;
   EXPECT_EQ(tiny.kept(), 0);
 
   SmallDevice small(bytes.lists + bytes.entries / 2);
-  plan::Resident resident;
+  tensor::Resident resident;
   const std::string whole = text([&] { resident.on(small, 0, sorted).whole("a test"); });
   EXPECT_NE(whole.find(fmt::format("takes {} bytes", bytes.lists + bytes.entries)), std::string::npos) << whole;
 }
@@ -369,7 +370,7 @@ TEST(PlanResident, APlanTellsWhatIsStreamed) {
     plan::PlanRequest request;
     request.rank = 4;
     request.backends = {device};
-    const plan::Plan before = plan::plan_of(*x, request);
+    const plan::Plan before = tensor::plan_of(*x, request);
     EXPECT_GT(before.device.streamed, 0);
     EXPECT_LE(before.device.tensor, 100000);
     EXPECT_NE(before.describe().find("come from the host in every sweep"), std::string::npos) << before.describe();
@@ -381,16 +382,16 @@ TEST(PlanResident, APlanTellsWhatIsStreamed) {
     const i64 copies = std::string_view(format) == "sorted" ? 3 : 1;
     i64 entries = 0;
     for (int m = 0; m < copies; ++m)
-      entries += plan::bytes_of(x->view(m)).entries;
+      entries += tensor::bytes_of(x->view(m)).entries;
     // As many parts stay as are whole, up to a twelfth of the room each for every copy.
     EXPECT_NEAR(static_cast<double>(entries) - kept, static_cast<double>(before.device.streamed),
                 static_cast<double>(copies) * 100000 / 12 + 2000);
     // Once it is there, its lists are no longer told from other bytes that are taken.
-    EXPECT_NEAR(static_cast<double>(plan::plan_of(*x, request).device.streamed),
+    EXPECT_NEAR(static_cast<double>(tensor::plan_of(*x, request).device.streamed),
                 static_cast<double>(before.device.streamed), 0.05 * static_cast<double>(entries));
 
     request.backends = {std::make_shared<SmallDevice>(1 << 30)};
-    EXPECT_EQ(plan::plan_of(*x, request).device.streamed, 0);
+    EXPECT_EQ(tensor::plan_of(*x, request).device.streamed, 0);
   }
 }
 

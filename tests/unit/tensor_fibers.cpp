@@ -1,10 +1,10 @@
 // X_(n) X_(n)^T omega and the start nvecs on a device that has room for all of a tensor, for some, and for nothing.
 #include "kernels/cpu/cpu.hpp"
 #include "plan/nvecs.hpp"
-#include "plan/resident.hpp"
-#include "plan/spans.hpp"
 #include "solvers/eigenvectors.hpp"
 #include "solvers/start.hpp"
+#include "tensor/resident.hpp"
+#include "tensor/spans.hpp"
 #include "unit/kernels_support.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"
@@ -32,7 +32,7 @@ TYPED_TEST(PlanFibers, SpansMakeAllAndCutNoFiber) {
     const kernels::CooView host = fibers.view();
     for (const i64 most : {i64{1}, i64{10}, i64{200}, host.nnz, host.nnz + 1}) {
       i64 next = 0;
-      for (const Range &span : plan::fiber_spans(host, mode, most)) {
+      for (const Range &span : tensor::fiber_spans(host, mode, most)) {
         EXPECT_EQ(span.begin, next);
         ASSERT_GT(span.size(), 0);
         EXPECT_TRUE(span.begin == 0 || !differ_only_in(host, mode, span.begin - 1, span.begin));
@@ -58,13 +58,13 @@ TYPED_TEST(PlanFibers, TheSameBitsHoweverMuchIsKept) {
       omega.fill([](i64 i, i64 s) { return (3 * i + s) % 5 - 2; }); // sums are exact in any order
       TestMatrix<double> expected(n, 4, 1);
       reference->unfolding_normal(host, mode, omega.view(), expected.view(), false);
-      const i64 bytes = plan::bytes_of(host).entries;
+      const i64 bytes = tensor::bytes_of(host).entries;
       for (const i64 limit : {2 * bytes, bytes / 2, i64{1}})
         for (const i64 most : {i64{1}, i64{100}, i64{5000}}) {
           SCOPED_TRACE(testing::Message() << "format " << host.index() << ", mode " << mode << ", " << limit
                                           << " bytes, spans of " << most);
           SmallDevice device(limit);
-          plan::Resident resident(70);
+          tensor::Resident resident(70);
           const auto placement = resident.on(device, 0, host);
           TestMatrix<double> y(n, 4, 1);
           placement.unfolding_normal(device, mode, omega.view(), y.view(), most);
@@ -80,7 +80,7 @@ TEST(PlanFibers, NoEntriesGiveZeros) {
   const auto none = formats::build_canonical(random_entries<i64, double>({5, 4}, 0, 0, 1).view(), false, 1).coo;
   for (const i64 limit : {i64{1} << 20, i64{0}}) {
     SmallDevice device(limit);
-    plan::Resident resident;
+    tensor::Resident resident;
     TestMatrix<double> y(5, 2, 0);
     const auto omega = TestMatrix<double>::random(5, 2, 0, 1);
     resident.on(device, 0, none.view()).unfolding_normal(device, 0, omega.view(), y.view(), 10);

@@ -1,4 +1,4 @@
-#include "plan/export.hpp"
+#include "tensor/export.hpp"
 
 #include <cmath>
 #include <limits>
@@ -6,7 +6,7 @@
 #include "core/parallel.hpp"
 #include "core/strides.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 namespace {
 
@@ -87,4 +87,4 @@ void export_dense(const Tensor &x, std::span<const i64> strides, ValueType value
   });
 }
 
-} // namespace td::plan
+} // namespace td::tensor

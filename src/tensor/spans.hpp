@@ -5,7 +5,7 @@
 
 #include "kernels/kernels.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 /// Ranges of at most `most` entries that make all of a form. They begin with rows of a sorted copy (with pieces of
 /// rows, where it has tiles), except within one that is longer; none holds both the end of such a row and entries of
@@ -60,4 +60,4 @@ private:
   i64 begin_; // element
 };
 
-} // namespace td::plan
+} // namespace td::tensor

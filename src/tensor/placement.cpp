@@ -1,13 +1,13 @@
-#include "plan/placement.hpp"
+#include "tensor/placement.hpp"
 
 #include <algorithm>
 #include <optional>
 
 #include "core/error.hpp"
 #include "plan/needs.hpp"
-#include "plan/spans.hpp"
+#include "tensor/spans.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 namespace {
 
@@ -164,14 +164,14 @@ private:
 
 void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const {
   const bool in_order = args.conflicts == kernels::Conflicts::owner;
-  const bool by_span = in_order && entries() > span_entries(entries());
+  const bool by_span = in_order && entries() > plan::span_entries(entries());
   if (kept_ == nullptr || (kept_->whole && !by_span)) {
     backend.mttkrp(whole("MTTKRP").view(), args);
     return;
   }
   if (lists_are_away(host_))
     return Placement(stored_.view(OnHost::lists), kept_).mttkrp(backend, args);
-  const auto spans = in_order ? spans_of(host_, span_entries(entries())) : kept_->spans;
+  const auto spans = in_order ? spans_of(host_, plan::span_entries(entries())) : kept_->spans;
   if (const auto *dense = std::get_if<kernels::DenseView>(&host_)) {
     each(backend, spans, [&](const kernels::TensorView &x, std::size_t k) {
       const SlabStep step(*dense, args, spans[k]);
@@ -256,4 +256,4 @@ void Placement::set_dense_dims(std::span<const i64> dims) {
     dense->dims = dims;
 }
 
-} // namespace td::plan
+} // namespace td::tensor

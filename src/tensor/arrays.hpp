@@ -5,7 +5,7 @@
 
 #include "kernels/kernels.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 struct FormArray {
   const void *data;
@@ -70,4 +70,4 @@ struct FormBytes {
 };
 FormBytes bytes_of(const kernels::TensorView &x);
 
-} // namespace td::plan
+} // namespace td::tensor

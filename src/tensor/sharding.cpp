@@ -1,8 +1,8 @@
-#include "plan/sharding.hpp"
+#include "tensor/sharding.hpp"
 
 #include <algorithm>
 
-namespace td::plan {
+namespace td::tensor {
 
 namespace {
 
@@ -28,7 +28,7 @@ public:
     }
   }
 
-  RowCounts counts() const { return {x_.dims[static_cast<std::size_t>(x_.mode)], index_, begin_}; }
+  plan::RowCounts counts() const { return {x_.dims[static_cast<std::size_t>(x_.mode)], index_, begin_}; }
 
   /// The stored entries from the row's first + part.begin to the row's first + part.end.
   Range stored(i64 row, Range part) const {
@@ -68,7 +68,7 @@ private:
 };
 
 Sharded shard_evenly(i64 dim, i64 entries, int workers) {
-  Sharded even{divide_evenly(dim, entries, workers), {}};
+  Sharded even{plan::divide_evenly(dim, entries, workers), {}};
   for (int worker = 0; worker < workers; ++worker)
     even.portions.push_back({even.division.whole_rows(worker), {}});
   return even;
@@ -83,10 +83,10 @@ Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut) {
                   {}};
   for (int worker = 0; worker < workers; ++worker)
     sharded.portions.push_back({sharded.division.whole_rows(worker), {}});
-  for (const SplitRow &row : sharded.division.split) {
+  for (const plan::SplitRow &row : sharded.division.split) {
     for (Portion &portion : sharded.portions)
       portion.parts.push_back({row.row, {}});
-    for (const SplitRow::Part &part : row.parts)
+    for (const plan::SplitRow::Part &part : row.parts)
       sharded.portions[static_cast<std::size_t>(part.worker)].parts.back().entries = rows.stored(row.row, part.entries);
   }
   return sharded;
@@ -95,7 +95,7 @@ Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut) {
 Sharding::Sharding(const Tensor &x, int workers, bool deterministic)
     : workers_(workers), deterministic_(deterministic),
       by_entries_(workers > 1 && !deterministic && !x.divided_by_rows() &&
-                  x.settings().sharding != ShardingRule::rows) {
+                  x.settings().sharding != plan::ShardingRule::rows) {
   for (int mode = 0; mode < x.order(); ++mode)
     rows_.push_back(shard_mode(x, mode));
   for (int group = 0; group < x.groups().count(); ++group)
@@ -106,10 +106,10 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
   const i64 dim = x.stored_dims()[static_cast<std::size_t>(mode)];
   const bool alone = x.groups().modes(x.groups().group_of(mode)).size() == 1;
   if (workers_ > 1 && x.sparse() && x.divided_by_rows() && alone) {
-    const ShardingRule rule = deterministic_ ? ShardingRule::rows : x.settings().sharding;
-    const Cut cut = rule == ShardingRule::rows      ? Cut::rows
-                    : rule == ShardingRule::entries ? Cut::entries
-                                                    : Cut::split_rows;
+    const plan::ShardingRule rule = deterministic_ ? plan::ShardingRule::rows : x.settings().sharding;
+    const Cut cut = rule == plan::ShardingRule::rows      ? Cut::rows
+                    : rule == plan::ShardingRule::entries ? Cut::entries
+                                                          : Cut::split_rows;
     return shard_copy(std::get<kernels::SortedView>(x.view(mode, OnHost::lists)), workers_, cut);
   }
   Sharded even = shard_evenly(dim, x.facts().nnz, workers_);
@@ -126,4 +126,4 @@ Sharded Sharding::shard_cells(const Tensor &x, int group) const {
   return shard_copy(*view, workers_, deterministic_ ? Cut::rows : Cut::entries);
 }
 
-} // namespace td::plan
+} // namespace td::tensor

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "core/parallel.hpp"
-#include "plan/tensor.hpp"
+#include "tensor/tensor.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 namespace {
 
@@ -100,4 +100,4 @@ Facts facts_of(kernels::Building &building) {
   });
 }
 
-} // namespace td::plan
+} // namespace td::tensor

@@ -7,10 +7,10 @@
 
 #include "formats/formats.hpp"
 #include "plan/groups.hpp"
-#include "plan/resident.hpp"
 #include "plan/storage.hpp"
+#include "tensor/resident.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 struct Facts {
   i64 nnz = 0;
@@ -34,14 +34,14 @@ class Tensor {
 public:
   /// Checks and copies what is given, if it fits, as decide_storage has it. With the backend
   /// of a GPU it is that which checks, sorts and makes the copies, as far as its memory allows: the same, bit for bit.
-  static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const TensorSettings &settings,
+  static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const plan::TensorSettings &settings,
                                                    int threads, std::string source, Target target = Target::cpu,
                                                    kernels::Backend *builder = nullptr);
-  static std::shared_ptr<const Tensor> make_sparse(const formats::Given &given, const TensorSettings &settings,
+  static std::shared_ptr<const Tensor> make_sparse(const formats::Given &given, const plan::TensorSettings &settings,
                                                    int threads, std::string source, Target target,
                                                    kernels::Backend *builder);
   /// Also only if it fits.
-  static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const TensorSettings &settings,
+  static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target = Target::cpu);
 
   int order() const noexcept { return static_cast<int>(dims_.size()); }
@@ -55,9 +55,9 @@ public:
   bool sparse() const noexcept { return !dense_; }
   const Facts &facts() const noexcept { return facts_; }
   const std::string &source() const noexcept { return source_; }
-  Format format() const noexcept { return storage_.format; }
+  plan::Format format() const noexcept { return storage_.format; }
   /// Why it is stored as it is.
-  const Reasons &reasons() const noexcept { return storage_.why; }
+  const plan::Reasons &reasons() const noexcept { return storage_.why; }
   i64 bytes() const;
   double build_seconds() const noexcept { return build_seconds_; }
   Target target() const noexcept { return target_; }
@@ -78,7 +78,7 @@ public:
   i64 kept_on(const kernels::Backend &backend) const { return resident_.kept(backend.memory()); }
 
   /// Modes that share partial products, and what MTTKRP of a group's merged modes works on.
-  const Groups &groups() const noexcept { return *groups_; }
+  const plan::Groups &groups() const noexcept { return *groups_; }
   kernels::TensorView merged_view(int group, OnHost needed = OnHost::all) const;
   Placement merged_view(int group, kernels::Backend &backend) const;
   /// The cells of a group, an entry of value 1 each.
@@ -88,8 +88,8 @@ public:
   bool divided_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
 
   /// What it was made with: how view(mode) is divided then, and what it and cells_view are worked on with.
-  const TensorSettings &settings() const noexcept { return settings_; }
-  Precision precision() const noexcept { return settings_.precision(type_); }
+  const plan::TensorSettings &settings() const noexcept { return settings_; }
+  plan::Precision precision() const noexcept { return settings_.precision(type_); }
 
   /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored, if there is room.
   /// `holder` keeps them.
@@ -102,16 +102,17 @@ public:
   void slice_counts(int mode, i64 *counts) const;
 
 private:
-  Tensor(std::span<const i64> dims, ValueType type, const TensorSettings &settings, std::string source, Target target)
+  Tensor(std::span<const i64> dims, ValueType type, const plan::TensorSettings &settings, std::string source,
+         Target target)
       : dims_(dims.begin(), dims.end()), numbering_(dims), type_(type), source_(std::move(source)), settings_(settings),
         target_(target) {}
-  void store(const EntriesView &entries, const StorageRequest &request);
+  void store(const EntriesView &entries, const plan::StorageRequest &request);
   /// Copies by each mode, or BLCO, in the builder's memory.
   void store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
-                   const StorageRequest &request);
+                   const plan::StorageRequest &request);
   /// What is on the host as forms.
   void list_forms();
-  void sort(formats::Packed &packed, const StorageRequest &request);
+  void sort(formats::Packed &packed, const plan::StorageRequest &request);
   int whole_form() const;
   int form_of(int mode) const;
   /// What is stored as `number`: a sorted copy by the number of its group; what there is one of whatever the number.
@@ -124,17 +125,17 @@ private:
   ValueType type_ = ValueType::f64;
   Facts facts_;
   std::string source_;
-  TensorSettings settings_;
+  plan::TensorSettings settings_;
   Target target_ = Target::cpu;
-  Storage storage_;
+  plan::Storage storage_;
   double build_seconds_ = 0; // checking what was given and storing it
   std::optional<formats::Coo> coo_;
   std::optional<formats::Blco> blco_;
   std::vector<formats::Sorted> sorted_; // one a group of modes
   std::optional<formats::Dense> dense_;
   std::vector<StoredForm> forms_; // of what there is of these, and of what was built on a GPU
-  std::unique_ptr<const Groups> groups_;
+  std::unique_ptr<const plan::Groups> groups_;
   mutable Resident resident_;
 };
 
-} // namespace td::plan
+} // namespace td::tensor

@@ -1,5 +1,5 @@
 // Dividing stored tensors between workers.
-#include "plan/sharding.hpp"
+#include "tensor/sharding.hpp"
 
 #include <cmath>
 #include <map>
@@ -10,9 +10,9 @@ namespace td::test {
 namespace {
 
 using kernels::SortedView;
-using plan::Cut;
-using plan::Portion;
-using plan::Sharded;
+using tensor::Cut;
+using tensor::Portion;
+using tensor::Sharded;
 
 constexpr int worker_counts[] = {1, 2, 3, 4, 7, 60}; // 60: more than rows
 
@@ -60,7 +60,7 @@ TEST_P(ShardCopy, EveryEntryIsSummedOnce) {
       for (const int workers : worker_counts) {
         const SortedView view = copy.view();
         SCOPED_TRACE(testing::Message() << view.tiles << " tiles, mode " << view.mode << ", " << workers << " workers");
-        const Sharded sharded = plan::shard_copy(view, workers, GetParam());
+        const Sharded sharded = tensor::shard_copy(view, workers, GetParam());
         for (const int times : times_summed(view, sharded))
           ASSERT_EQ(times, 1);
         i64 load = 0;
@@ -74,7 +74,7 @@ TEST_P(ShardCopy, EveryRowHasOneOwner) {
   const Stored<double> x(heavy_entries(), false);
   for (const formats::Sorted &copy : x.tiled)
     for (const int workers : worker_counts) {
-      const Sharded sharded = plan::shard_copy(copy.view(), workers, GetParam());
+      const Sharded sharded = tensor::shard_copy(copy.view(), workers, GetParam());
       std::vector<int> owners(static_cast<std::size_t>(x.dims[static_cast<std::size_t>(copy.view().mode)]), 0);
       for (const Ranges &ranges : sharded.division.owned)
         for (const Range &rows : ranges)
@@ -92,21 +92,21 @@ TEST(ShardCopy, AHeavyRowIsSharedOut) {
   const SortedView view = x.sorted[0].view();
   for (const int workers : {2, 3, 4, 7}) {
     SCOPED_TRACE(workers);
-    const Sharded split = plan::shard_copy(view, workers, Cut::split_rows);
+    const Sharded split = tensor::shard_copy(view, workers, Cut::split_rows);
     EXPECT_LE(split.division.imbalance(), plan::most_imbalance);
     ASSERT_EQ(split.division.split.size(), 1U);
     EXPECT_EQ(split.division.split.front().row, 17);
     // AMPED's rule leaves the row to one worker, who then has more than half of all.
-    EXPECT_GT(plan::shard_copy(view, workers, Cut::rows).division.imbalance(), 0.55 * workers - 1);
+    EXPECT_GT(tensor::shard_copy(view, workers, Cut::rows).division.imbalance(), 0.55 * workers - 1);
   }
 }
 
-plan::Sharding sharding_of(const char *format, const char *sharding, int workers, bool deterministic) {
+tensor::Sharding sharding_of(const char *format, const char *sharding, int workers, bool deterministic) {
   Options options;
   options.set_text("format", format);
   options.set_text("groups", "none");
   options.set_text("sharding", sharding);
-  const auto x = plan::Tensor::make_sparse(heavy_entries().view(), options, 1, "");
+  const auto x = tensor::Tensor::make_sparse(heavy_entries().view(), options, 1, "");
   return {*x, workers, deterministic};
 }
 
@@ -132,15 +132,15 @@ TEST(Sharding, CellsOfAGroupFollowOneAnother) {
   options.set_text("format", "sorted");
   options.set_text("groups", "0,1|2");
   auto entries = heavy_entries();
-  const auto x = plan::Tensor::make_sparse(entries.view(), options, 1, "");
+  const auto x = tensor::Tensor::make_sparse(entries.view(), options, 1, "");
   for (const int workers : {2, 3, 7}) {
-    const plan::Sharding sharding(*x, workers, false);
+    const tensor::Sharding sharding(*x, workers, false);
     EXPECT_LE(sharding.cells(0).imbalance(), plan::most_imbalance);
     for (int worker = 0; worker < workers; ++worker) {
       EXPECT_LE(sharding.cell_portion(0, worker).whole.size(), 1U);
       EXPECT_EQ(sharding.cell_portion(0, worker).parts.size(), sharding.cells(0).split.size());
     }
-    EXPECT_TRUE(plan::Sharding(*x, workers, true).cells(0).split.empty());
+    EXPECT_TRUE(tensor::Sharding(*x, workers, true).cells(0).split.empty());
   }
 }
 

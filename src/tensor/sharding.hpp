@@ -2,9 +2,9 @@
 #pragma once
 
 #include "plan/shards.hpp"
-#include "plan/tensor.hpp"
+#include "tensor/tensor.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 /// What one worker sums up, of the rows of a mode or of the cells of a group.
 struct Portion {
@@ -17,7 +17,7 @@ struct Portion {
 };
 
 struct Sharded {
-  Division division;
+  plan::Division division;
   std::vector<Portion> portions; // [workers]
 };
 
@@ -40,12 +40,12 @@ public:
   bool by_entries() const noexcept { return by_entries_; }
 
   /// Who owns which rows of stored_dims, and so of factors; and of a mode that is alone in its group, loads.
-  const Division &rows(int mode) const { return rows_[static_cast<std::size_t>(mode)].division; }
+  const plan::Division &rows(int mode) const { return rows_[static_cast<std::size_t>(mode)].division; }
   const Portion &portion(int mode, int worker) const { return portion(rows_, mode, worker); }
 
   /// The same of the cells of a group of several modes. Without `deterministic` each worker's cells, those of its parts
   /// included, follow one another.
-  const Division &cells(int group) const { return cells_[static_cast<std::size_t>(group)].division; }
+  const plan::Division &cells(int group) const { return cells_[static_cast<std::size_t>(group)].division; }
   const Portion &cell_portion(int group, int worker) const { return portion(cells_, group, worker); }
 
 private:
@@ -62,4 +62,4 @@ private:
   std::vector<Sharded> cells_; // [groups]; of a mode alone: nothing
 };
 
-} // namespace td::plan
+} // namespace td::tensor

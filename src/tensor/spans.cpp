@@ -1,8 +1,8 @@
-#include "plan/spans.hpp"
+#include "tensor/spans.hpp"
 
 #include <algorithm>
 
-namespace td::plan {
+namespace td::tensor {
 
 namespace {
 
@@ -176,4 +176,4 @@ SlabStep::SlabStep(const kernels::DenseView &x, const kernels::MttkrpArgs &args,
 
 kernels::DenseView SlabStep::view(kernels::DenseView x) const { return slab(x, begin_, dims_); }
 
-} // namespace td::plan
+} // namespace td::tensor

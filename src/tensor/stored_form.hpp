@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "kernels/building.hpp"
-#include "plan/arrays.hpp"
+#include "tensor/arrays.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 /// What of a form somebody needs in host memory.
 enum class OnHost {
@@ -43,4 +43,4 @@ private:
   std::shared_ptr<State> state_;
 };
 
-} // namespace td::plan
+} // namespace td::tensor

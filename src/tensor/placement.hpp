@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "plan/stored_form.hpp"
+#include "tensor/stored_form.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 namespace detail {
 
@@ -81,4 +81,4 @@ private:
   std::shared_ptr<const detail::KeptForm> kept_; // null: in the host's memory
 };
 
-} // namespace td::plan
+} // namespace td::tensor

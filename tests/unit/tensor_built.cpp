@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "formats_random.hpp"
-#include "plan/export.hpp"
-#include "plan/planned.hpp"
+#include "tensor/export.hpp"
+#include "tensor/planned.hpp"
 #include "unit/kernels_support.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"
@@ -14,8 +14,8 @@
 namespace td::test {
 namespace {
 
-using plan::OnHost;
-using plan::Tensor;
+using tensor::OnHost;
+using tensor::Tensor;
 
 using Made = std::shared_ptr<const Tensor>;
 
@@ -49,7 +49,7 @@ struct Problem {
     Options options = options_of(format);
     if (std::string_view(format) == "sorted")
       options.set_text("tiles", "24");
-    return Tensor::make_sparse(entries.view(), options, 1, "", plan::Target::gpu, builder);
+    return Tensor::make_sparse(entries.view(), options, 1, "", tensor::Target::gpu, builder);
   }
   TestMatrix<double> product(const Tensor &x, int mode, kernels::Backend &backend,
                              kernels::Conflicts conflicts = kernels::Conflicts::automatic) {
@@ -69,10 +69,10 @@ constexpr const char *formats_built[] = {"sorted", "blco"};
 
 i64 copies_of(const char *format) { return std::string_view(format) == "sorted" ? 3 : 1; }
 
-plan::FormBytes sizes_of(const Tensor &x, const char *format) {
-  plan::FormBytes all;
+tensor::FormBytes sizes_of(const Tensor &x, const char *format) {
+  tensor::FormBytes all;
   for (int mode = 0; mode < copies_of(format); ++mode) {
-    const plan::FormBytes bytes = plan::bytes_of(x.view(mode, OnHost::sizes));
+    const tensor::FormBytes bytes = tensor::bytes_of(x.view(mode, OnHost::sizes));
     all.entries += bytes.entries;
     all.lists += bytes.lists;
   }
@@ -81,7 +81,7 @@ plan::FormBytes sizes_of(const Tensor &x, const char *format) {
 
 void expect_same_arrays(const Tensor &x, const Tensor &y, const char *format) {
   for (int mode = 0; mode < copies_of(format); ++mode) {
-    const auto a = plan::FormView(x.view(mode)).arrays(), b = plan::FormView(y.view(mode)).arrays();
+    const auto a = tensor::FormView(x.view(mode)).arrays(), b = tensor::FormView(y.view(mode)).arrays();
     ASSERT_EQ(a.size(), b.size());
     for (std::size_t k = 0; k < a.size(); ++k) {
       ASSERT_EQ(a[k].bytes(), b[k].bytes());
@@ -100,7 +100,7 @@ TEST(PlanBuilt, ComesToTheHostOnlyWhenItIsNeededThere) {
     SmallDevice device(1 << 30);
     SmallMemory &memory = *device.own();
     const Made x = p.make(format, &device);
-    const plan::FormBytes bytes = sizes_of(*x, format);
+    const tensor::FormBytes bytes = sizes_of(*x, format);
 
     // On the device it is at once, and there is nothing to copy again.
     EXPECT_EQ(x->kept_on(device), bytes.entries);
@@ -118,7 +118,7 @@ TEST(PlanBuilt, ComesToTheHostOnlyWhenItIsNeededThere) {
     plan::PlanRequest request;
     request.rank = 4;
     request.backends = {reference};
-    const plan::Plan there = plan::plan_of(*x, request), here = plan::plan_of(*host, request);
+    const plan::Plan there = tensor::plan_of(*x, request), here = tensor::plan_of(*host, request);
     EXPECT_EQ(there.host.tensor, here.host.tensor);
     EXPECT_EQ(there.host.building, here.host.building);
     EXPECT_EQ(memory.downloaded, 0);
@@ -130,7 +130,7 @@ TEST(PlanBuilt, ComesToTheHostOnlyWhenItIsNeededThere) {
       host->slice_counts(0, expected.data());
       EXPECT_EQ(got, expected);
       EXPECT_GT(memory.downloaded, 0);
-      EXPECT_LE(memory.downloaded, plan::bytes_of(host->view(0)).lists);
+      EXPECT_LE(memory.downloaded, tensor::bytes_of(host->view(0)).lists);
       const i64 before = memory.downloaded;
       x->slice_counts(0, got.data());
       EXPECT_EQ(memory.downloaded, before);
@@ -215,7 +215,7 @@ TEST(PlanBuilt, StaysWithinTheRoom) {
   const auto reference = kernels::reference::make_backend();
   for (const char *format : formats_built) {
     const Made host = p.make(format, nullptr);
-    const plan::FormBytes bytes = sizes_of(*host, format);
+    const tensor::FormBytes bytes = sizes_of(*host, format);
     for (const double share : {0.0, 0.4, 0.7, 1.0}) {
       SCOPED_TRACE(testing::Message() << format << ", share " << share);
       const i64 limit = bytes.lists + static_cast<i64>(share * static_cast<double>(bytes.entries));
@@ -237,8 +237,8 @@ TEST(PlanBuilt, StaysWithinTheRoomWhileItIsBuilt) {
   Problem p;
   for (const char *format : formats_built) {
     const Made host = p.make(format, nullptr);
-    const plan::FormBytes all = sizes_of(*host, format);
-    const plan::FormBytes first = plan::bytes_of(host->view(0)), last = plan::bytes_of(host->view(2));
+    const tensor::FormBytes all = sizes_of(*host, format);
+    const tensor::FormBytes first = tensor::bytes_of(host->view(0)), last = tensor::bytes_of(host->view(2));
     const i64 building = 3 * (all.lists + all.entries);
     const bool three = copies_of(format) == 3;
     const struct {
@@ -293,7 +293,7 @@ TEST(PlanBuilt, IsBuiltOfCoordinatesWhereTheyAre) {
     const auto make = [&](const formats::Given &given, const char *duplicates) {
       Options options = options_of(format);
       options.set_text("duplicates", duplicates);
-      return Tensor::make_sparse(given, options, 1, "", plan::Target::gpu, &device);
+      return Tensor::make_sparse(given, options, 1, "", tensor::Target::gpu, &device);
     };
     const Made host = make(formats::Given(e), "sum");
     EXPECT_EQ(device.take_downloads(), 0);
@@ -356,7 +356,7 @@ TEST(PlanBuilt, SpansNeedNothingButLists) {
     entries.add({k % 2000, k / 2000}, static_cast<float>(k % 7));
   SmallDevice device(1 << 30);
   const Options options = options_of("sorted");
-  const Made x = Tensor::make_sparse(entries.view(), options, 1, "", plan::Target::gpu, &device);
+  const Made x = Tensor::make_sparse(entries.view(), options, 1, "", tensor::Target::gpu, &device);
   const auto factors = whole_factors<float>(dims);
   const auto f = views(factors);
   const auto run = [&](kernels::Backend &backend) {
@@ -366,7 +366,7 @@ TEST(PlanBuilt, SpansNeedNothingButLists) {
   };
   const auto there = run(device);
   EXPECT_GT(device.own()->downloaded, 0);
-  EXPECT_LE(device.own()->downloaded, plan::bytes_of(x->view(0, OnHost::sizes)).lists);
+  EXPECT_LE(device.own()->downloaded, tensor::bytes_of(x->view(0, OnHost::sizes)).lists);
   EXPECT_TRUE(there.same_bits(run(*kernels::reference::make_backend())));
 }
 

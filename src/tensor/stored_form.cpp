@@ -1,11 +1,11 @@
-#include "plan/stored_form.hpp"
+#include "tensor/stored_form.hpp"
 
 #include <algorithm>
 #include <mutex>
 
 #include "core/buffer.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 struct StoredForm::State {
   explicit State(const kernels::TensorView &given) : form(given) {}
@@ -79,4 +79,4 @@ std::shared_ptr<const kernels::DeviceArrays> StoredForm::built(const void *memor
 
 i64 StoredForm::built_bytes() const noexcept { return state_->bytes; }
 
-} // namespace td::plan
+} // namespace td::tensor

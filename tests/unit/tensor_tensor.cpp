@@ -6,12 +6,12 @@
 
 #include "formats_random.hpp"
 #include "plan/layout.hpp"
-#include "plan/tensor.hpp"
+#include "tensor/tensor.hpp"
 
 namespace td {
 namespace {
 
-using plan::Tensor;
+using tensor::Tensor;
 using Entries = test::CallerEntries<i64, double>;
 
 Options with_format(std::string_view format) {
@@ -20,10 +20,10 @@ Options with_format(std::string_view format) {
   return options;
 }
 
-plan::Facts facts_of(const std::vector<double> &values) {
+tensor::Facts facts_of(const std::vector<double> &values) {
   ValueBuffer buffer(ValueType::f64, static_cast<i64>(values.size()), "test");
   std::copy(values.begin(), values.end(), buffer.as<double>());
-  return plan::facts_of(buffer, 1);
+  return tensor::facts_of(buffer, 1);
 }
 
 TEST(plan_facts, of_a_few_values) {
@@ -157,12 +157,12 @@ TEST(plan_tensor, refuses_private_rows_on_a_gpu_when_it_is_made) {
   Options options;
   options.set_text("groups", "0,1|2");
   options.set_text("conflicts", "private");
-  const auto make = [&](plan::Target target) {
+  const auto make = [&](tensor::Target target) {
     return Tensor::make_dense({dims, {}, ValueType::f64, a.data()}, options, 1, "", target);
   };
-  EXPECT_EQ(make(plan::Target::cpu)->settings().conflicts, kernels::Conflicts::privatize);
+  EXPECT_EQ(make(tensor::Target::cpu)->settings().conflicts, kernels::Conflicts::privatize);
   try {
-    make(plan::Target::gpu);
+    make(tensor::Target::gpu);
     ADD_FAILURE() << "was not refused";
   } catch (const Error &error) {
     EXPECT_EQ(error.status(), Status::unsupported);

@@ -1,4 +1,4 @@
-#include "plan/tensor.hpp"
+#include "tensor/tensor.hpp"
 
 #include <algorithm>
 
@@ -9,14 +9,14 @@
 #include "core/strides.hpp"
 #include "formats/merged.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 namespace {
 
 /// Where a device can make what the settings ask for: copies by single modes, or BLCO.
 std::unique_ptr<kernels::Building> begin_building(kernels::Backend *builder, const EntriesView &entries,
-                                                  const TensorSettings &settings) {
-  if (builder == nullptr || !settings.numbers_rows() || settings.groups.ask == Ask::named ||
+                                                  const plan::TensorSettings &settings) {
+  if (builder == nullptr || !settings.numbers_rows() || settings.groups.ask == plan::Ask::named ||
       formats::linear_bits(entries.dims) > formats::max_linear_bits)
     return nullptr;
   return builder->begin_building(entries);
@@ -24,13 +24,13 @@ std::unique_ptr<kernels::Building> begin_building(kernels::Backend *builder, con
 
 } // namespace
 
-std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const TensorSettings &settings,
+std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target,
                                                   kernels::Backend *builder) {
   return make_sparse(formats::Given(entries), settings, threads, std::move(source), target, builder);
 }
 
-std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, const TensorSettings &settings,
+std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target,
                                                   kernels::Backend *builder) {
   const auto begin = Clock::now();
@@ -47,13 +47,13 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, c
     x->numbering_ = formats::Numbering(entries, settings.empty_rows, *building, threads);
   else if (settings.numbers_rows())
     x->numbering_ = formats::Numbering(given.on_host(), settings.empty_rows, threads);
-  const StorageRequest request{settings, gpu, threads, MemoryBudget(settings.memory_limit, 0).left()};
+  const plan::StorageRequest request{settings, gpu, threads, MemoryBudget(settings.memory_limit, 0).left()};
   x->storage_ = decide_storage({x->stored_dims(), entries.nnz, x->type_}, request);
-  const bool coordinates = x->format() == Format::coo;
+  const bool coordinates = x->format() == plan::Format::coo;
   if (coordinates)
     x->numbering_ = formats::Numbering(entries.dims);
   require_storage(x->storage_, {x->stored_dims(), entries.nnz, x->type_}, request);
-  x->groups_ = std::make_unique<const Groups>(x->order());
+  x->groups_ = std::make_unique<const plan::Groups>(x->order());
   if (building && !coordinates)
     x->store_built(*building, *builder, given, request);
   else
@@ -63,7 +63,7 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, c
   return x;
 }
 
-void Tensor::store(const EntriesView &entries, const StorageRequest &request) {
+void Tensor::store(const EntriesView &entries, const plan::StorageRequest &request) {
   const int threads = request.threads;
   const bool refuse_duplicates = settings_.refuse_duplicates;
   if (formats::linear_bits(stored_dims()) > formats::max_linear_bits) {
@@ -78,16 +78,16 @@ void Tensor::store(const EntriesView &entries, const StorageRequest &request) {
   numbering_.forget_indices();
   facts_ = facts_of(packed.values, threads);
   facts_.duplicates = packed.duplicates;
-  if (format() == Format::coo)
+  if (format() == plan::Format::coo)
     coo_ = formats::unpack(packed, threads);
-  else if (format() == Format::blco)
+  else if (format() == plan::Format::blco)
     blco_ = formats::build_blco(std::move(packed), threads);
   else
     sort(packed, request);
 }
 
 void Tensor::store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
-                         const StorageRequest &request) {
+                         const plan::StorageRequest &request) {
   const auto packed = formats::build_packed(building, given, numbering_, settings_.refuse_duplicates);
   numbering_.forget_indices();
   facts_ = facts_of(building);
@@ -99,18 +99,19 @@ void Tensor::store_built(kernels::Building &building, kernels::Backend &builder,
                     to_come > 0 ? builder.room_to_build(given.view()) : 0);
     return std::move(built.rest);
   };
-  if (format() == Format::blco) {
+  if (format() == plan::Format::blco) {
     blco_ = keep(formats::build_blco(packed), 0);
     return;
   }
   decide_groups(storage_, {packed.dims, building.size(), type_}, request);
-  for (const Group &group : storage_.partition) {
+  for (const plan::Group &group : storage_.partition) {
     const int mode = group.front(); // alone: begin_building has seen to that
     sorted_.push_back(keep(
         formats::build_sorted(packed, mode, formats::tile_bits(storage_.tiles, packed.dims, mode, building.size())),
         order() - 1 - mode));
   }
-  groups_ = std::make_unique<const Groups>(stored_dims(), type_, settings_.groups_for(type_).ask, storage_.partition,
+  groups_ =
+      std::make_unique<const plan::Groups>(stored_dims(), type_, settings_.groups_for(type_).ask, storage_.partition,
                                            std::vector<formats::Coo>(static_cast<std::size_t>(order())));
 }
 
@@ -127,12 +128,12 @@ void Tensor::list_forms() {
     forms_.emplace_back(blco_->view());
 }
 
-void Tensor::sort(formats::Packed &packed, const StorageRequest &request) {
+void Tensor::sort(formats::Packed &packed, const plan::StorageRequest &request) {
   const int threads = request.threads;
   decide_groups(storage_, {packed.dims, packed.nnz(), type_, formats::combinations_of(packed, threads)}, request);
   std::vector<formats::Coo> cells(storage_.partition.size());
   for (std::size_t g = 0; g < cells.size(); ++g) {
-    const Group &modes = storage_.partition[g];
+    const plan::Group &modes = storage_.partition[g];
     if (modes.size() == 1) {
       const int mode = modes.front();
       const auto bits = formats::tile_bits(storage_.tiles, packed.dims, mode, packed.nnz());
@@ -143,20 +144,21 @@ void Tensor::sort(formats::Packed &packed, const StorageRequest &request) {
     sorted_.push_back(std::move(merged.sorted));
     cells[g] = std::move(merged.cells);
   }
-  groups_ = std::make_unique<const Groups>(stored_dims(), type_, settings_.groups_for(type_).ask, storage_.partition,
-                                           std::move(cells));
+  groups_ = std::make_unique<const plan::Groups>(stored_dims(), type_, settings_.groups_for(type_).ask,
+                                                 storage_.partition, std::move(cells));
 }
 
-std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, const TensorSettings &settings,
+std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, const plan::TensorSettings &settings,
                                                  int threads, std::string source, Target target) {
   const auto begin = Clock::now();
   formats::check_dims(array.dims);
   const i64 elements = element_count(array.dims);
   std::shared_ptr<Tensor> x(new Tensor(array.dims, array.value_type, settings, std::move(source), target));
-  const StorageRequest request{settings, target == Target::gpu, threads, MemoryBudget(settings.memory_limit, 0).left()};
+  const plan::StorageRequest request{settings, target == Target::gpu, threads,
+                                     MemoryBudget(settings.memory_limit, 0).left()};
   x->storage_ = dense_storage(x->order(), x->type_, request);
   require_storage(x->storage_, {array.dims, elements, array.value_type}, request);
-  x->groups_ = std::make_unique<const Groups>(array.dims, x->type_, settings.groups_for(x->type_));
+  x->groups_ = std::make_unique<const plan::Groups>(array.dims, x->type_, settings.groups_for(x->type_));
   x->dense_ = formats::build_dense(array, threads);
   x->list_forms();
   x->facts_ = facts_of(x->dense_->values, threads);
@@ -289,7 +291,7 @@ void Tensor::slice_counts(int mode, i64 *counts) const {
 /// Adds to counts, for each number of a row.
 void Tensor::stored_counts(int mode, i64 *counts) const {
   const int group = groups_->group_of(mode);
-  const Group &modes = groups_->modes(group);
+  const plan::Group &modes = groups_->modes(group);
   const auto copy = std::get<kernels::SortedView>(stored(group).view(OnHost::lists));
   const auto place = static_cast<std::size_t>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
   const i64 *index_of_cell = modes.size() > 1 ? groups_->cells(group).columns[place] : nullptr;
@@ -299,4 +301,4 @@ void Tensor::stored_counts(int mode, i64 *counts) const {
   }
 }
 
-} // namespace td::plan
+} // namespace td::tensor

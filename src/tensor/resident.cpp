@@ -1,4 +1,4 @@
-#include "plan/resident.hpp"
+#include "tensor/resident.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,9 +7,9 @@
 
 #include "core/error.hpp"
 #include "plan/needs.hpp"
-#include "plan/spans.hpp"
+#include "tensor/spans.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 namespace {
 
@@ -200,7 +200,7 @@ private:
       return nullptr;
     const i64 nnz = kernels::entries_of(host);
     const i64 fitting = std::max({room / (4 * detail::buffers * mine.each), nnz / most_parts, least_part});
-    form->spans = spans_of(host, part_entries_ > 0 ? part_entries_ : std::min(span_entries(nnz), fitting));
+    form->spans = spans_of(host, part_entries_ > 0 ? part_entries_ : std::min(plan::span_entries(nnz), fitting));
     return form;
   }
 
@@ -237,4 +237,4 @@ void Resident::adopt(kernels::Backend &backend, int number, const StoredForm &st
 
 i64 Resident::kept(const void *memory) const { return state_->kept(memory); }
 
-} // namespace td::plan
+} // namespace td::tensor

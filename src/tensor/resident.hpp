@@ -3,9 +3,9 @@
 // there already.
 #pragma once
 
-#include "plan/placement.hpp"
+#include "tensor/placement.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 /// The copies of one tensor, for any number of contexts at the same time. They go with the tensor.
 class Resident {
@@ -36,4 +36,4 @@ private:
   std::shared_ptr<State> state_;
 };
 
-} // namespace td::plan
+} // namespace td::tensor

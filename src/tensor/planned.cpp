@@ -1,22 +1,22 @@
-#include "plan/planned.hpp"
+#include "tensor/planned.hpp"
 
-#include "plan/sharding.hpp"
+#include "tensor/sharding.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
-Layout layout_of(const Tensor &x, i64 rank, int threads) {
-  Existing existing{x.dims(),   x.stored_dims(),      x.facts().nnz, x.facts().duplicates, x.type(),
-                    x.sparse(), x.format(),           x.reasons(),   x.groups(),           {},
-                    x.bytes(),  x.numbering().bytes()};
-  const int forms = x.format() == Format::sorted ? x.groups().count() : 1;
+plan::Layout layout_of(const Tensor &x, i64 rank, int threads) {
+  plan::Existing existing{x.dims(),   x.stored_dims(),      x.facts().nnz, x.facts().duplicates, x.type(),
+                          x.sparse(), x.format(),           x.reasons(),   x.groups(),           {},
+                          x.bytes(),  x.numbering().bytes()};
+  const int forms = x.format() == plan::Format::sorted ? x.groups().count() : 1;
   for (int number = 0; number < forms; ++number)
     existing.forms.push_back(x.merged_view(number, OnHost::sizes));
   return layout_of(existing, rank, threads);
 }
 
-Plan plan_of(const Tensor &x, const PlanRequest &request) {
-  require_rank(request.rank);
-  Stored stored{
+plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
+  plan::require_rank(request.rank);
+  plan::Stored stored{
       layout_of(x, request.rank, threads_of(request)), x.settings(), {}, x.kept_on(*request.backends.front())};
   const Sharding sharding(x, static_cast<int>(request.backends.size()), request.options.integer("deterministic") != 0);
   for (int mode = 0; mode < x.order(); ++mode) {
@@ -27,12 +27,12 @@ Plan plan_of(const Tensor &x, const PlanRequest &request) {
   return plan_of(std::move(stored), request);
 }
 
-void require_solver(const Tensor &x, const PlanRequest &request, bool checkpoint) {
-  require_rank(request.rank);
+void require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint) {
+  plan::require_rank(request.rank);
   require_solver(layout_of(x, request.rank, threads_of(request)), x.settings(), request, checkpoint);
 }
 
-void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode) {
+void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode) {
   const auto rank = static_cast<double>(request.rank);
   const double row = rank * static_cast<double>(size_of(x.type()));
   const auto workers = static_cast<double>(request.backends.size());
@@ -45,13 +45,13 @@ void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode) {
     need.add("the factors at work", workers * rows * row);
     need.add("the result of MTTKRP",
              workers * static_cast<double>(x.stored_dims()[static_cast<std::size_t>(mode)]) * row);
-    const Groups &groups = x.groups();
+    const plan::Groups &groups = x.groups();
     const int group = groups.group_of(mode);
     if (groups.modes(group).size() > 1 && (x.sparse() || groups.named()))
       need.add("partial products", workers * static_cast<double>(groups.cell_count(group)) * row);
     // The workspace of kernels is small beside the tensor where this is small.
     if (request.rank > 0 && (budget.limit() > 0 || budget.concerns(need.total()))) {
-      const Layout layout = layout_of(x, request.rank, threads_of(request));
+      const plan::Layout layout = layout_of(x, request.rank, threads_of(request));
       need.add("sums on their way", workers * mttkrp_workspace(layout, x.settings(), request, mode));
       need.add("the coordinates of cells", layout.cell_bytes);
     }
@@ -59,4 +59,4 @@ void require_mttkrp(const Tensor &x, const PlanRequest &request, int mode) {
   budget.require(fmt::format("MTTKRP of rank {} in mode {}", request.rank, mode), need, "a smaller rank needs less");
 }
 
-} // namespace td::plan
+} // namespace td::tensor

@@ -1,6 +1,6 @@
-#include "plan/arrays.hpp"
+#include "tensor/arrays.hpp"
 
-namespace td::plan {
+namespace td::tensor {
 
 FormView::FormView(const kernels::TensorView &x) : view_(x) {
   if (const auto *coo = std::get_if<kernels::CooView>(&x))
@@ -37,4 +37,4 @@ FormBytes bytes_of(const kernels::TensorView &x) {
   return bytes;
 }
 
-} // namespace td::plan
+} // namespace td::tensor

@@ -1,0 +1,19 @@
+// This header gives plans and checks of memory for tensors that there are.
+#pragma once
+
+#include "plan/plan.hpp"
+#include "tensor/tensor.hpp"
+
+namespace td::tensor {
+
+plan::Layout layout_of(const Tensor &x, i64 rank, int threads);
+
+plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request);
+
+/// Throws Status::host_memory, with what would need less, if CP-ALS does not fit.
+void require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint);
+
+/// The same for one MTTKRP.
+void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode);
+
+} // namespace td::tensor
