@@ -13,7 +13,6 @@
 #include "core/parallel.hpp"
 #include "kernels/loader.hpp"
 #include "plan/needs.hpp"
-#include "tensor/spans.hpp"
 #include "tensor/tensor.hpp"
 
 namespace {

@@ -22,6 +22,14 @@ std::unique_ptr<kernels::Building> begin_building(kernels::Backend *builder, con
   return builder->begin_building(entries);
 }
 
+/// Throws Status::host_memory for more entries than there is memory for in any format: before a caller's arrays, which
+/// cannot be as long then, are read to where they end.
+void require_entries(const EntriesView &entries, const plan::TensorSettings &settings) {
+  MemoryNeed need;
+  need.add("keys and values", static_cast<double>(entries.nnz) * static_cast<double>(8 + size_of(entries.value_type)));
+  MemoryBudget(settings.memory_limit, 0).require("a tensor of " + count_text(entries.nnz, "entry", "entries"), need);
+}
+
 } // namespace
 
 std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const plan::TensorSettings &settings,
@@ -38,10 +46,12 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, c
   formats::check_shape(entries);
   const bool gpu = target == Target::gpu;
   auto building = gpu ? begin_building(builder, entries, settings) : nullptr;
-  if (building)
+  if (building) {
     formats::check_entries(given, *building);
-  else
+  } else {
+    require_entries(entries, settings);
     formats::check_entries(given.on_host(), threads);
+  }
   std::shared_ptr<Tensor> x(new Tensor(entries.dims, entries.value_type, settings, std::move(source), target));
   if (building)
     x->numbering_ = formats::Numbering(entries, settings.empty_rows, *building, threads);

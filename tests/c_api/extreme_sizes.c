@@ -143,6 +143,28 @@ static void strides(td_context *context) {
   CHECK(x == NULL);
 }
 
+/* More entries than there is memory for: arrays that cannot be as long are not read. */
+static void entries(td_context *context) {
+  static const char *const formats[] = {"auto", "coo", "blco", "sorted"};
+  const int64_t dims[2] = {2, 2};
+  const int32_t index[4] = {0, 1, 0, 1};
+  const float values[4] = {1, 2, 3, 4};
+  const void *const indices[2] = {index, index};
+  td_options *options = NULL;
+  td_tensor *x = NULL;
+  int format, exponent;
+  DONE(td_options_create(&options));
+  for (format = 0; format < 4; ++format) {
+    DONE(td_options_set_str(options, "format", formats[format]));
+    for (exponent = 48; exponent < 64; ++exponent)
+      REFUSED(TD_ERR_HOST_MEMORY, "entries", "memory",
+              td_tensor_create(context, 2, dims, exponent < 63 ? power(exponent) : most, TD_I32, indices, 0, TD_F32,
+                               values, TD_HOST, options, &x));
+  }
+  CHECK(x == NULL);
+  td_options_destroy(options);
+}
+
 /* Ktensors and products that no machine has room for. */
 static void work(td_context *context) {
   const int64_t dims[3] = {(int64_t)1 << 40, (int64_t)1 << 31, INT64_MAX}, few[3] = {2, 3, 2};
@@ -183,6 +205,7 @@ int main(void) {
   {
     td_context *context = context_of("cpu:2", "2", "0");
     strides(context);
+    entries(context);
     work(context);
     td_context_destroy(context);
   }
