@@ -171,7 +171,7 @@ std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView 
 
 /// MTTKRP in all modes, of factors of ones.
 double sweep_of(kernels::Backend &gpu, const tensor::Tensor &x) {
-  std::vector<kernels::BackendBuffer> memory;
+  std::vector<kernels::DeviceBuffer> memory;
   std::vector<ConstMatrix> factors;
   i64 longest = 0;
   for (const i64 rows : x.stored_dims()) {
@@ -181,7 +181,7 @@ double sweep_of(kernels::Backend &gpu, const tensor::Tensor &x) {
     factors.emplace_back(memory.back().data(), ValueType::f64, rows, rank, rank);
     longest = std::max(longest, rows);
   }
-  const kernels::BackendBuffer out(gpu, longest * rank * 8, "a product");
+  const kernels::DeviceBuffer out(gpu, longest * rank * 8, "a product");
   double least = HUGE_VAL;
   for (int k = 0; k < repeats; ++k) {
     gpu.mark(0);
@@ -202,7 +202,7 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
   const Drawn x = draw(shape, nnz);
   const EntriesView e{shape.dims, nnz, IndexType::i32, x.pointers.data(), 0, ValueType::f64, x.values.data()};
   const int threads = available_threads();
-  std::vector<kernels::BackendBuffer> there;
+  std::vector<kernels::DeviceBuffer> there;
   for (int m = 0; m < e.order(); ++m)
     there.emplace_back(gpu, nnz * 4, "indices");
   there.emplace_back(gpu, nnz * 8, "values");

@@ -19,7 +19,7 @@ namespace {
 
 using namespace td;
 using kernels::Backend;
-using kernels::BackendBuffer;
+using kernels::DeviceBuffer;
 
 constexpr i64 piece = i64{64} << 20; // bytes of the plain copy at a time
 
@@ -98,7 +98,7 @@ struct Result {
 
 Result sweeps(Backend &backend, const tensor::Tensor &x, const tensor::FormBytes &all, i64 rank, int repeats) {
   tensor::Resident resident; // not the tensor's own: what one context keeps there serves all
-  std::vector<BackendBuffer> memory;
+  std::vector<DeviceBuffer> memory;
   std::vector<ConstMatrix> factors;
   std::vector<Matrix> out;
   Result result{};

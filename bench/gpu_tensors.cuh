@@ -17,7 +17,7 @@
 
 #include "core/checked.hpp"
 #include "formats/key.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/views.hpp"
 
 namespace bench {
 

@@ -5,7 +5,7 @@
 
 #include "core/buffer.hpp"
 #include "core/views.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/backend.hpp"
 
 namespace td::formats {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/checked.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/views.hpp"
 
 namespace td::formats {
 

@@ -5,7 +5,7 @@
 #include "core/error.hpp"
 #include "formats/gpu_tiles.hpp"
 #include "formats/key.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/tuning.hpp"
 
 namespace td::formats {
 

@@ -1,7 +1,11 @@
 // What a device does of the building of a sparse tensor. How the steps make a format is said in formats/.
 #pragma once
 
-#include "kernels/kernels.hpp"
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/types.hpp"
 
 namespace td::kernels {
 

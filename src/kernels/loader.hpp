@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/kernels.hpp"
+#include "kernels/backend.hpp"
 
 namespace td::kernels {
 

@@ -186,9 +186,9 @@ void place_on_device(Plan &plan, i64 already, const kernels::Backend &backend) {
 /// Bytes a second that come to a device as the parts of a streamed tensor do, measured; 0 where too little memory is
 /// free for it: no copy of a tensor goes for a plan's sake.
 double rate_of_fetching(kernels::Backend &backend) {
-  kernels::BackendBuffer to;
+  kernels::DeviceBuffer to;
   for (i64 bytes = i64{32} << 20; bytes >= i64{1} << 20 && to.bytes() == 0; bytes /= 2)
-    to = kernels::BackendBuffer::of_free(backend, bytes, "bytes from the host");
+    to = kernels::DeviceBuffer::of_free(backend, bytes, "bytes from the host");
   const i64 bytes = to.bytes();
   if (bytes == 0)
     return 0;

@@ -17,7 +17,7 @@ public:
   RowList(kernels::Backend &backend, std::span<const i64> rows) : rows_(rows.empty() ? nullptr : rows.data()) {
     if (rows.empty() || backend.memory() == nullptr)
       return;
-    copy_ = kernels::BackendBuffer(backend, static_cast<i64>(rows.size_bytes()), "a list of rows");
+    copy_ = kernels::DeviceBuffer(backend, static_cast<i64>(rows.size_bytes()), "a list of rows");
     backend.upload(copy_.data(), rows.data(), copy_.bytes());
     rows_ = static_cast<const i64 *>(copy_.data());
   }
@@ -25,13 +25,13 @@ public:
 
 private:
   const i64 *rows_;
-  kernels::BackendBuffer copy_;
+  kernels::DeviceBuffer copy_;
 };
 
 /// Calls body(columns, staging) for stretches of columns of a host matrix, with room for them on the device.
 template <class Body> void for_staged_columns(kernels::Backend &backend, i64 columns, i64 column_bytes, Body &&body) {
   const i64 step = std::clamp<i64>(staging_bytes / std::max<i64>(column_bytes, 1), 1, std::max<i64>(columns, 1));
-  const kernels::BackendBuffer staging(backend, step * column_bytes, "columns on their way between host and device");
+  const kernels::DeviceBuffer staging(backend, step * column_bytes, "columns on their way between host and device");
   for (i64 begin = 0; begin < columns; begin += step)
     body(Range{begin, std::min(begin + step, columns)}, staging.data());
 }
@@ -106,7 +106,7 @@ std::vector<i64> first_not_finite(kernels::Backend &backend, std::span<const Con
   if (matrices.empty())
     return at;
   const i64 bytes = static_cast<i64>(at.size() * sizeof(i64));
-  const kernels::BackendBuffer found(backend, bytes, "where matrices are not finite");
+  const kernels::DeviceBuffer found(backend, bytes, "where matrices are not finite");
   for (std::size_t k = 0; k < matrices.size(); ++k)
     backend.first_not_finite(matrices[k], static_cast<i64 *>(found.data()) + k);
   backend.download(at.data(), found.data(), bytes);

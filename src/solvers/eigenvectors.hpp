@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/kernels.hpp"
+#include "kernels/backend.hpp"
 
 namespace td::solvers {
 

@@ -6,7 +6,7 @@
 
 #include "core/ktensor.hpp"
 #include "formats/numbering.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/backend.hpp"
 
 namespace td::solvers {
 
@@ -22,7 +22,7 @@ public:
   i64 bytes() const noexcept { return memory_.bytes(); }
 
 private:
-  kernels::BackendBuffer memory_;
+  kernels::DeviceBuffer memory_;
   ValueType type_ = ValueType::f64;
   i64 rows_ = 0;
   i64 cols_ = 0;
@@ -67,7 +67,7 @@ public:
 private:
   kernels::Backend *backend_ = nullptr;
   i64 count_ = 0;
-  kernels::BackendBuffer memory_;
+  kernels::DeviceBuffer memory_;
 };
 
 } // namespace td::solvers

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/buffer.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/backend.hpp"
 
 namespace td::solvers {
 
@@ -28,7 +28,7 @@ public:
 private:
   kernels::Backend &backend_;
   Buffer<std::byte> copy_;
-  kernels::BackendBuffer memory_;
+  kernels::DeviceBuffer memory_;
   Numbers here_;
   Numbers there_;
 };

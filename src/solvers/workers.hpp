@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/communicator.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/backend.hpp"
 
 namespace td::solvers {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "kernels/kernels.hpp"
+#include "kernels/views.hpp"
 
 namespace td::tensor {
 

@@ -155,7 +155,7 @@ private:
   const std::vector<Range> &ranges_;
   std::vector<FormArray> arrays_; // of entries
   std::vector<i64> places_;       // of these in a buffer
-  std::vector<kernels::BackendBuffer> memory_;
+  std::vector<kernels::DeviceBuffer> memory_;
   std::size_t fetched_ = 0;
   std::size_t taken_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/backend.hpp"
 #include "tensor/stored_form.hpp"
 
 namespace td::tensor {

@@ -57,7 +57,7 @@ Arrays keep_part(kernels::Backend &backend, const kernels::TensorView &host, Ran
 
 } // namespace
 
-class Resident::State : public kernels::Keeper, public std::enable_shared_from_this<State> {
+class Resident::State : public kernels::Evictable, public std::enable_shared_from_this<State> {
 public:
   explicit State(i64 part_entries) : part_entries_(part_entries) {}
 
@@ -90,7 +90,7 @@ public:
     stored.view(OnHost::all);
   }
 
-  void give_back(const void *memory, i64 bytes, bool for_a_while) override {
+  void evict(const void *memory, i64 bytes, bool for_a_while) override {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(memory);
     if (found == devices_.end())
@@ -140,7 +140,7 @@ private:
 
   Device &device_of(kernels::Backend &backend) {
     if (devices_.count(backend.memory()) == 0)
-      backend.ask_when_short(weak_from_this());
+      backend.may_evict(weak_from_this());
     return devices_[backend.memory()];
   }
 

@@ -61,7 +61,7 @@ private:
   }
 
   kernels::Backend &backend_;
-  std::vector<kernels::BackendBuffer> buffers_;
+  std::vector<kernels::DeviceBuffer> buffers_;
   std::vector<const i64 *> columns_;
 };
 

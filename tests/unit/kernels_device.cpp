@@ -12,7 +12,7 @@ namespace td::test {
 namespace {
 
 using kernels::Backend;
-using kernels::BackendBuffer;
+using kernels::DeviceBuffer;
 using kernels::SolveFailure;
 using kernels::SolveRecord;
 using Numbers = std::vector<double>;
@@ -20,15 +20,15 @@ using Numbers = std::vector<double>;
 /// Calls compute(out) for `size` numbers in the backend's memory, which begin as NaN.
 template <class F> Numbers numbers(Backend &backend, i64 size, F &&compute) {
   Numbers host(static_cast<std::size_t>(size), std::nan(""));
-  const BackendBuffer out(backend, size * 8, "a test");
+  const DeviceBuffer out(backend, size * 8, "a test");
   backend.upload(out.data(), host.data(), out.bytes());
   compute(out.f64());
   backend.download(host.data(), out.data(), out.bytes());
   return host;
 }
 
-BackendBuffer upload(Backend &backend, const double *from, i64 size) {
-  BackendBuffer to(backend, size * 8, "a test");
+DeviceBuffer upload(Backend &backend, const double *from, i64 size) {
+  DeviceBuffer to(backend, size * 8, "a test");
   backend.upload(to.data(), from, to.bytes());
   return to;
 }
@@ -127,8 +127,8 @@ template <class T> void check_products(Backend &reference, Backend &device) {
       reference.divide_columns(divided.view(), &d.at(0, 0));
 
       const Placed<T> on_m(device, m);
-      const BackendBuffer on_p = upload(device, &p.at(0, 0), rank * rank);
-      const BackendBuffer on_d = upload(device, &d.at(0, 0), rank);
+      const DeviceBuffer on_p = upload(device, &p.at(0, 0), rank * rank);
+      const DeviceBuffer on_d = upload(device, &d.at(0, 0), rank);
       Placed<T> apart(device, TestMatrix<T>(rows, rank, 1)), in_place(device, m), quotient(device, m);
       device.multiply(on_m.view(), on_p.f64(), apart.view());
       device.multiply(in_place.view(), on_p.f64(), in_place.view());
@@ -184,7 +184,7 @@ TEST_F(KernelsDevice, Hadamard) {
   for (const auto &device : backends_)
     for (const i64 rank : ranks()) {
       const auto a = TestMatrix<double>::random(rank, rank, 0, 54);
-      const BackendBuffer on_a = upload(*device, &a.at(0, 0), rank * rank);
+      const DeviceBuffer on_a = upload(*device, &a.at(0, 0), rank * rank);
       const std::vector<const double *> host(3, &a.at(0, 0)), placed(3, on_a.f64());
       EXPECT_EQ(numbers(*device, rank * rank, [&](double *v) { device->hadamard(placed, rank, 0.5, v); }),
                 numbers(*reference_, rank * rank, [&](double *v) { reference_->hadamard(host, rank, 0.5, v); }));
@@ -198,8 +198,8 @@ struct Factored {
 
 Factored factor(Backend &device, const Numbers &v, double cutoff = 1e-12) {
   const auto rank = static_cast<i64>(std::lround(std::sqrt(static_cast<double>(v.size()))));
-  const BackendBuffer on_v = upload(device, v.data(), rank * rank);
-  const BackendBuffer record(device, sizeof(SolveRecord), "a test");
+  const DeviceBuffer on_v = upload(device, v.data(), rank * rank);
+  const DeviceBuffer record(device, sizeof(SolveRecord), "a test");
   Factored out;
   out.f = numbers(device, rank * rank, [&](double *f) {
     device.factor_normal(on_v.f64(), rank, cutoff, f, static_cast<SolveRecord *>(record.data()));
@@ -280,10 +280,10 @@ template <class T> void expect_same_solution(Backend &reference, Backend &device
     SCOPED_TRACE(testing::Message() << "rank " << rank << (singular ? ", singular" : "")
                                     << (weighted ? ", weights" : ""));
     const auto solve = [&](Backend &backend) {
-      const BackendBuffer on_v = upload(backend, v.data(), rank * rank);
-      const BackendBuffer f(backend, rank * rank * 8, "a test"), record(backend, sizeof(SolveRecord), "a test");
+      const DeviceBuffer on_v = upload(backend, v.data(), rank * rank);
+      const DeviceBuffer f(backend, rank * rank * 8, "a test"), record(backend, sizeof(SolveRecord), "a test");
       backend.factor_normal(on_v.f64(), rank, 1e-12, f.f64(), static_cast<SolveRecord *>(record.data()));
-      const BackendBuffer on_weights = upload(backend, weights.data(), rank);
+      const DeviceBuffer on_weights = upload(backend, weights.data(), rank);
       const Placed<T> on_m(backend, TestMatrix<T>::random(rows, rank, 3, 62));
       Placed<T> on_x(backend, TestMatrix<T>::random(rows, rank, 5, 63));
       backend.solve_normal({rank, on_v.f64(), f.f64(), static_cast<const SolveRecord *>(record.data())}, on_m.view(),
@@ -316,7 +316,7 @@ TEST_F(KernelsDevice, WeightsFromNorms) {
     for (const auto kind : {kernels::NormKind::two, kernels::NormKind::max}) {
       Numbers expected = norms;
       reference_->weights_from_norms(kind, 6, expected.data());
-      const BackendBuffer on_device = upload(*device, norms.data(), 6);
+      const DeviceBuffer on_device = upload(*device, norms.data(), 6);
       device->weights_from_norms(kind, 6, on_device.f64());
       Numbers got(6);
       device->download(got.data(), on_device.data(), on_device.bytes());
@@ -332,7 +332,7 @@ TEST_F(KernelsDevice, WeightsFromNorms) {
 TEST_F(KernelsDevice, MarksMeasureTheDevicesWork) {
   for (const auto &device : backends_) {
     const Placed<double> a(*device, TestMatrix<double>::random(4096, 64, 0, 3));
-    const BackendBuffer g(*device, 64 * 64 * 8, "a test");
+    const DeviceBuffer g(*device, 64 * 64 * 8, "a test");
     const auto grams = [&](int count) {
       device->mark(3);
       for (int k = 0; k < count; ++k)
@@ -441,7 +441,7 @@ template <class T> void check_compare(Backend &reference, Backend &device) {
     const PlacedFactors<T> placed(device, factors);
     const auto f = views(factors);
     const auto weights = TestMatrix<double>::random(1, rank, 0, 72);
-    const BackendBuffer w = upload(device, &weights.at(0, 0), rank);
+    const DeviceBuffer w = upload(device, &weights.at(0, 0), rank);
     for (int mode = 0; mode < 3; ++mode)
       for (const auto &[name, host] : x.views(mode)) {
         const Copy copy(device, host);
@@ -527,7 +527,7 @@ TEST_F(KernelsDevice, CopiesOfAllSizes) {
         u64 state = 1;
         for (unsigned char &byte : from)
           byte = static_cast<unsigned char>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
-        const BackendBuffer there(*device, size, "a test");
+        const DeviceBuffer there(*device, size, "a test");
         device->upload(there.data(), from.data(), size);
         device->download(to.data(), there.data(), size);
         EXPECT_TRUE(to == from) << size << " bytes, " << threads << " threads";

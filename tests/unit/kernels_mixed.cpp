@@ -11,8 +11,8 @@ namespace td::test {
 namespace {
 
 using kernels::Backend;
-using kernels::BackendBuffer;
 using kernels::Conflicts;
+using kernels::DeviceBuffer;
 
 struct Asked {
   Range rows;
@@ -42,7 +42,7 @@ TestMatrix<double> mttkrp(Backend &backend, const kernels::TensorView &x, int mo
   if (asked.add)
     set_before(out, asked.rows);
   Matrix result = out.view();
-  const BackendBuffer memory(backend, result.rows * result.ld * 8, "a test's result");
+  const DeviceBuffer memory(backend, result.rows * result.ld * 8, "a test's result");
   backend.upload(memory.data(), result.data, memory.bytes());
   result.data = memory.data();
   backend.mttkrp(x, {mode, factors, result, asked.rows, asked.entries, asked.conflicts, asked.add, exponents});
@@ -68,7 +68,7 @@ void expect_near(const TestMatrix<double> &got, const TestMatrix<double> &expect
 
 /// The copies that a backend makes of factors, in its memory.
 struct Rounded {
-  std::vector<BackendBuffer> memory;
+  std::vector<DeviceBuffer> memory;
   std::vector<ConstMatrix> rows;
   std::vector<const double *> exponents;
 
@@ -88,7 +88,7 @@ struct Rounded {
   }
   std::vector<char> bytes(Backend &backend) const {
     std::vector<char> all;
-    for (const BackendBuffer &buffer : memory) {
+    for (const DeviceBuffer &buffer : memory) {
       const std::size_t at = all.size();
       all.resize(at + static_cast<std::size_t>(buffer.bytes()));
       backend.download(all.data() + at, buffer.data(), buffer.bytes());

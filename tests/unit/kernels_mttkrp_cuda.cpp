@@ -10,7 +10,7 @@ namespace td::test {
 namespace {
 
 using kernels::Backend;
-using kernels::BackendBuffer;
+using kernels::DeviceBuffer;
 
 struct Asked {
   Range rows;
@@ -33,7 +33,7 @@ TestMatrix<T> mttkrp(Backend &backend, const kernels::TensorView &x, int mode,
     set_before(out, asked.rows);
   Matrix result = out.view();
   const i64 bytes = result.rows * result.ld * size_of(result.type);
-  const BackendBuffer memory(backend, bytes, "a test's result");
+  const DeviceBuffer memory(backend, bytes, "a test's result");
   backend.upload(memory.data(), result.data, bytes);
   result.data = memory.data();
   const Range all{0, kernels::entries_of(x)};

@@ -16,7 +16,7 @@ namespace td::test {
 namespace {
 
 using kernels::Backend;
-using kernels::BackendBuffer;
+using kernels::DeviceBuffer;
 
 /// A host matrix's copy on a device.
 class OnDevice {
@@ -31,7 +31,7 @@ public:
   i64 bytes() const { return memory_.bytes(); }
 
 private:
-  BackendBuffer memory_;
+  DeviceBuffer memory_;
   Matrix view_;
 };
 
@@ -81,7 +81,7 @@ public:
   }
   solvers::Comparison compare(const tensor::Placement &x) {
     const std::vector<double> ones(static_cast<std::size_t>(views_.front().cols), 1.0);
-    BackendBuffer weights(backend_, std::ssize(ones) * 8, "a test");
+    DeviceBuffer weights(backend_, std::ssize(ones) * 8, "a test");
     backend_.upload(weights.data(), ones.data(), weights.bytes());
     return solvers::compare_entries(backend_, *make_self_communicator(), x, weights.f64(), views_);
   }

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/backend.hpp"
 #include "kernels/cpu/cpu.hpp"
-#include "kernels/kernels.hpp"
 #include "kernels/reference/reference.hpp"
 #include "unit/formats_random.hpp"
 
@@ -165,7 +165,7 @@ private:
   static i64 bytes(const TestMatrix<T> &a) { return a.rows() * a.view().ld * static_cast<i64>(sizeof(T)); }
   kernels::Backend &backend_;
   TestMatrix<T> copy_;
-  kernels::BackendBuffer memory_;
+  kernels::DeviceBuffer memory_;
   Matrix view_;
 };
 
@@ -178,7 +178,7 @@ template <class T> void check_transposed(kernels::Backend &backend) {
       std::vector<i64> list(static_cast<std::size_t>(rows));
       for (i64 k = 0; k < rows; ++k)
         list[static_cast<std::size_t>(k)] = 2 * k + k % 2;
-      kernels::BackendBuffer on_list(backend, rows * 8, "a test");
+      kernels::DeviceBuffer on_list(backend, rows * 8, "a test");
       backend.upload(on_list.data(), list.data(), on_list.bytes());
       const auto columns = TestMatrix<T>::random(rank, all, 3, 61);
       Placed<T> on_columns(backend, columns);
@@ -211,7 +211,7 @@ template <class T> void check_transposed(kernels::Backend &backend) {
 template <class T> void check_first_not_finite(kernels::Backend &backend) {
   const auto first = [&](const TestMatrix<T> &a) {
     Placed<T> placed(backend, a);
-    kernels::BackendBuffer at(backend, 8, "a test");
+    kernels::DeviceBuffer at(backend, 8, "a test");
     backend.first_not_finite(placed.view(), static_cast<i64 *>(at.data()));
     i64 found = -1;
     backend.download(&found, at.data(), 8);

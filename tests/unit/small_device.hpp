@@ -88,7 +88,7 @@ public:
               delete[] static_cast<const char *>(p);
             }};
   }
-  void ask_when_short(std::weak_ptr<kernels::Keeper> keeper) override { keepers_.push_back(std::move(keeper)); }
+  void may_evict(std::weak_ptr<kernels::Evictable> evictable) override { evictables_.push_back(std::move(evictable)); }
 
   void make_room(i64 bytes) override {
     if (room() < bytes)
@@ -124,9 +124,9 @@ public:
 
   /// Asks for memory as an allocation does that fails, or as building does, for a while.
   void run_short(i64 bytes, bool for_a_while = false) {
-    for (const auto &keeper : keepers_)
-      if (const auto there = keeper.lock())
-        there->give_back(this, bytes, for_a_while);
+    for (const auto &evictable : evictables_)
+      if (const auto there = evictable.lock())
+        there->evict(this, bytes, for_a_while);
   }
   void set_limit(i64 bytes) { limit_ = bytes; }
   /// Bytes that building is to take, of those that copies may.
@@ -159,7 +159,7 @@ private:
   i64 downloads_ = 0;
   std::shared_ptr<SmallMemory> memory_ = std::make_shared<SmallMemory>(); // copies may outlive the device
   std::map<int, Buffer> buffers_;
-  std::vector<std::weak_ptr<kernels::Keeper>> keepers_;
+  std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
 };
 
 } // namespace td::test

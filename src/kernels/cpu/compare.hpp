@@ -1,7 +1,7 @@
 // What Backend::compare adds up.
 #pragma once
 
-#include "kernels/kernels.hpp"
+#include "kernels/views.hpp"
 
 namespace td::kernels::cpu {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "kernels/kernels.hpp"
+#include "kernels/backend.hpp"
 
 namespace td::kernels::cpu {
 

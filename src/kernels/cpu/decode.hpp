@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/simd.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/views.hpp"
 
 namespace td::kernels::cpu {
 

@@ -1,7 +1,7 @@
 // What this machine can do, measured with the loops that the kernels are made of.
 #pragma once
 
-#include "kernels/kernels.hpp"
+#include "kernels/tuning.hpp"
 
 namespace td::kernels::cpu {
 

@@ -71,13 +71,13 @@ i64 CudaBackend::room() const {
 
 void CudaBackend::make_room(i64 bytes) {
   const CurrentDevice current = device_.memory().enter();
-  ask_keepers(bytes, false);
+  evict_others(bytes, false);
 }
 
-void CudaBackend::ask_keepers(i64 bytes, bool for_a_while) {
-  for (const auto &keeper : device_.memory().keepers())
+void CudaBackend::evict_others(i64 bytes, bool for_a_while) {
+  for (const auto &evictable : device_.memory().evictables())
     if (device_.room() < bytes)
-      keeper->give_back(&device_.memory(), bytes, for_a_while);
+      evictable->evict(&device_.memory(), bytes, for_a_while);
 }
 
 std::shared_ptr<const void> CudaBackend::pin(const void *host, i64 bytes) {
@@ -121,7 +121,7 @@ std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries
   // Building ends soon, so without a limit it may take what is left free for work in between.
   const auto lacking = [&] { return bytes > (limit > 0 ? device_.room() : device_.free_bytes()); };
   if (lacking())
-    ask_keepers(bytes, true);
+    evict_others(bytes, true);
   return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries);
 }
 

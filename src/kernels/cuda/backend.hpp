@@ -26,7 +26,7 @@ public:
   const void *memory() const noexcept override { return &device_.memory(); }
   std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what) override;
   i64 room() const override;
-  void ask_when_short(std::weak_ptr<Keeper> keeper) override { device_.memory().add_keeper(std::move(keeper)); }
+  void may_evict(std::weak_ptr<Evictable> evictable) override { device_.memory().add_evictable(std::move(evictable)); }
   void make_room(i64 bytes) override;
   std::shared_ptr<const void> pin(const void *host, i64 bytes) override;
   void fetch(int buffer, void *to, const void *from_host, i64 bytes) override;
@@ -65,9 +65,9 @@ public:
 
 private:
   Chip chip() const;
-  void ask_keepers(i64 bytes, bool for_a_while);
+  void evict_others(i64 bytes, bool for_a_while);
 
-  Device device_;
+  Gpu device_;
   int host_threads_; // for sorting a tensor, say
   Staging staging_;
 };

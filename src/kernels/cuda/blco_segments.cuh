@@ -23,7 +23,7 @@ __global__ void merge_copies(const T *copies, int count, i64 copy_size, i64 ld, 
   }
 }
 
-template <class T, class Term, int Factors, int Lanes, int Size> void start(Device &device, const BlcoJob &job) {
+template <class T, class Term, int Factors, int Lanes, int Size> void start(Gpu &device, const BlcoJob &job) {
   const auto kernel = walk_blco<T, Term, Factors, Lanes, Size>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(BlcoTile<Term>)),
         "asking for shared memory");
@@ -32,7 +32,7 @@ template <class T, class Term, int Factors, int Lanes, int Size> void start(Devi
   check_launch("MTTKRP of a BLCO copy");
 }
 
-template <class T, class Term, int Factors> void start_lanes(Device &device, const BlcoJob &job, int lanes) {
+template <class T, class Term, int Factors> void start_lanes(Gpu &device, const BlcoJob &job, int lanes) {
   constexpr int size = 16 / sizeof(T);
   if (lanes == 8)
     start<T, Term, Factors, 8, size>(device, job);
@@ -42,7 +42,7 @@ template <class T, class Term, int Factors> void start_lanes(Device &device, con
     start<T, Term, Factors, 32, size>(device, job);
 }
 
-template <class T, class Term> void add_segments(Device &device, const BlcoView &x, const MttkrpArgs &args) {
+template <class T, class Term> void add_segments(Gpu &device, const BlcoView &x, const MttkrpArgs &args) {
   constexpr bool mixed = sizeof(T) != sizeof(Term);
   const auto others = OtherFactors::of<T>(x.layout, x.dims, args);
   BlcoJob job{};

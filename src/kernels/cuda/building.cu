@@ -20,7 +20,7 @@ constexpr i64 copy_word = 8;    // unless tiles have more than 2^32 rows togethe
 
 class CudaBuilding final : public Building {
 public:
-  CudaBuilding(Device &device, Staging &staging, const EntriesView &e)
+  CudaBuilding(Gpu &device, Staging &staging, const EntriesView &e)
       : device_(device), staging_(staging), dims_(e.dims.begin(), e.dims.end()), base_(e.index_base),
         index_type_(e.index_type), type_(e.value_type), size_(e.nnz), spares_(device), flag_(spares_, sizeof(u64)) {
     for (int m = 0; m < e.order(); ++m)
@@ -321,7 +321,7 @@ private:
       values_ = Values(std::move(values));
   }
 
-  Device &device_;
+  Gpu &device_;
   Staging &staging_;
   std::vector<i64> dims_;
   std::int32_t base_;
@@ -353,7 +353,7 @@ i64 bytes_to_build(const EntriesView &e) {
   return (std::max(encoding, working + copy) + 8) * e.nnz + (i64{64} << 20);
 }
 
-std::unique_ptr<Building> begin_building(Device &device, Staging &staging, const EntriesView &entries) {
+std::unique_ptr<Building> begin_building(Gpu &device, Staging &staging, const EntriesView &entries) {
   return std::make_unique<CudaBuilding>(device, staging, entries);
 }
 

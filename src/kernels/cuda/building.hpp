@@ -12,6 +12,6 @@ inline constexpr i64 most_built_entries = (i64{1} << 31) - 1;
 i64 bytes_to_build(const EntriesView &entries);
 
 /// Of 1 to most_built_entries entries.
-std::unique_ptr<Building> begin_building(Device &device, Staging &staging, const EntriesView &entries);
+std::unique_ptr<Building> begin_building(Gpu &device, Staging &staging, const EntriesView &entries);
 
 } // namespace td::kernels::cuda

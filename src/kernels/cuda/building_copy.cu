@@ -192,7 +192,7 @@ private:
   }
 
   Spares &spares_;
-  Device &device_;
+  Gpu &device_;
   Staging &staging_;
   const PackedOnGpu &from_;
   const CopyPlan &plan_;

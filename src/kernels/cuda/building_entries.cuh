@@ -23,7 +23,7 @@ template <class F> __device__ void for_entries(i64 count, F &&f) {
 template <class F> __global__ void each(i64 count, const __grid_constant__ F f) { for_entries(count, f); }
 
 /// Calls f(k) on the GPU for all k below count.
-template <class F> void launch(Device &device, i64 count, F f, int threads_of_block = block_threads) {
+template <class F> void launch(Gpu &device, i64 count, F f, int threads_of_block = block_threads) {
   if (count == 0)
     return;
   each<<<blocks_for(device, count, threads_of_block), static_cast<unsigned>(threads_of_block), 0, device.stream()>>>(

@@ -1,4 +1,4 @@
-// Device memory and CUB's passes, as building uses them.
+// Gpu memory and CUB's passes, as building uses them.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace td::kernels::cuda {
 
-/// Device memory that steps of building use one after the other. Were it given back to the pool in between, what stays
+/// Gpu memory that steps of building use one after the other. Were it given back to the pool in between, what stays
 /// would come to lie between what goes, and for each large array that no gap holds the driver maps memory anew (0.6 ms
 /// for 600 MB on an H200).
 class Spares {
@@ -23,11 +23,11 @@ public:
     i64 bytes = 0;
   };
 
-  explicit Spares(Device &device) : device_(device) {}
+  explicit Spares(Gpu &device) : device_(device) {}
   Spares(const Spares &) = delete;
   Spares &operator=(const Spares &) = delete;
   ~Spares() { trim(); }
-  Device &device() const noexcept { return device_; }
+  Gpu &device() const noexcept { return device_; }
 
   /// The smallest that has so many bytes and not more than twice as many, or a new one.
   Block take(i64 bytes) {
@@ -58,7 +58,7 @@ public:
   }
 
 private:
-  Device &device_;
+  Gpu &device_;
   std::array<Block, 16> blocks_;
 };
 
@@ -105,7 +105,7 @@ inline Array uploaded(Spares &spares, Staging &staging, const void *host, i64 by
 }
 
 /// What CUB does in two calls: asked for the memory that it needs, then with it. run(memory, bytes).
-template <class F> void with_memory(Device &device, F &&run) {
+template <class F> void with_memory(Gpu &device, F &&run) {
   std::size_t bytes = 0;
   check(run(nullptr, bytes), while_building);
   const Scratch<char> memory(device, static_cast<i64>(bytes), while_building);
@@ -113,7 +113,7 @@ template <class F> void with_memory(Device &device, F &&run) {
 }
 
 /// Writes all k < size with starts(k); gives how many.
-template <class F> i64 select(Device &device, i64 size, F starts, std::uint32_t *entries) {
+template <class F> i64 select(Gpu &device, i64 size, F starts, std::uint32_t *entries) {
   const Scratch<i64> count(device, 1, while_building);
   with_memory(device, [&](void *memory, std::size_t &bytes) {
     return cub::DeviceSelect::If(memory, bytes, thrust::counting_iterator<std::uint32_t>(0), entries, count.data(),

@@ -7,7 +7,7 @@
 
 namespace td::kernels::cuda {
 
-ByRow::ByRow(Device &device, i64 count)
+ByRow::ByRow(Gpu &device, i64 count)
     : device_(device), count_(count), row_(device, count, "the rows of entries"),
       row_after_(device, count, "the rows of entries"), number_(device, count, "the order of entries"),
       number_after_(device, count, "the order of entries") {}
@@ -27,7 +27,7 @@ void ByRow::sort(u64 largest) {
   sorted_ = true;
 }
 
-void set_zero(Device &device, Matrix a) {
+void set_zero(Gpu &device, Matrix a) {
   if (a.rows == 0 || a.cols == 0)
     return;
   const auto element = static_cast<std::size_t>(size_of(a.type));
@@ -37,7 +37,7 @@ void set_zero(Device &device, Matrix a) {
         "setting rows to zero");
 }
 
-void running_sum(Device &device, const i64 *from, i64 count, i64 *to) {
+void running_sum(Gpu &device, const i64 *from, i64 count, i64 *to) {
   if (count == 0)
     return;
   std::size_t bytes = 0;

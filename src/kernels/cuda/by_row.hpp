@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/views.hpp"
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/gpu.hpp"
 
 namespace td::kernels::cuda {
 
@@ -10,14 +10,14 @@ namespace td::kernels::cuda {
 /// order.
 class ByRow {
 public:
-  ByRow(Device &device, i64 count);
+  ByRow(Gpu &device, i64 count);
   u64 *row() const noexcept { return sorted_ ? row_after_.data() : row_.data(); }
   i64 *number() const noexcept { return sorted_ ? number_after_.data() : number_.data(); }
   /// No row is larger than `largest`.
   void sort(u64 largest);
 
 private:
-  Device &device_;
+  Gpu &device_;
   i64 count_;
   bool sorted_ = false;
   Scratch<u64> row_, row_after_;
@@ -25,9 +25,9 @@ private:
 };
 
 /// a := 0, its padding untouched.
-void set_zero(Device &device, Matrix a);
+void set_zero(Gpu &device, Matrix a);
 
 /// to[k] := the sum of from[0 .. k].
-void running_sum(Device &device, const i64 *from, i64 count, i64 *to);
+void running_sum(Gpu &device, const i64 *from, i64 count, i64 *to);
 
 } // namespace td::kernels::cuda

@@ -68,7 +68,7 @@ template <class Op> __global__ void reduce_parts(const double *part, i64 blocks,
     out[r] = sum;
 }
 
-template <class Op> void reduce(Device &device, ConstMatrix a, ConstMatrix b, double *out) {
+template <class Op> void reduce(Gpu &device, ConstMatrix a, ConstMatrix b, double *out) {
   const int lanes = lanes_for(a.cols);
   const i64 blocks = column_blocks(a.rows, a.cols);
   const Scratch<double> part(device, blocks * a.cols, "parts of sums over columns");
@@ -113,21 +113,21 @@ __global__ void to_weights(NormKind kind, i64 rank, double *norms) {
 
 } // namespace
 
-void weights_from_norms(Device &device, NormKind kind, i64 rank, double *norms) {
+void weights_from_norms(Gpu &device, NormKind kind, i64 rank, double *norms) {
   to_weights<<<blocks_for(device, rank, block_threads), block_threads, 0, device.stream()>>>(kind, rank, norms);
   check_launch("the columns' weights");
 }
 
-void column_norms(Device &device, ConstMatrix a, NormKind kind, double *out) {
+void column_norms(Gpu &device, ConstMatrix a, NormKind kind, double *out) {
   if (kind == NormKind::two)
     reduce<Square>(device, a, a, out);
   else
     reduce<Magnitude>(device, a, a, out);
 }
 
-void column_dots(Device &device, ConstMatrix a, ConstMatrix b, double *out) { reduce<Product>(device, a, b, out); }
+void column_dots(Gpu &device, ConstMatrix a, ConstMatrix b, double *out) { reduce<Product>(device, a, b, out); }
 
-void divide_columns(Device &device, Matrix a, const double *d) {
+void divide_columns(Gpu &device, Matrix a, const double *d) {
   if (a.rows == 0)
     return;
   const int lanes = lanes_for(a.cols);

@@ -71,7 +71,7 @@ __global__ void add_parts(const double *part, i64 parts, double *out) {
 }
 
 template <class T, class Entries>
-void run(Device &device, const Entries &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
+void run(Gpu &device, const Entries &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
          double *out) {
   const i64 rank = factors.front().cols;
   const int lanes = lanes_for(rank);
@@ -86,7 +86,7 @@ void run(Device &device, const Entries &x, const double *weights, std::span<cons
 
 } // namespace
 
-void compare(Device &device, const TensorView &view, const double *weights, std::span<const ConstMatrix> factors,
+void compare(Gpu &device, const TensorView &view, const double *weights, std::span<const ConstMatrix> factors,
              Range entries, double *out) {
   dispatch(type_of(view), [&](auto zero) {
     using T = decltype(zero);

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "kernels/building.hpp"
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/gpu.hpp"
 
 namespace td::kernels::cuda {
 
 /// They count to what the device's context keeps.
 class CudaArrays final : public DeviceArrays {
 public:
-  explicit CudaArrays(const Device &device) : memory_(device.memory()), kept_(device.kept()) {
+  explicit CudaArrays(const Gpu &device) : memory_(device.memory()), kept_(device.kept()) {
     memories_.reserve(2); // so that taking one does not fail
   }
   CudaArrays(const CudaArrays &) = delete;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
-#include "kernels/kernels.hpp"
+#include "kernels/views.hpp"
 
 namespace td::kernels::cuda {
 

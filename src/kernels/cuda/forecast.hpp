@@ -1,7 +1,7 @@
 // What kernels here would take, for the plan, from sizes alone. Plain C++, so that it can be tested without a GPU.
 #pragma once
 
-#include "kernels/kernels.hpp"
+#include "kernels/tuning.hpp"
 
 namespace td::kernels::cuda {
 

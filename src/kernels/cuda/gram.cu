@@ -98,7 +98,7 @@ __global__ void gram_sum(const double *part, i64 blocks, i64 pairs, i64 tiles, i
 
 } // namespace
 
-void gram(Device &device, ConstMatrix a, double *g) {
+void gram(Gpu &device, ConstMatrix a, double *g) {
   const i64 tiles = (a.cols + mma_tile - 1) / mma_tile;
   const i64 pairs = gram_pairs(a.cols);
   const i64 blocks = gram_blocks(a.rows, a.cols);

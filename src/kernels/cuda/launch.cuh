@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "core/views.hpp"
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/gpu.hpp"
 #include "kernels/cuda/sizes.hpp"
 
 namespace td::kernels::cuda {
 
 /// Blocks for `work` items of which a block takes `each` at a time and goes on with the next until none are left.
-inline unsigned blocks_for(const Device &device, i64 work, i64 each) {
+inline unsigned blocks_for(const Gpu &device, i64 work, i64 each) {
   const i64 most = i64{32} * device.multiprocessors();
   return static_cast<unsigned>(std::clamp<i64>((work + each - 1) / each, 1, most));
 }

@@ -4,9 +4,9 @@
 
 namespace td::kernels::cuda {
 
-extern template void add_segments<float, double>(Device &, const BlcoView &, const MttkrpArgs &);
+extern template void add_segments<float, double>(Gpu &, const BlcoView &, const MttkrpArgs &);
 
-void mttkrp_blco(Device &device, const BlcoView &x, const MttkrpArgs &args) {
+void mttkrp_blco(Gpu &device, const BlcoView &x, const MttkrpArgs &args) {
   dispatch_mixed(x.type, args.out.type, [&](auto zero, auto term) {
     using T = decltype(zero);
     using Term = decltype(term);

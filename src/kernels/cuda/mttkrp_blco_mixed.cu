@@ -2,6 +2,6 @@
 
 namespace td::kernels::cuda {
 
-template void add_segments<float, double>(Device &, const BlcoView &, const MttkrpArgs &);
+template void add_segments<float, double>(Gpu &, const BlcoView &, const MttkrpArgs &);
 
 } // namespace td::kernels::cuda

@@ -4,7 +4,7 @@
 
 namespace td::kernels::cuda {
 
-void mttkrp_coo(Device &device, const CooView &x, const MttkrpArgs &args) {
+void mttkrp_coo(Gpu &device, const CooView &x, const MttkrpArgs &args) {
   if (args.conflicts == Conflicts::privatize)
     refuse_private_rows();
   dispatch_mixed(x.type, args.out.type, [&](auto zero, auto term) {

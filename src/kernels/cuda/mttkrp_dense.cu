@@ -50,7 +50,7 @@ template <class T> __global__ void sum_parts(const T *part, i64 parts, Rows<T> o
 
 } // namespace
 
-void mttkrp_dense(Device &device, const DenseView &view, const MttkrpArgs &args) {
+void mttkrp_dense(Gpu &device, const DenseView &view, const MttkrpArgs &args) {
   dispatch_mixed(view.type, args.out.type, [&](auto zero, auto term) {
     using T = decltype(zero);
     using Term = decltype(term);

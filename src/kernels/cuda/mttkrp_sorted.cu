@@ -157,7 +157,7 @@ i64 place_windows(SortedJob &job, i64 used, i64 available, i64 fills) {
 
 template <class Row, class Term> class Sum {
 public:
-  Sum(Device &device, const SortedView &x, const MttkrpArgs &args)
+  Sum(Gpu &device, const SortedView &x, const MttkrpArgs &args)
       : device_(device), x_(x), args_(args), job_(job_of(x, args)) {
     const auto others = OtherFactors::of<Row>(x.layout, x.dims, args);
     job_.factors = others.count;
@@ -278,7 +278,7 @@ private:
 
   static constexpr i64 most_window_rows = 1024;
 
-  Device &device_;
+  Gpu &device_;
   const SortedView &x_;
   const MttkrpArgs &args_;
   SortedJob job_;
@@ -290,7 +290,7 @@ private:
 };
 
 // A row of a copy in one tile is written by whoever has its end, so what is added to goes by way of rows of its own.
-template <class Row, class Term> void add_whole_rows(Device &device, const SortedView &x, const MttkrpArgs &args) {
+template <class Row, class Term> void add_whole_rows(Gpu &device, const SortedView &x, const MttkrpArgs &args) {
   const i64 ld = (args.out.cols + 3) / 4 * 4; // rows of 16 bytes
   const Scratch<Term> sums(device, args.rows.size() * ld, "sums of rows");
   MttkrpArgs own = args;
@@ -305,7 +305,7 @@ template <class Row, class Term> void add_whole_rows(Device &device, const Sorte
 
 } // namespace
 
-void mttkrp_sorted(Device &device, const SortedView &x, const MttkrpArgs &args) {
+void mttkrp_sorted(Gpu &device, const SortedView &x, const MttkrpArgs &args) {
   const ValueType rows = args.factors[args.mode == 0 ? 1 : 0].type;
   dispatch_mixed(rows, args.out.type, [&](auto row, auto term) {
     using Row = decltype(row);

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(warps *warp)
   }
 }
 
-template <class T> void multiply_rows(Device &device, ConstMatrix m, const double *p, Matrix a) {
+template <class T> void multiply_rows(Gpu &device, ConstMatrix m, const double *p, Matrix a) {
   const dim3 grid(blocks_for(device, m.rows, i64{warps} * mma_tile),
                   static_cast<unsigned>((a.cols + mma_tile - 1) / mma_tile));
   multiply_tile<<<grid, warps * warp, 0, device.stream()>>>(rows_of<T>(m), p, rows_of<T>(a));
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(warps *warp) solve_rest(Solve solve, Rows<doub
   }
 }
 
-template <int Tiles, class T> void launch_whole(Device &device, const Solve &solve, ConstMatrix m, Matrix a) {
+template <int Tiles, class T> void launch_whole(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a) {
   constexpr int bytes = warps * mma_tile * solve_ld(Tiles) * static_cast<int>(sizeof(double));
   check(cudaFuncSetAttribute(solve_whole<Tiles, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
         "room for a factor's rows");
@@ -227,7 +227,7 @@ template <int Tiles, class T> void launch_whole(Device &device, const Solve &sol
   check_launch("solving for a factor");
 }
 
-template <class T> void launch_parts(Device &device, const Solve &solve, ConstMatrix m, Matrix a) {
+template <class T> void launch_parts(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a) {
   const i64 most = solve_staged_rows(m.rows, solve.rank);
   const Scratch<double> residual(device, solve.weights != nullptr ? most * solve.rank : 0, "rows of a residual");
   const Scratch<double> half(device, most * solve.rank, "rows of a product");
@@ -249,7 +249,7 @@ template <class T> void launch_parts(Device &device, const Solve &solve, ConstMa
 
 } // namespace
 
-void multiply(Device &device, ConstMatrix m, const double *p, Matrix a) {
+void multiply(Gpu &device, ConstMatrix m, const double *p, Matrix a) {
   if (m.rows == 0)
     return;
   dispatch(m.type, [&](auto zero) {
@@ -272,7 +272,7 @@ void multiply(Device &device, ConstMatrix m, const double *p, Matrix a) {
   });
 }
 
-void solve_normal(Device &device, const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
+void solve_normal(Gpu &device, const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
   if (m.rows == 0)
     return;
   const Solve solve{equations.rank, equations.v, equations.f, equations.record, weights};

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/types.hpp"
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/gpu.hpp"
 
 namespace td::kernels::cuda {
 

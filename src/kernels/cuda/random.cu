@@ -21,7 +21,7 @@ template <class T> __global__ void fill(Rows<T> a, u64 seed, int mode, i64 first
 
 } // namespace
 
-void random_uniform(Device &device, Matrix a, u64 seed, int mode, i64 first_row) {
+void random_uniform(Gpu &device, Matrix a, u64 seed, int mode, i64 first_row) {
   if (a.rows == 0)
     return;
   dispatch(a.type, [&](auto zero) {

@@ -84,7 +84,7 @@ __global__ void multiply_add(double by, double *sink) {
 /// Memory and events, which go with it.
 class Measurement {
 public:
-  explicit Measurement(const Device &device) : device_(device) {
+  explicit Measurement(const Gpu &device) : device_(device) {
     for (far_rows_ = most_far_rows; far_rows_ >= least_far_rows && rows_ == nullptr; far_rows_ /= 2)
       if (far_rows_ * row_bytes <= device.free_bytes() / 4)
         rows_ = device.memory().try_allocate(far_rows_ * row_bytes, what, device.stream());
@@ -144,7 +144,7 @@ private:
     return std::max(static_cast<double>(least), 1e-4) / 1e3;
   }
 
-  const Device &device_;
+  const Gpu &device_;
   i64 far_rows_ = 0;
   void *rows_ = nullptr;
   cudaEvent_t begin_ = nullptr;
@@ -153,7 +153,7 @@ private:
 
 } // namespace
 
-Rates measured_rates(const Device &device) {
+Rates measured_rates(const Gpu &device) {
   static std::mutex mutex;
   static auto *const known = new std::map<int, Rates>;
   const std::lock_guard lock(mutex);

@@ -60,7 +60,7 @@ __global__ void find_not_finite(bool f64, const void *data, i64 rows, i64 cols, 
 
 } // namespace
 
-void gather_transposed(Device &device, ConstMatrix from, const i64 *rows, Matrix to) {
+void gather_transposed(Gpu &device, ConstMatrix from, const i64 *rows, Matrix to) {
   if (to.rows == 0)
     return;
   dispatch(to.type, [&](auto zero) {
@@ -71,7 +71,7 @@ void gather_transposed(Device &device, ConstMatrix from, const i64 *rows, Matrix
   check_launch("taking a caller's matrix");
 }
 
-void scatter_transposed(Device &device, ConstMatrix from, const i64 *rows, Matrix to) {
+void scatter_transposed(Gpu &device, ConstMatrix from, const i64 *rows, Matrix to) {
   if (from.rows == 0)
     return;
   dispatch(to.type, [&](auto zero) {
@@ -82,7 +82,7 @@ void scatter_transposed(Device &device, ConstMatrix from, const i64 *rows, Matri
   check_launch("giving a caller his matrix");
 }
 
-void first_not_finite(Device &device, ConstMatrix a, i64 *at) {
+void first_not_finite(Gpu &device, ConstMatrix a, i64 *at) {
   const i64 all = a.rows * a.cols;
   check(cudaMemcpyAsync(at, &all, sizeof all, cudaMemcpyHostToDevice, device.stream()), "the size of a matrix");
   if (all == 0)

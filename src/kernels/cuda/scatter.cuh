@@ -52,7 +52,7 @@ __global__ void sum_rows(const __grid_constant__ Entries x, const __grid_constan
 }
 
 /// T: of values and factors. Term: of terms, sums and the result.
-template <class T, class Term, class Entries> void scatter(Device &device, const Entries &x, const MttkrpArgs &args) {
+template <class T, class Term, class Entries> void scatter(Gpu &device, const Entries &x, const MttkrpArgs &args) {
   const Rows<Term> out = rows_of<Term>(args.out);
   const Factors<T> factors(args.factors);
   const int lanes = lanes_for(out.cols);

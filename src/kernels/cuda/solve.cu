@@ -139,7 +139,7 @@ __global__ void finish(const double *v, const double *a, const double *eigenvalu
 /// One factorization. cuSOLVER reads matrices by columns: its upper triangle is the lower one of rows.
 class Factoring {
 public:
-  Factoring(Device &device, const double *v, i64 rank)
+  Factoring(Gpu &device, const double *v, i64 rank)
       : device_(device), v_(v), rank_(rank), a_(device, rank * rank, what), b_(device, rank * rank, what),
         eigenvalues_(device, rank, what), finding_(device, 1, what) {
     check(cudaMemsetAsync(finding_.data(), 0, sizeof(Finding), device.stream()), what); // it is copied as a whole
@@ -220,7 +220,7 @@ private:
     check_launch(what);
   }
 
-  Device &device_;
+  Gpu &device_;
   const double *v_;
   i64 rank_;
   Scratch<double> a_, b_, eigenvalues_;
@@ -230,7 +230,7 @@ private:
 
 } // namespace
 
-void hadamard(Device &device, std::span<const double *const> grams, i64 rank, double ridge, double *v) {
+void hadamard(Gpu &device, std::span<const double *const> grams, i64 rank, double ridge, double *v) {
   Grams all{};
   all.count = static_cast<int>(grams.size());
   std::copy(grams.begin(), grams.end(), all.gram);
@@ -239,7 +239,7 @@ void hadamard(Device &device, std::span<const double *const> grams, i64 rank, do
   check_launch("the normal equations");
 }
 
-void factor_normal(Device &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
+void factor_normal(Gpu &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
   refuse_rank(rank);
   if (rank <= small_rank)
     return factor_small(device, v, rank, cutoff, f, record);

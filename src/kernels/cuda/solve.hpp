@@ -1,12 +1,12 @@
 // Normal equations that one block can hold.
 #pragma once
 
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/gpu.hpp"
 #include "kernels/cuda/sizes.hpp"
 
 namespace td::kernels::cuda {
 
 /// Does what factor_normal does, for rank <= small_rank.
-void factor_small(Device &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record);
+void factor_small(Gpu &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record);
 
 } // namespace td::kernels::cuda

@@ -278,7 +278,7 @@ __global__ void __launch_bounds__(side *side)
 
 } // namespace
 
-void factor_small(Device &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
+void factor_small(Gpu &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
   factor_small<<<1, dim3(side, side), 0, device.stream()>>>(v, static_cast<int>(rank), cutoff, f, record);
   check_launch("solving the normal equations");
 }

@@ -11,7 +11,7 @@ namespace td::kernels::cuda {
 inline constexpr int entries_ahead = 4;
 
 template <class Row, class Term, class Key, int Factors, int Lanes, int Size>
-void start(Device &device, const SortedJob &job, const Walk &walk) {
+void start(Gpu &device, const SortedJob &job, const Walk &walk) {
   constexpr int threads = walk_threads<Row, Term>(sizeof(Key), Factors);
   const auto kernel = walk_sorted<Row, Term, Key, Factors, Lanes, Size, threads, entries_ahead>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(walk.shared)),
@@ -21,7 +21,7 @@ void start(Device &device, const SortedJob &job, const Walk &walk) {
 }
 
 template <class Row, class Term, class Key, int Factors>
-void start_lanes(Device &device, const SortedJob &job, const Walk &walk) {
+void start_lanes(Gpu &device, const SortedJob &job, const Walk &walk) {
   constexpr int size = 16 / sizeof(Row);
   if (walk.lanes == 8)
     start<Row, Term, Key, Factors, 8, size>(device, job, walk);
@@ -31,14 +31,14 @@ void start_lanes(Device &device, const SortedJob &job, const Walk &walk) {
     start<Row, Term, Key, Factors, 32, size>(device, job, walk);
 }
 
-template <class Row, class Term, class Key> void start_any(Device &device, const SortedJob &job, const Walk &walk) {
+template <class Row, class Term, class Key> void start_any(Gpu &device, const SortedJob &job, const Walk &walk) {
   if (walk.size > 1)
     start_lanes<Row, Term, Key, 0>(device, job, walk);
   else
     start<Row, Term, Key, 0, 32, 1>(device, job, walk);
 }
 
-template <class Row, class Term> void start_walk(Device &device, const SortedJob &job, const Walk &walk, int factors) {
+template <class Row, class Term> void start_walk(Gpu &device, const SortedJob &job, const Walk &walk, int factors) {
   if (walk.key_bytes == 16)
     return start_any<Row, Term, u128>(device, job, walk);
   if (factors == 0)

@@ -1,7 +1,7 @@
 // Starts the walk over a sorted copy with the kernel for its widths.
 #pragma once
 
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/gpu.hpp"
 #include "kernels/cuda/sorted_kernel.cuh"
 
 namespace td::kernels::cuda {
@@ -29,10 +29,10 @@ template <class Row, class Term> inline constexpr int most_lanes = sizeof(Row) =
 
 /// Job of one pass. `factors`: other modes, if they are 2 or 3 with aligned rows and fields of at most 32 bits in keys
 /// of 4 or 8 bytes, which have kernels of their own; else 0.
-template <class Row, class Term> void start_walk(Device &device, const SortedJob &job, const Walk &walk, int factors);
+template <class Row, class Term> void start_walk(Gpu &device, const SortedJob &job, const Walk &walk, int factors);
 
-extern template void start_walk<float, float>(Device &, const SortedJob &, const Walk &, int);
-extern template void start_walk<double, double>(Device &, const SortedJob &, const Walk &, int);
-extern template void start_walk<float, double>(Device &, const SortedJob &, const Walk &, int);
+extern template void start_walk<float, float>(Gpu &, const SortedJob &, const Walk &, int);
+extern template void start_walk<double, double>(Gpu &, const SortedJob &, const Walk &, int);
+extern template void start_walk<float, double>(Gpu &, const SortedJob &, const Walk &, int);
 
 } // namespace td::kernels::cuda

@@ -2,6 +2,6 @@
 
 namespace td::kernels::cuda {
 
-template void start_walk<float, float>(Device &, const SortedJob &, const Walk &, int);
+template void start_walk<float, float>(Gpu &, const SortedJob &, const Walk &, int);
 
 } // namespace td::kernels::cuda

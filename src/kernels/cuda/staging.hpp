@@ -5,14 +5,14 @@
 
 #include <vector>
 
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/gpu.hpp"
 
 namespace td::kernels::cuda {
 
 /// For one thread at a time.
 class Staging {
 public:
-  Staging(Device &device, int threads) : device_(device), threads_(threads) {}
+  Staging(Gpu &device, int threads) : device_(device), threads_(threads) {}
   Staging(const Staging &) = delete;
   Staging &operator=(const Staging &) = delete;
   ~Staging();
@@ -37,7 +37,7 @@ private:
   static void end(const Lane &lane) noexcept;
   static cudaError_t move(const Lane &lane, char *to, const char *from, i64 bytes, cudaMemcpyKind kind);
 
-  Device &device_;
+  Gpu &device_;
   int threads_;
   std::vector<Lane> lanes_;
   cudaEvent_t before_ = nullptr;

@@ -44,7 +44,7 @@ __global__ void round_rows(Rows<const double> a, Rows<float> to, const double *e
 
 } // namespace
 
-void to_f32(Device &device, ConstMatrix a, Matrix to, double *exponents) {
+void to_f32(Gpu &device, ConstMatrix a, Matrix to, double *exponents) {
   if (exponents != nullptr) {
     column_norms(device, a, NormKind::max, exponents);
     to_exponents<<<blocks_for(device, a.cols, block_threads), block_threads, 0, device.stream()>>>(a.cols, exponents);

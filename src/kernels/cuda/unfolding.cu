@@ -57,7 +57,7 @@ template <class T> __global__ void dense_y(DenseFibers<T> x, Range fibers, const
     }
 }
 
-template <class T> void dense(Device &device, const DenseView &x, int mode, ConstMatrix omega, Matrix y) {
+template <class T> void dense(Gpu &device, const DenseView &x, int mode, ConstMatrix omega, Matrix y) {
   DenseFibers<T> fibers{static_cast<const T *>(x.values), 1, x.dims[static_cast<std::size_t>(mode)]};
   for (int m = 0; m < mode; ++m)
     fibers.left *= x.dims[static_cast<std::size_t>(m)];
@@ -126,7 +126,7 @@ __global__ void number_rows(const i64 *index, i64 nnz, u64 *row, i64 *entry) {
   }
 }
 
-template <class T> void sparse(Device &device, const CooView &view, int mode, ConstMatrix omega, Matrix y) {
+template <class T> void sparse(Gpu &device, const CooView &view, int mode, ConstMatrix omega, Matrix y) {
   const i64 nnz = view.nnz;
   if (nnz == 0)
     return;
@@ -161,7 +161,7 @@ template <class T> void sparse(Device &device, const CooView &view, int mode, Co
 
 } // namespace
 
-void unfolding_normal(Device &device, const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {
+void unfolding_normal(Gpu &device, const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {
   if (!add)
     set_zero(device, y);
   dispatch(type_of(x), [&](auto zero) {

@@ -1,7 +1,7 @@
 // What the backends that work in host memory share: memory, and the R x R matrices.
 #pragma once
 
-#include "kernels/kernels.hpp"
+#include "kernels/backend.hpp"
 
 namespace td::kernels::host {
 

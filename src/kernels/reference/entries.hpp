@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/kernels.hpp"
+#include "kernels/views.hpp"
 
 namespace td::kernels::reference {
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/gpu.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -183,8 +183,8 @@ void *Memory::allocate(i64 bytes, const char *what, cudaStream_t stream) {
     return nullptr;
   void *memory = try_allocate(bytes, what, stream);
   if (memory == nullptr && bytes > 0)
-    for (const auto &keeper : keepers()) {
-      keeper->give_back(this, bytes, false);
+    for (const auto &evictable : evictables()) {
+      evictable->evict(this, bytes, false);
       memory = try_allocate(bytes, what, stream);
       if (memory != nullptr)
         break;
@@ -194,17 +194,17 @@ void *Memory::allocate(i64 bytes, const char *what, cudaStream_t stream) {
   return memory;
 }
 
-void Memory::add_keeper(std::weak_ptr<Keeper> keeper) {
-  const std::lock_guard lock(keepers_mutex_);
-  std::erase_if(keepers_, [](const std::weak_ptr<Keeper> &k) { return k.expired(); });
-  keepers_.push_back(std::move(keeper));
+void Memory::add_evictable(std::weak_ptr<Evictable> evictable) {
+  const std::lock_guard lock(evictables_mutex_);
+  std::erase_if(evictables_, [](const std::weak_ptr<Evictable> &k) { return k.expired(); });
+  evictables_.push_back(std::move(evictable));
 }
 
-std::vector<std::shared_ptr<Keeper>> Memory::keepers() {
-  const std::lock_guard lock(keepers_mutex_);
-  std::vector<std::shared_ptr<Keeper>> there;
-  for (const auto &keeper : keepers_)
-    if (auto k = keeper.lock())
+std::vector<std::shared_ptr<Evictable>> Memory::evictables() {
+  const std::lock_guard lock(evictables_mutex_);
+  std::vector<std::shared_ptr<Evictable>> there;
+  for (const auto &evictable : evictables_)
+    if (auto k = evictable.lock())
       there.push_back(std::move(k));
   return there;
 }
@@ -235,7 +235,7 @@ void Memory::release(void *memory) noexcept {
   }
 }
 
-Device::Device(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std::make_shared<Kept>()) {
+Gpu::Gpu(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std::make_shared<Kept>()) {
   kept_->limit = limit;
   const CurrentDevice current(ordinal);
   cudaDeviceProp properties{};
@@ -247,7 +247,7 @@ Device::Device(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std
   stream_ = memory_.open_stream();
 }
 
-Device::~Device() {
+Gpu::~Gpu() {
   const CurrentDevice current = memory_.enter(std::nothrow);
   if (!current)
     return;
@@ -266,9 +266,9 @@ Device::~Device() {
   memory_.close(stream_);
 }
 
-i64 Device::free_bytes() const { return memory_.free_bytes(); }
+i64 Gpu::free_bytes() const { return memory_.free_bytes(); }
 
-void Device::release(void *memory) noexcept {
+void Gpu::release(void *memory) noexcept {
   if (memory == nullptr)
     return;
   if (const CurrentDevice current = memory_.enter(std::nothrow); current)
@@ -278,21 +278,21 @@ void Device::release(void *memory) noexcept {
 }
 
 // Waits: whoever uploads may change the source at once, and CUDA promises to have read it only where it is pageable.
-void Device::upload(void *to, const void *from_host, i64 bytes) {
+void Gpu::upload(void *to, const void *from_host, i64 bytes) {
   if (bytes > 0)
     check(cudaMemcpyAsync(to, from_host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_),
           "copying to the GPU");
   wait();
 }
 
-void Device::download(void *to_host, const void *from, i64 bytes) {
+void Gpu::download(void *to_host, const void *from, i64 bytes) {
   if (bytes > 0)
     check(cudaMemcpyAsync(to_host, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
           "copying from the GPU");
   wait();
 }
 
-void Device::mark(std::size_t moment) {
+void Gpu::mark(std::size_t moment) {
   while (moments_.size() <= moment) {
     cudaEvent_t next = nullptr;
     moments_.reserve(moments_.size() + 1);
@@ -302,7 +302,7 @@ void Device::mark(std::size_t moment) {
   check(cudaEventRecord(moments_[moment], stream_), "recording an event");
 }
 
-double Device::seconds_between(std::size_t first, std::size_t second) {
+double Gpu::seconds_between(std::size_t first, std::size_t second) {
   check(cudaEventSynchronize(moments_[first]), "waiting for the GPU");
   check(cudaEventSynchronize(moments_[second]), "waiting for the GPU");
   float milliseconds = 0;
@@ -310,7 +310,7 @@ double Device::seconds_between(std::size_t first, std::size_t second) {
   return static_cast<double>(milliseconds) / 1e3;
 }
 
-std::shared_ptr<void> Device::keep(i64 bytes, const char *what) {
+std::shared_ptr<void> Gpu::keep(i64 bytes, const char *what) {
   if (bytes == 0)
     return kept_; // anything but null
   if (kept_->limit > 0 && bytes > kept_->limit - kept_->bytes)
@@ -326,12 +326,12 @@ std::shared_ptr<void> Device::keep(i64 bytes, const char *what) {
 }
 
 // A sixteenth of the memory is left for factors, sums and what other programs take meanwhile.
-i64 Device::room() const {
+i64 Gpu::room() const {
   const i64 free = memory_.free_bytes() - memory_bytes_ / 16;
   return kept_->limit > 0 ? std::min(kept_->limit - kept_->bytes, free) : free;
 }
 
-Device::Passing &Device::passing(int buffer) {
+Gpu::Passing &Gpu::passing(int buffer) {
   if (copies_ == nullptr)
     copies_ = memory_.open_stream();
   const auto count = static_cast<std::size_t>(buffer) + 1;
@@ -344,7 +344,7 @@ Device::Passing &Device::passing(int buffer) {
   return found;
 }
 
-void Device::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
+void Gpu::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
   Passing &into = passing(buffer);
   check(cudaStreamWaitEvent(copies_, into.used, 0), "waiting for a buffer");
   cudaError_t result = cudaSuccess;
@@ -359,22 +359,22 @@ void Device::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
   check(result, "copying to the GPU");
 }
 
-void Device::await(int buffer) noexcept {
+void Gpu::await(int buffer) noexcept {
   if (buffer < static_cast<int>(passing_.size()))
     cudaStreamWaitEvent(stream_, passing_[static_cast<std::size_t>(buffer)].filled, 0);
 }
 
-void Device::done(int buffer) { check(cudaEventRecord(passing(buffer).used, stream_), "working on a buffer"); }
+void Gpu::done(int buffer) { check(cudaEventRecord(passing(buffer).used, stream_), "working on a buffer"); }
 
 // Of a stream that is being captured the event would be part of the graph, and whoever waits for it, too.
-cudaError_t Device::record_caller(cudaStream_t callers) {
+cudaError_t Gpu::record_caller(cudaStream_t callers) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   if (const cudaError_t result = cudaStreamIsCapturing(callers, &capture); result != cudaSuccess)
     return result;
   return capture == cudaStreamCaptureStatusNone ? cudaEventRecord(caller_, callers) : cudaErrorStreamCaptureUnsupported;
 }
 
-void Device::follow(cudaStream_t callers) {
+void Gpu::follow(cudaStream_t callers) {
   if (callers != nullptr) {
     if (caller_ == nullptr)
       check(cudaEventCreateWithFlags(&caller_, cudaEventDisableTiming), "making an event");
@@ -383,7 +383,7 @@ void Device::follow(cudaStream_t callers) {
   callers_ = callers;
 }
 
-void Device::wait_for_caller() {
+void Gpu::wait_for_caller() {
   if (callers_ == nullptr) {
     const cudaError_t result = cudaDeviceSynchronize();
     if (!is_about_capture(result))
@@ -398,7 +398,7 @@ void Device::wait_for_caller() {
   check(cudaStreamWaitEvent(stream_, caller_, 0), "waiting for the caller's stream");
 }
 
-cusolverDnHandle_t Device::solver() {
+cusolverDnHandle_t Gpu::solver() {
   if (solver_ == nullptr) {
     cusolverDnHandle_t solver = nullptr;
     check(cusolverDnCreate(&solver), "starting cuSOLVER");

@@ -14,7 +14,7 @@
 
 #include "core/types.hpp"
 #include "kernels/cuda/errors.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/device.hpp"
 
 namespace td::kernels::cuda {
 
@@ -64,7 +64,7 @@ private:
 };
 
 /// A GPU's memory, shared by all contexts that work on it: a pool of our own, so that the settings of the process's
-/// default pool stay the caller's. What was freed is kept for the next allocation while any Device is open.
+/// default pool stay the caller's. What was freed is kept for the next allocation while any Gpu is open.
 ///
 /// cudaDeviceReset ends all streams, events and pinned memory of the process on a GPU, but no pool; in a forked process
 /// nothing of CUDA works. A Memory and what was made with it is of no use afterwards: enter() says so, and whoever
@@ -88,7 +88,7 @@ public:
   void close(cudaStream_t stream) noexcept;
   /// For the work on them. Not for the whole GPU, for which CUDA refuses to wait while any stream is captured.
   void wait() noexcept;
-  /// Asks keepers for memory if there is not enough.
+  /// Asks evictables for memory if there is not enough.
   void *allocate(i64 bytes, const char *what, cudaStream_t stream);
   /// Of the GPU, and what the pool keeps for the next allocation.
   i64 free_bytes() const;
@@ -98,8 +98,8 @@ public:
   void release(void *memory) noexcept;
   int ordinal() const noexcept { return ordinal_; }
 
-  void add_keeper(std::weak_ptr<Keeper> keeper);
-  std::vector<std::shared_ptr<Keeper>> keepers();
+  void add_evictable(std::weak_ptr<Evictable> evictable);
+  std::vector<std::shared_ptr<Evictable>> evictables();
 
 private:
   enum class State { usable, reset, forked };
@@ -110,11 +110,11 @@ private:
   CUcontext context_ = nullptr;       // the driver's, of the GPU in this process
   unsigned long long context_id_ = 0; // which a reset changes
   cudaMemPool_t pool_ = nullptr;
-  cudaStream_t stream_ = nullptr; // on which memory is freed that belongs to no Device
+  cudaStream_t stream_ = nullptr; // on which memory is freed that belongs to no Gpu
   std::mutex streams_mutex_;
   std::vector<cudaStream_t> streams_; // that are open
-  std::mutex keepers_mutex_;
-  std::vector<std::weak_ptr<Keeper>> keepers_;
+  std::mutex evictables_mutex_;
+  std::vector<std::weak_ptr<Evictable>> evictables_;
 };
 
 /// What the copies that a context keeps take, also after its end.
@@ -123,13 +123,13 @@ struct Kept {
   std::atomic<i64> bytes = 0;
 };
 
-class Device {
+class Gpu {
 public:
   /// Copies, and building them, may take `limit` bytes, or, if it is 0, what is free.
-  explicit Device(int ordinal, i64 limit = 0);
-  Device(const Device &) = delete;
-  Device &operator=(const Device &) = delete;
-  ~Device();
+  explicit Gpu(int ordinal, i64 limit = 0);
+  Gpu(const Gpu &) = delete;
+  Gpu &operator=(const Gpu &) = delete;
+  ~Gpu();
 
   int ordinal() const noexcept { return memory_.ordinal(); }
   cudaStream_t stream() const noexcept { return stream_; }
@@ -190,10 +190,10 @@ private:
   int capability_ = 0;
 };
 
-/// Device memory for the time of a call, in stream order: nothing waits when it ends.
+/// Gpu memory for the time of a call, in stream order: nothing waits when it ends.
 template <class T> class Scratch {
 public:
-  Scratch(Device &device, i64 count, const char *what)
+  Scratch(Gpu &device, i64 count, const char *what)
       : device_(device), data_(static_cast<T *>(device.allocate(count * static_cast<i64>(sizeof(T)), what))) {}
   Scratch(const Scratch &) = delete;
   Scratch &operator=(const Scratch &) = delete;
@@ -201,7 +201,7 @@ public:
   T *data() const noexcept { return data_; }
 
 private:
-  Device &device_;
+  Gpu &device_;
   T *data_;
 };
 

@@ -1,0 +1,33 @@
+#include "kernels/device.hpp"
+
+#include "core/error.hpp"
+
+namespace td::kernels {
+
+void Device::mark(std::size_t moment) {
+  if (moments_.size() <= moment)
+    moments_.resize(moment + 1);
+  moments_[moment] = std::chrono::steady_clock::now();
+}
+
+double Device::seconds_between(std::size_t first, std::size_t second) {
+  return std::chrono::duration<double>(moments_[second] - moments_[first]).count();
+}
+
+std::shared_ptr<const void> Device::keep(const void *, i64, const char *what) {
+  throw_error(Status::internal, "a copy of {} for kernels that read the original", what);
+}
+
+i64 Device::room() const { return 0; }
+
+void Device::fetch(int, void *to, const void *from_host, i64 bytes) { upload(to, from_host, bytes); }
+
+void Device::borrow(const void *, std::string_view name) {
+  throw_error(Status::internal, "{}: a caller's array for a backend without memory of its own", name);
+}
+
+void Device::follow(void *) {
+  throw_error(Status::unsupported, "a stream for {}: expected a context with a GPU", describe());
+}
+
+} // namespace td::kernels

@@ -1,0 +1,128 @@
+// A device as the layers above know it: its memory, the order of work on it, and what it may evict.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/views.hpp"
+
+namespace td::kernels {
+
+/// Copies on a device that can be evicted.
+class Evictable {
+public:
+  virtual ~Evictable() = default;
+  /// Evicts at least so many bytes of a memory(), if it has them; called from any thread. They are free when the calls
+  /// that work on them have ended. What was asked for only a while may be taken again where there is room.
+  virtual void evict(const void *memory, i64 bytes, bool for_a_while) = 0;
+};
+
+/// One worker's device. Functions may run asynchronously in call order; download waits for what came before. A device
+/// is used by one thread at a time. Memory errors are thrown as Status::host_memory or device_memory.
+class Device {
+public:
+  virtual ~Device() = default;
+  virtual std::string describe() const = 0; // "cpu, 2 threads, AVX-512"
+
+  virtual void *allocate(i64 bytes, const char *what) = 0;
+  /// Null where a device has too little free memory, for which allocate would evict.
+  virtual void *try_allocate(i64 bytes, const char *what) { return allocate(bytes, what); }
+  virtual void release(void *memory) noexcept = 0;
+  virtual void upload(void *to, const void *from_host, i64 bytes) = 0;
+  virtual void download(void *to_host, const void *from, i64 bytes) = 0;
+  /// All that was asked for so far is done when this returns.
+  virtual void wait() {}
+
+  /// Gives a number to the moment at which all that was asked for so far is done.
+  virtual void mark(std::size_t moment);
+  /// From one marked moment to another; waits for both.
+  virtual double seconds_between(std::size_t first, std::size_t second);
+
+  /// Names the memory that the kernels work on: null for the host's, else the same for all backends of one GPU.
+  virtual const void *memory() const noexcept { return nullptr; }
+
+  // ---- for memory() that is not the host's: copies that stay there, and copies that pass through ----
+
+  /// A copy of host memory for all backends with this memory(), complete when this returns, which may outlive the
+  /// backend. Null if it does not fit the memory or what the backend may keep.
+  virtual std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what);
+
+  /// How many bytes keep can still give, with some memory left to work in.
+  virtual i64 room() const;
+
+  /// What may be evicted when an allocation fails.
+  virtual void may_evict(std::weak_ptr<Evictable>) {}
+  /// Evicts now, until keep can give so many bytes or nobody has more.
+  virtual void make_room(i64 /*bytes*/) {}
+
+  /// Makes copies out of this host memory as fast as they can be while the result lives; null where there is nothing
+  /// to do or nothing can be done.
+  virtual std::shared_ptr<const void> pin(const void *, i64 /*bytes*/) { return nullptr; }
+
+  // Copies to buffers beside the kernels. Buffers have small numbers; each goes round fetch, await, work, done.
+
+  /// Copies into memory of this buffer when the work before its last done() has ended.
+  virtual void fetch(int buffer, void *to, const void *from_host, i64 bytes);
+  /// What is called from now on works when all that was fetched into the buffer is there.
+  virtual void await(int /*buffer*/) noexcept {}
+  /// What was called so far is what works on the buffer, or allocated it.
+  virtual void done(int /*buffer*/) {}
+
+  /// Before a caller's array in this memory() is copied: what is called from now on works after all that the caller has
+  /// started on the device, or on the stream that is followed. Throws Status::argument, naming the array, if it is
+  /// somewhere else.
+  virtual void borrow(const void *array, std::string_view name);
+  /// The caller's stream, which must outlive this or be followed no longer; null: none. Throws Status::argument if it
+  /// is no stream of the device.
+  virtual void follow(void *stream);
+
+private:
+  std::vector<std::chrono::steady_clock::time_point> moments_; // of a device that works at once
+};
+
+/// A device's memory, owned.
+class DeviceBuffer {
+public:
+  DeviceBuffer() = default;
+  DeviceBuffer(Device &device, i64 bytes, const char *what)
+      : device_(&device), data_(device.allocate(bytes, what)), bytes_(bytes) {}
+  /// Empty where try_allocate gives none.
+  static DeviceBuffer of_free(Device &device, i64 bytes, const char *what) {
+    DeviceBuffer buffer;
+    buffer.data_ = device.try_allocate(bytes, what);
+    if (buffer.data_ != nullptr) {
+      buffer.device_ = &device;
+      buffer.bytes_ = bytes;
+    }
+    return buffer;
+  }
+  DeviceBuffer(const DeviceBuffer &) = delete;
+  DeviceBuffer &operator=(const DeviceBuffer &) = delete;
+  DeviceBuffer(DeviceBuffer &&other) noexcept { swap(other); }
+  DeviceBuffer &operator=(DeviceBuffer &&other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~DeviceBuffer() {
+    if (device_ != nullptr)
+      device_->release(data_);
+  }
+  void *data() const noexcept { return data_; }
+  double *f64() const noexcept { return static_cast<double *>(data_); }
+  i64 bytes() const noexcept { return bytes_; }
+
+private:
+  void swap(DeviceBuffer &other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  Device *device_ = nullptr;
+  void *data_ = nullptr;
+  i64 bytes_ = 0;
+};
+
+} // namespace td::kernels
