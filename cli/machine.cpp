@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int rounds = 9;
+constexpr int rounds = 5;
 constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 constexpr std::int64_t steps = std::int64_t{1} << 22; // of multiply-adds: some milliseconds
 
