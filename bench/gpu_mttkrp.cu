@@ -12,14 +12,15 @@
 
 #include "formats/gpu_tiles.hpp"
 #include "gpu_tensors.cuh"
-#include "kernels/cuda/matrix.hpp"
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/mttkrp.hpp"
 
 namespace bench {
 
 using kernels::Conflicts;
 using kernels::MttkrpArgs;
-using kernels::cuda::Device;
+using kernels::cuda::CudaBackend;
+using kernels::cuda::Gpu;
 
 constexpr double copy_rate = 4.30e12; // bytes a second, read and written, of an H200
 
@@ -154,8 +155,8 @@ double median_ms(cudaStream_t stream, const std::function<void()> &call, int tim
 
 class Run {
 public:
-  Run(Device &device, const Shape &shape, i64 rank, const std::string &paths)
-      : device_(device), paths_(paths), x_(make_entries(shape)), rank_(rank) {
+  Run(CudaBackend &backend, const Shape &shape, i64 rank, const std::string &paths)
+      : backend_(backend), device_(backend.gpu()), paths_(paths), x_(make_entries(shape)), rank_(rank) {
     if (asked("blco") || asked("blco-64"))
       blco_ = make_blco(x_);
     for (std::size_t m = 0; m < shape.dims.size(); ++m) {
@@ -293,9 +294,9 @@ private:
       std::printf("  %-4d %-5s copies of the other factors in f32: %.3f ms\n", mode, "f64", time([&] {
                     for (std::size_t m = 0; m < matrices.size(); ++m)
                       if (static_cast<int>(m) != mode)
-                        to_f32(device_, matrices[m],
-                               {copies[m].data(), ValueType::f32, matrices[m].rows, columns, columns},
-                               powers[m].data());
+                        backend_.to_f32(matrices[m],
+                                        {copies[m].data(), ValueType::f32, matrices[m].rows, columns, columns},
+                                        powers[m].data());
                   }));
     const Array<double> sums(sizeof(T) == 4 ? cells(mode) : 0);
     MttkrpArgs wide = args;
@@ -303,7 +304,7 @@ private:
     const auto rounded = [&](const auto &product) {
       return time([&] {
         product();
-        to_f32(device_, wide.out, args.out, nullptr);
+        backend_.to_f32(wide.out, args.out, nullptr);
       });
     };
 
@@ -383,7 +384,8 @@ private:
     };
   }
 
-  Device &device_;
+  CudaBackend &backend_;
+  Gpu &device_;
   std::string paths_;
   Entries x_;
   BlcoCopy blco_;
@@ -407,17 +409,17 @@ int main(int argc, char **argv) {
   check(cudaDeviceGetDefaultMemPool(&pool, 0), "finding the memory pool");
   u64 keep_all = ~u64{0};
   check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all), "setting up the memory pool");
-  Device device(0);
+  CudaBackend backend(0, {});
   int driver = 0;
   cudaDriverGetVersion(&driver);
   std::printf("%s, CUDA of the driver %d.%d; medians of 9; floor: each byte of tensor and factors once at %.2f TB/s\n",
-              device.name().c_str(), driver / 1000, driver % 1000 / 10, copy_rate / 1e12);
+              backend.gpu().name().c_str(), driver / 1000, driver % 1000 / 10, copy_rate / 1e12);
   for (const Shape &shape : shapes)
     if (listed(names, shape.name))
-      Run(device, shape, rank, paths).all_modes();
+      Run(backend, shape, rank, paths).all_modes();
   std::istringstream list(names);
   for (std::string name; std::getline(list, name, ',');)
     if (const Shape shape = shape_of(name); shape.dims.size() > 1 && shape.drawn > 0)
-      Run(device, shape, rank, paths).all_modes();
+      Run(backend, shape, rank, paths).all_modes();
   return 0;
 }

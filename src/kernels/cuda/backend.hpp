@@ -1,4 +1,5 @@
-// The backend of one GPU. Each function makes the GPU current for its own time and hands on to the kernels' files.
+// The backend of one GPU. Each function makes the GPU current for its own time. backend.cpp has the device and tuning,
+// the files of the kernels have theirs.
 #pragma once
 
 #include "kernels/cuda/forecast.hpp"
@@ -14,6 +15,7 @@ public:
 
   std::string describe() const override;
   int threads() const noexcept override { return host_threads_; }
+  Gpu &gpu() noexcept { return device_; }
 
   void *allocate(i64 bytes, const char *what) override;
   void *try_allocate(i64 bytes, const char *what) override;
@@ -64,6 +66,7 @@ public:
                double *out) override;
 
 private:
+  CurrentDevice enter() const { return device_.memory().enter(); }
   Chip chip() const;
   void evict_others(i64 bytes, bool for_a_while);
 

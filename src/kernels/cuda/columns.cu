@@ -1,6 +1,6 @@
 // Sums, maxima and quotients of columns.
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/matrix.hpp"
 
 namespace td::kernels::cuda {
 
@@ -113,29 +113,35 @@ __global__ void to_weights(NormKind kind, i64 rank, double *norms) {
 
 } // namespace
 
-void weights_from_norms(Gpu &device, NormKind kind, i64 rank, double *norms) {
-  to_weights<<<blocks_for(device, rank, block_threads), block_threads, 0, device.stream()>>>(kind, rank, norms);
+void CudaBackend::weights_from_norms(NormKind kind, i64 rank, double *norms) {
+  const CurrentDevice current = enter();
+  to_weights<<<blocks_for(device_, rank, block_threads), block_threads, 0, device_.stream()>>>(kind, rank, norms);
   check_launch("the columns' weights");
 }
 
-void column_norms(Gpu &device, ConstMatrix a, NormKind kind, double *out) {
+void CudaBackend::column_norms(ConstMatrix a, NormKind kind, double *out) {
+  const CurrentDevice current = enter();
   if (kind == NormKind::two)
-    reduce<Square>(device, a, a, out);
+    reduce<Square>(device_, a, a, out);
   else
-    reduce<Magnitude>(device, a, a, out);
+    reduce<Magnitude>(device_, a, a, out);
 }
 
-void column_dots(Gpu &device, ConstMatrix a, ConstMatrix b, double *out) { reduce<Product>(device, a, b, out); }
+void CudaBackend::column_dots(ConstMatrix a, ConstMatrix b, double *out) {
+  const CurrentDevice current = enter();
+  reduce<Product>(device_, a, b, out);
+}
 
-void divide_columns(Gpu &device, Matrix a, const double *d) {
+void CudaBackend::divide_columns(Matrix a, const double *d) {
+  const CurrentDevice current = enter();
   if (a.rows == 0)
     return;
   const int lanes = lanes_for(a.cols);
-  const dim3 grid(blocks_for(device, a.rows, i64{ahead} * (block_threads / lanes)),
+  const dim3 grid(blocks_for(device_, a.rows, i64{ahead} * (block_threads / lanes)),
                   static_cast<unsigned>((a.cols + lanes - 1) / lanes));
   dispatch(a.type, [&](auto zero) {
     using T = decltype(zero);
-    divide<<<grid, block_threads, 0, device.stream()>>>(rows_of<T>(a), d, lanes);
+    divide<<<grid, block_threads, 0, device_.stream()>>>(rows_of<T>(a), d, lanes);
   });
   check_launch("dividing columns");
 }

@@ -1,5 +1,5 @@
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/entries.cuh"
-#include "kernels/cuda/sums.hpp"
 
 namespace td::kernels::cuda {
 
@@ -86,11 +86,12 @@ void run(Gpu &device, const Entries &x, const double *weights, std::span<const C
 
 } // namespace
 
-void compare(Gpu &device, const TensorView &view, const double *weights, std::span<const ConstMatrix> factors,
-             Range entries, double *out) {
+void CudaBackend::compare(const TensorView &view, const double *weights, std::span<const ConstMatrix> factors,
+                          Range entries, double *out) {
+  const CurrentDevice current = enter();
   dispatch(type_of(view), [&](auto zero) {
     using T = decltype(zero);
-    const auto with = [&](const auto &x) { run<T>(device, x, weights, factors, entries, out); };
+    const auto with = [&](const auto &x) { run<T>(device_, x, weights, factors, entries, out); };
     if (const auto *coo = std::get_if<CooView>(&view))
       with(CooEntries<T>(*coo));
     else if (const auto *blco = std::get_if<BlcoView>(&view))

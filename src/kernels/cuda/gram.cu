@@ -1,8 +1,8 @@
 // A^T A of a tall matrix. cuBLAS takes no f32 input with f64 sums and is not made for 32 columns of millions of rows;
 // here a warp reads rows once, four at a time, and both operands are the same registers: the lane that holds an entry
 // of A^T as the left operand holds the same entry as the right one.
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/mma.cuh"
 
 namespace td::kernels::cuda {
@@ -98,18 +98,19 @@ __global__ void gram_sum(const double *part, i64 blocks, i64 pairs, i64 tiles, i
 
 } // namespace
 
-void gram(Gpu &device, ConstMatrix a, double *g) {
+void CudaBackend::gram(ConstMatrix a, double *g) {
+  const CurrentDevice current = enter();
   const i64 tiles = (a.cols + mma_tile - 1) / mma_tile;
   const i64 pairs = gram_pairs(a.cols);
   const i64 blocks = gram_blocks(a.rows, a.cols);
-  const Scratch<double> part(device, blocks * pairs * mma_tile * mma_tile, "parts of a Gram matrix");
+  const Scratch<double> part(device_, blocks * pairs * mma_tile * mma_tile, "parts of a Gram matrix");
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(pairs));
   dispatch(a.type, [&](auto zero) {
     using T = decltype(zero);
-    gram_parts<<<grid, warps * warp, 0, device.stream()>>>(rows_of<T>(a), tiles, part.data());
+    gram_parts<<<grid, warps * warp, 0, device_.stream()>>>(rows_of<T>(a), tiles, part.data());
   });
   check_launch("a Gram matrix");
-  gram_sum<<<dim3(mma_tile, static_cast<unsigned>(pairs)), dim3(mma_tile, mma_tile), 0, device.stream()>>>(
+  gram_sum<<<dim3(mma_tile, static_cast<unsigned>(pairs)), dim3(mma_tile, mma_tile), 0, device_.stream()>>>(
       part.data(), blocks, pairs, tiles, a.cols, g);
   check_launch("a Gram matrix");
 }

@@ -1,6 +1,6 @@
 // A tall matrix times R x R ones. A warp holds 32 rows.
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/mma.cuh"
 
 namespace td::kernels::cuda {
@@ -249,41 +249,43 @@ template <class T> void launch_parts(Gpu &device, const Solve &solve, ConstMatri
 
 } // namespace
 
-void multiply(Gpu &device, ConstMatrix m, const double *p, Matrix a) {
+void CudaBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
+  const CurrentDevice current = enter();
   if (m.rows == 0)
     return;
   dispatch(m.type, [&](auto zero) {
     using T = decltype(zero);
     if (m.data != a.data || a.cols <= mma_tile)
-      return multiply_rows<T>(device, m, p, a);
+      return multiply_rows<T>(device_, m, p, a);
     // Several warps read a row, each for its own columns, so the result is kept apart until all have read.
     const i64 row_bytes = a.cols * size_of(a.type);
     const i64 rows = std::clamp<i64>(staged_bytes / row_bytes, 1, m.rows);
-    const Scratch<T> staged(device, rows * a.cols, "rows of a product");
+    const Scratch<T> staged(device_, rows * a.cols, "rows of a product");
     for (i64 begin = 0; begin < m.rows; begin += rows) {
       const i64 end = std::min(begin + rows, m.rows);
       const Matrix some{staged.data(), a.type, end - begin, a.cols, a.cols};
-      multiply_rows<T>(device, m.slice(begin, end), p, some);
+      multiply_rows<T>(device_, m.slice(begin, end), p, some);
       check(cudaMemcpy2DAsync(a.slice(begin, end).data, static_cast<std::size_t>(a.ld * size_of(a.type)), some.data,
                               static_cast<std::size_t>(row_bytes), static_cast<std::size_t>(row_bytes),
-                              static_cast<std::size_t>(some.rows), cudaMemcpyDeviceToDevice, device.stream()),
+                              static_cast<std::size_t>(some.rows), cudaMemcpyDeviceToDevice, device_.stream()),
             "copying rows of a product");
     }
   });
 }
 
-void solve_normal(Gpu &device, const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
+void CudaBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
+  const CurrentDevice current = enter();
   if (m.rows == 0)
     return;
   const Solve solve{equations.rank, equations.v, equations.f, equations.record, weights};
   dispatch(m.type, [&](auto zero) {
     using T = decltype(zero);
     if (solve.rank <= mma_tile)
-      launch_whole<1, T>(device, solve, m, a);
+      launch_whole<1, T>(device_, solve, m, a);
     else if (solve.rank <= small_rank)
-      launch_whole<2, T>(device, solve, m, a);
+      launch_whole<2, T>(device_, solve, m, a);
     else
-      launch_parts<T>(device, solve, m, a);
+      launch_parts<T>(device_, solve, m, a);
   });
 }
 

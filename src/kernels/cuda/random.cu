@@ -1,5 +1,5 @@
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/matrix.hpp"
 #include "kernels/philox.hpp"
 
 namespace td::kernels::cuda {
@@ -21,12 +21,13 @@ template <class T> __global__ void fill(Rows<T> a, u64 seed, int mode, i64 first
 
 } // namespace
 
-void random_uniform(Gpu &device, Matrix a, u64 seed, int mode, i64 first_row) {
+void CudaBackend::random_uniform(Matrix a, u64 seed, int mode, i64 first_row) {
+  const CurrentDevice current = enter();
   if (a.rows == 0)
     return;
   dispatch(a.type, [&](auto zero) {
     using T = decltype(zero);
-    fill<<<blocks_for(device, a.rows * ((a.cols + 1) / 2), block_threads), block_threads, 0, device.stream()>>>(
+    fill<<<blocks_for(device_, a.rows * ((a.cols + 1) / 2), block_threads), block_threads, 0, device_.stream()>>>(
         rows_of<T>(a), seed, mode, first_row);
   });
   check_launch("random numbers");

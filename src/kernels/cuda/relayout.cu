@@ -1,8 +1,8 @@
 // These kernels move matrices between callers, where they are column-major, and the inside, where they are
 // rank-contiguous.
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/errors.hpp"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/matrix.hpp"
 
 namespace td::kernels::cuda {
 
@@ -60,35 +60,38 @@ __global__ void find_not_finite(bool f64, const void *data, i64 rows, i64 cols, 
 
 } // namespace
 
-void gather_transposed(Gpu &device, ConstMatrix from, const i64 *rows, Matrix to) {
+void CudaBackend::gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) {
+  const CurrentDevice current = enter();
   if (to.rows == 0)
     return;
   dispatch(to.type, [&](auto zero) {
     using T = decltype(zero);
-    transpose<true><<<tiles_of(to.rows, to.cols), dim3(tile, tile_lines), 0, device.stream()>>>(rows_of<T>(to), rows,
-                                                                                                rows_of<T>(from));
+    transpose<true><<<tiles_of(to.rows, to.cols), dim3(tile, tile_lines), 0, device_.stream()>>>(rows_of<T>(to), rows,
+                                                                                                 rows_of<T>(from));
   });
   check_launch("taking a caller's matrix");
 }
 
-void scatter_transposed(Gpu &device, ConstMatrix from, const i64 *rows, Matrix to) {
+void CudaBackend::scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) {
+  const CurrentDevice current = enter();
   if (from.rows == 0)
     return;
   dispatch(to.type, [&](auto zero) {
     using T = decltype(zero);
-    transpose<false><<<tiles_of(from.rows, from.cols), dim3(tile, tile_lines), 0, device.stream()>>>(
+    transpose<false><<<tiles_of(from.rows, from.cols), dim3(tile, tile_lines), 0, device_.stream()>>>(
         rows_of<T>(from), rows, rows_of<T>(to));
   });
   check_launch("giving a caller his matrix");
 }
 
-void first_not_finite(Gpu &device, ConstMatrix a, i64 *at) {
+void CudaBackend::first_not_finite(ConstMatrix a, i64 *at) {
+  const CurrentDevice current = enter();
   const i64 all = a.rows * a.cols;
-  check(cudaMemcpyAsync(at, &all, sizeof all, cudaMemcpyHostToDevice, device.stream()), "the size of a matrix");
+  check(cudaMemcpyAsync(at, &all, sizeof all, cudaMemcpyHostToDevice, device_.stream()), "the size of a matrix");
   if (all == 0)
     return;
   const i64 ld = a.rows == 1 ? a.cols : a.ld;
-  find_not_finite<<<blocks_for(device, all, i64{block_threads} * 8), block_threads, 0, device.stream()>>>(
+  find_not_finite<<<blocks_for(device_, all, i64{block_threads} * 8), block_threads, 0, device_.stream()>>>(
       a.type == ValueType::f64, a.data, a.rows, a.cols, ld, reinterpret_cast<unsigned long long *>(at));
   check_launch("looking for what is not finite");
 }

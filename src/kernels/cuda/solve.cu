@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/matrix.hpp"
 #include "kernels/cuda/refuse.hpp"
 #include "kernels/cuda/solve.hpp"
 
@@ -230,20 +230,22 @@ private:
 
 } // namespace
 
-void hadamard(Gpu &device, std::span<const double *const> grams, i64 rank, double ridge, double *v) {
+void CudaBackend::hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) {
+  const CurrentDevice current = enter();
   Grams all{};
   all.count = static_cast<int>(grams.size());
   std::copy(grams.begin(), grams.end(), all.gram);
-  multiply_grams<<<blocks_for(device, rank * rank, block_threads), block_threads, 0, device.stream()>>>(all, rank,
-                                                                                                        ridge, v);
+  multiply_grams<<<blocks_for(device_, rank * rank, block_threads), block_threads, 0, device_.stream()>>>(all, rank,
+                                                                                                          ridge, v);
   check_launch("the normal equations");
 }
 
-void factor_normal(Gpu &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
+void CudaBackend::factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
+  const CurrentDevice current = enter();
   refuse_rank(rank);
   if (rank <= small_rank)
-    return factor_small(device, v, rank, cutoff, f, record);
-  Factoring factoring(device, v, rank);
+    return factor_small(device_, v, rank, cutoff, f, record);
+  Factoring factoring(device_, v, rank);
   factoring.by_cholesky();
   Finding found = factoring.finding();
   if (found.bad_at >= 0)

@@ -1,6 +1,6 @@
 // Factors and sums in f32.
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/matrix.hpp"
 
 namespace td::kernels::cuda {
 
@@ -44,18 +44,19 @@ __global__ void round_rows(Rows<const double> a, Rows<float> to, const double *e
 
 } // namespace
 
-void to_f32(Gpu &device, ConstMatrix a, Matrix to, double *exponents) {
+void CudaBackend::to_f32(ConstMatrix a, Matrix to, double *exponents) {
+  const CurrentDevice current = enter();
   if (exponents != nullptr) {
-    column_norms(device, a, NormKind::max, exponents);
-    to_exponents<<<blocks_for(device, a.cols, block_threads), block_threads, 0, device.stream()>>>(a.cols, exponents);
+    column_norms(a, NormKind::max, exponents);
+    to_exponents<<<blocks_for(device_, a.cols, block_threads), block_threads, 0, device_.stream()>>>(a.cols, exponents);
     check_launch("finding the exponents of columns");
   }
   if (a.rows == 0)
     return;
   const int lanes = lanes_for(to.cols);
-  const dim3 grid(blocks_for(device, a.rows, i64{ahead} * (block_threads / lanes)),
+  const dim3 grid(blocks_for(device_, a.rows, i64{ahead} * (block_threads / lanes)),
                   static_cast<unsigned>((to.cols + lanes - 1) / lanes));
-  round_rows<<<grid, block_threads, 0, device.stream()>>>(rows_of<double>(a), rows_of<float>(to), exponents, lanes);
+  round_rows<<<grid, block_threads, 0, device_.stream()>>>(rows_of<double>(a), rows_of<float>(to), exponents, lanes);
   check_launch("rounding to f32");
 }
 

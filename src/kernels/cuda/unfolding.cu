@@ -1,9 +1,9 @@
 // y := X X^T omega for an unfolding X, as X (X^T omega): first a row of z = X^T omega for each column of X, that is for
 // each fiber of the tensor, then the rows of y, each summed by one group in a fixed order.
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/by_row.hpp"
 #include "kernels/cuda/entries.cuh"
 #include "kernels/cuda/refuse.hpp"
-#include "kernels/cuda/sums.hpp"
 
 namespace td::kernels::cuda {
 
@@ -161,15 +161,16 @@ template <class T> void sparse(Gpu &device, const CooView &view, int mode, Const
 
 } // namespace
 
-void unfolding_normal(Gpu &device, const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {
+void CudaBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {
+  const CurrentDevice current = enter();
   if (!add)
-    set_zero(device, y);
+    set_zero(device_, y);
   dispatch(type_of(x), [&](auto zero) {
     using T = decltype(zero);
     if (const auto *view = std::get_if<DenseView>(&x))
-      dense<T>(device, *view, mode, omega, y);
+      dense<T>(device_, *view, mode, omega, y);
     else if (const auto *coo = std::get_if<CooView>(&x))
-      sparse<T>(device, *coo, mode, omega, y);
+      sparse<T>(device_, *coo, mode, omega, y);
     else
       refuse_unfolding(x.index());
   });
