@@ -27,7 +27,7 @@ struct Rates {
 };
 
 /// What a function would do, told from sizes alone. The bytes are of memory that it takes for a while.
-struct Forecast {
+struct Prediction {
   std::string kernel;    // how it goes over the entries; empty: the backend does not say
   std::string conflicts; // how sums into one row are kept apart
   double bytes = 0;
@@ -42,9 +42,9 @@ public:
   /// Measured when first asked for, once a process.
   virtual Rates rates() const { return {}; }
   /// What mttkrp would do at these rates. Of views and matrices only sizes are looked at: pointers may be null.
-  virtual Forecast forecast_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const { return {}; }
+  virtual Prediction predict_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const { return {}; }
   /// What bringing a factor up to date from its MTTKRP takes: the solve, norms and the Gram matrix.
-  virtual Forecast forecast_update(i64 /*rows*/, i64 /*rank*/, ValueType, const Rates &) const { return {}; }
+  virtual Prediction predict_update(i64 /*rows*/, i64 /*rank*/, ValueType, const Rates &) const { return {}; }
 
   /// Whether mttkrp of such an f64 tensor is faster with f32 copies of the factors, and takes them.
   virtual bool gathers_f32(const TensorView &) const { return false; }

@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "plan/needs.hpp"
 #include "plan/nvecs.hpp"
-#include "plan/sweep_forecast.hpp"
+#include "plan/sweep_prediction.hpp"
 
 namespace td::plan {
 
@@ -128,14 +128,14 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
   return rates;
 }
 
-SweepForecast sweep_of(const Layout &l, const PlanRequest &request, const Asked &asked, const kernels::Rates &rates) {
-  return forecast_sweep(l, {*request.backends.front(), request.rank, static_cast<int>(request.backends.size()),
-                            asked.tensor.conflicts, asked.tensor.sharding, asked.deterministic,
-                            asked.tensor.precision(l.type), rates});
+SweepPrediction sweep_of(const Layout &l, const PlanRequest &request, const Asked &asked, const kernels::Rates &rates) {
+  return predict_sweep(l, {*request.backends.front(), request.rank, static_cast<int>(request.backends.size()),
+                           asked.tensor.conflicts, asked.tensor.sharding, asked.deterministic,
+                           asked.tensor.precision(l.type), rates});
 }
 
 /// Refers to the layout's dims.
-SolverSizes sizes_of(const Layout &l, const SweepForecast &sweep, const PlanRequest &request, const Asked &asked) {
+SolverSizes sizes_of(const Layout &l, const SweepPrediction &sweep, const PlanRequest &request, const Asked &asked) {
   SolverSizes sizes{l.dims,          l.stored_dims, l.type, request.rank, static_cast<int>(request.backends.size()),
                     asked.checkpoint};
   for (const GroupLayout &group : l.partition)
@@ -235,10 +235,10 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.available = host_memory(request.options, l.exists ? saturated(l.bytes.stored) : 0);
   plan.rates = rates_for(plan, request);
 
-  SweepForecast sweep = sweep_of(l, request, asked, plan.rates);
+  SweepPrediction sweep = sweep_of(l, request, asked, plan.rates);
   plan.seconds_mttkrp = sweep.seconds_mttkrp;
   plan.seconds_update = sweep.seconds_update;
-  for (kernels::Forecast &mode : sweep.modes)
+  for (kernels::Prediction &mode : sweep.modes)
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
   set_loads(plan, x.divisions, asked);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers);
@@ -286,7 +286,7 @@ bool is_gpu(const PlanRequest &request) { return request.backends.front()->memor
 void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint) {
   Asked asked(settings, request.options);
   asked.checkpoint = checkpoint;
-  const SweepForecast sweep = sweep_of(layout, request, asked, {});
+  const SweepPrediction sweep = sweep_of(layout, request, asked, {});
   const SolverNeed need = solver_need(sizes_of(layout, sweep, request, asked));
   const auto workers = request.backends.size();
   require_memory(fmt::format("CP-ALS of rank {} with {} worker{}", request.rank, workers, workers == 1 ? "" : "s"),
@@ -296,7 +296,7 @@ void require_solver(const Layout &layout, const TensorSettings &settings, const 
 }
 
 double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode) {
-  const SweepForecast sweep = sweep_of(layout, request, {settings, request.options}, {});
+  const SweepPrediction sweep = sweep_of(layout, request, {settings, request.options}, {});
   return sweep.modes[static_cast<std::size_t>(mode)].bytes;
 }
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "plan/sweep_forecast.hpp"
+#include "plan/sweep_prediction.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"
 
@@ -27,8 +27,8 @@ public:
   void fetch(int buffer, void *to, const void *from, i64 bytes) override { memory_.fetch(buffer, to, from, bytes); }
   void await(int buffer) noexcept override { memory_.await(buffer); }
   void done(int buffer) override { memory_.done(buffer); }
-  kernels::Forecast forecast_mttkrp(const kernels::TensorView &, const kernels::MttkrpArgs &,
-                                    const kernels::Rates &) const override {
+  kernels::Prediction predict_mttkrp(const kernels::TensorView &, const kernels::MttkrpArgs &,
+                                     const kernels::Rates &) const override {
     return {"", "", 0, kernel_seconds};
   }
   static constexpr double kernel_seconds = 1e-12;
@@ -84,8 +84,8 @@ TEST(PlanSeconds, AreNotToldWhereMeasuringWouldTakeMemoryAway) {
 class AskedDevice final : public kernels::reference::ReferenceBackend {
 public:
   bool gathers_f32(const kernels::TensorView &) const override { return true; }
-  kernels::Forecast forecast_mttkrp(const kernels::TensorView &, const kernels::MttkrpArgs &args,
-                                    const kernels::Rates &) const override {
+  kernels::Prediction predict_mttkrp(const kernels::TensorView &, const kernels::MttkrpArgs &args,
+                                     const kernels::Rates &) const override {
     for (const ConstMatrix &a : args.factors)
       rows.insert(a.type);
     sums.insert(args.out.type);
@@ -103,9 +103,9 @@ TEST(PlanSeconds, AreAskedForThePrecision) {
     const plan::Layout layout = plan::layout_of(dims, 5000, type, {plan::TensorSettings(options), true, 1, {}});
     plan::SweepWork work{device, 4,         1, kernels::Conflicts::automatic, plan::ShardingRule::automatic,
                          false,  precision, {}};
-    const double without = plan::forecast_sweep(layout, work).seconds_update;
+    const double without = plan::predict_sweep(layout, work).seconds_update;
     work.rates.read = 1e9;
-    const plan::SweepForecast sweep = plan::forecast_sweep(layout, work);
+    const plan::SweepPrediction sweep = plan::predict_sweep(layout, work);
     EXPECT_EQ(device.rows, std::set{rows});
     EXPECT_EQ(device.sums, std::set{sums});
     EXPECT_EQ(sweep.gathers, precision.f32_rows);

@@ -17,8 +17,8 @@ public:
 
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
   Rates rates() const override;
-  Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
-  Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
+  Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
+  Prediction predict_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;
   void multiply(ConstMatrix m, const double *p, Matrix a) override;

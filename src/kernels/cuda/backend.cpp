@@ -141,12 +141,12 @@ Rates CudaBackend::rates() const {
   return measured_rates(device_);
 }
 
-Forecast CudaBackend::forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
-  return cuda::forecast_mttkrp(x, args, rates, chip());
+Prediction CudaBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
+  return cuda::predict_mttkrp(x, args, rates, chip());
 }
 
-Forecast CudaBackend::forecast_update(i64 rows, i64 rank, ValueType, const Rates &rates) const {
-  return cuda::forecast_update(rows, rank, rates);
+Prediction CudaBackend::predict_update(i64 rows, i64 rank, ValueType, const Rates &rates) const {
+  return cuda::predict_update(rows, rank, rates);
 }
 
 void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {

@@ -2,7 +2,7 @@
 // the files of the kernels have theirs.
 #pragma once
 
-#include "kernels/cuda/forecast.hpp"
+#include "kernels/cuda/prediction.hpp"
 #include "kernels/cuda/staging.hpp"
 #include "kernels/cuda_library.hpp"
 
@@ -41,8 +41,8 @@ public:
   i64 room_to_build(const EntriesView &entries) const override;
 
   Rates rates() const override;
-  Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
-  Forecast forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
+  Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
+  Prediction predict_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
 
   bool gathers_f32(const TensorView &x) const override;
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override;

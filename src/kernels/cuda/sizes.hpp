@@ -1,4 +1,4 @@
-// How kernels divide their work, as far as it decides what they take: also for forecasts, so plain C++.
+// How kernels divide their work, as far as it decides what they take: also for predictions, so plain C++.
 #pragma once
 
 #include <algorithm>

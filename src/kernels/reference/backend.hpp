@@ -14,7 +14,7 @@ public:
   /// For tests: the definition of what a device does.
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
-  Forecast forecast_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const override {
+  Prediction predict_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const override {
     return {"serial, as the formula reads", "one thread", 0, 0};
   }
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;

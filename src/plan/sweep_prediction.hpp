@@ -16,14 +16,14 @@ struct SweepWork {
   kernels::Rates rates;
 };
 
-struct SweepForecast {
-  std::vector<kernels::Forecast> modes; // of MTTKRP; the first mode of a group pays for the partial product
+struct SweepPrediction {
+  std::vector<kernels::Prediction> modes; // of MTTKRP; the first mode of a group pays for the partial product
   double seconds_mttkrp = 0;
   double seconds_update = 0;
   double bytes = 0;     // that kernels take for a while, at most
   bool gathers = false; // rows of factors in f32
 };
 
-SweepForecast forecast_sweep(const Layout &layout, const SweepWork &work);
+SweepPrediction predict_sweep(const Layout &layout, const SweepWork &work);
 
 } // namespace td::plan

@@ -74,11 +74,11 @@ public:
     return 8 * count;
   }
 
-  Forecast operator()(const SortedView &x) const {
+  Prediction operator()(const SortedView &x) const {
     const bool tiled = x.tiles > 1;
     const double part = static_cast<double>(args_.rows.size()) / static_cast<double>(std::max<i64>(args_.out.rows, 1));
     const double n = part * static_cast<double>(x.nnz);
-    Forecast f;
+    Prediction f;
     f.kernel = tiled ? fmt::format("sorted by the mode, {} tiles whose factor rows stay in cache", x.tiles)
                      : "sorted by the mode, row after row";
     f.conflicts = tiled ? "each thread owns rows, heavy rows are summed by parts"
@@ -91,18 +91,18 @@ public:
     return f;
   }
 
-  Forecast operator()(const BlcoView &x) const {
+  Prediction operator()(const BlcoView &x) const {
     return scattered(x.blocks == 1 ? "one copy in linearized order" : "one copy in linearized order, block by block",
                      8);
   }
-  Forecast operator()(const CooView &) const { return scattered("coordinates", 8.0 * order()); }
+  Prediction operator()(const CooView &) const { return scattered("coordinates", 8.0 * order()); }
 
-  Forecast operator()(const DenseView &x) const {
+  Prediction operator()(const DenseView &x) const {
     double n = 1;
     for (const i64 d : x.dims)
       n *= static_cast<double>(d);
     n *= static_cast<double>(args_.rows.size()) / static_cast<double>(std::max<i64>(args_.out.rows, 1));
-    Forecast f;
+    Prediction f;
     f.kernel = "tiles of the Khatri-Rao product, made in cache, times the tensor where it lies";
     f.conflicts = "fixed parts, summed in order";
     const i64 rows = args_.rows.size();
@@ -151,12 +151,12 @@ private:
     return std::max(n * bytes / rates_.read, rows + arithmetic) + written;
   }
 
-  Forecast scattered(std::string kernel, double key_bytes) const {
+  Prediction scattered(std::string kernel, double key_bytes) const {
     const bool wide = args_.out.type == ValueType::f32;
     const auto n = static_cast<double>(args_.entries.size());
     const i64 rows = args_.rows.size();
     const i64 shares = shares_of(args_, threads_);
-    Forecast f;
+    Prediction f;
     f.kernel = std::move(kernel);
     double sums = static_cast<double>(args_.out.rows);
     f.bytes = batch_bytes();
@@ -204,9 +204,9 @@ private:
 
 Rates CpuBackend::rates() const { return measured_rates(threads_); }
 
-Forecast CpuBackend::forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
+Prediction CpuBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
   const Teller teller(args, type_of(x), threads_, rates);
-  Forecast f = std::visit(teller, x);
+  Prediction f = std::visit(teller, x);
   const double copied = teller.copied_bytes(x);
   f.bytes += copied;
   if (rates.read > 0)
@@ -215,7 +215,7 @@ Forecast CpuBackend::forecast_mttkrp(const TensorView &x, const MttkrpArgs &args
 }
 
 // Solve, a pass for the norm, and one that divides and takes the Gram matrix; gram.cpp's tiles are its workspace.
-Forecast CpuBackend::forecast_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const {
+Prediction CpuBackend::predict_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const {
   const auto n = static_cast<double>(rows);
   const auto r = static_cast<double>(rank);
   const double width = static_cast<double>(padded_columns(rank, ValueType::f64));
@@ -223,7 +223,7 @@ Forecast CpuBackend::forecast_update(i64 rows, i64 rank, ValueType type, const R
   const double parts = std::floor(std::clamp(n / step, 1.0, std::clamp(4194304 / (r * width), 8.0, 64.0)));
   const double gram_threads = std::min<double>(threads_, parts);
   const double threads = std::clamp(std::floor(4 * n / step), 1.0, static_cast<double>(threads_));
-  Forecast f;
+  Prediction f;
   const bool f64 = type == ValueType::f64;
   const double buffers = 1 + (f64 ? 0 : 1) + (f64 && width == r ? 0 : 1); // half-way, right-hand side, result
   f.bytes = std::max(8 * r * width * (parts + 1) + gram_threads * 8 * std::min(step, n / parts) * width,

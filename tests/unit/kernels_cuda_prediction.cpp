@@ -1,6 +1,6 @@
-// Forecasts for a GPU against what was measured on one, from its rates: bench/results/2026-11-22-NVIDIA-H200-tiles.md,
-// shapes of ../bench, rank 32. No GPU is needed.
-#include "kernels/cuda/forecast.hpp"
+// Predictions for a GPU against what was measured on one, from its rates:
+// bench/results/2026-11-22-NVIDIA-H200-tiles.md, shapes of ../bench, rank 32. No GPU is needed.
+#include "kernels/cuda/prediction.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ namespace td::test {
 namespace {
 
 using kernels::Conflicts;
-using kernels::Forecast;
 using kernels::MttkrpArgs;
+using kernels::Prediction;
 using kernels::Rates;
 using kernels::TensorView;
 
@@ -28,8 +28,8 @@ constexpr Types f64{};
 constexpr Types f32{ValueType::f32, ValueType::f32};
 constexpr Types mixed{ValueType::f32, ValueType::f64};
 
-Forecast forecast(const TensorView &x, int mode, i64 rank = 32, Conflicts conflicts = Conflicts::automatic,
-                  const Rates &at = rates, Types types = f64) {
+Prediction predict(const TensorView &x, int mode, i64 rank = 32, Conflicts conflicts = Conflicts::automatic,
+                   const Rates &at = rates, Types types = f64) {
   std::vector<ConstMatrix> factors;
   for (const i64 dim : kernels::dims_of(x))
     factors.emplace_back(nullptr, types.rows, dim, rank, rank);
@@ -41,7 +41,7 @@ Forecast forecast(const TensorView &x, int mode, i64 rank = 32, Conflicts confli
   args.rows = {0, own.rows};
   args.entries = {0, kernels::entries_of(x)};
   args.conflicts = conflicts;
-  return kernels::cuda::forecast_mttkrp(x, args, at, chip);
+  return kernels::cuda::predict_mttkrp(x, args, at, chip);
 }
 
 /// A copy sorted by a mode as the plan would make it, if entries are spread evenly.
@@ -132,14 +132,14 @@ void near(double predicted, double came, double factor) {
   EXPECT_GT(predicted, came / factor);
 }
 
-TEST(KernelsCudaForecast, IsNearWhatWasMeasured) {
+TEST(KernelsCudaPrediction, IsNearWhatWasMeasured) {
   for (const Measured &x : measured)
     for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode) {
       SCOPED_TRACE(testing::Message() << x.name << ", mode " << mode);
       const auto at = static_cast<std::size_t>(mode);
       const auto sorted = [&](ValueType values, Types types, const std::vector<double> &came, double factor) {
         const PlannedCopy copy(x.dims, x.nnz, mode, values, types);
-        near(1e3 * forecast(copy.view(), mode, 32, Conflicts::automatic, rates, types).seconds, came[at], factor);
+        near(1e3 * predict(copy.view(), mode, 32, Conflicts::automatic, rates, types).seconds, came[at], factor);
       };
       sorted(ValueType::f64, f64, x.f64, 1.2);
       sorted(ValueType::f32, f32, x.f32, 1.3);
@@ -149,68 +149,68 @@ TEST(KernelsCudaForecast, IsNearWhatWasMeasured) {
       blco.dims = x.dims;
       blco.nnz = x.nnz;
       blco.blocks = 1;
-      near(1e3 * forecast(blco, mode).seconds, x.blco[at], 1.45);
+      near(1e3 * predict(blco, mode).seconds, x.blco[at], 1.45);
     }
   // bench/results/2026-11-22-NVIDIA-H200.md: Gram matrix, product, norms and division of ten million rows.
-  near(1e3 * kernels::cuda::forecast_update(10000000, 32, rates).seconds, 1.04 + 1.67 + 0.58 + 1.30, 1.1);
+  near(1e3 * kernels::cuda::predict_update(10000000, 32, rates).seconds, 1.04 + 1.67 + 0.58 + 1.30, 1.1);
 }
 
 // Of a few entries, so that hardly anything else takes time: 8 bytes read and 4 written for each number.
-TEST(KernelsCudaForecast, RoundsSumsInF64AtTheEnd) {
+TEST(KernelsCudaPrediction, RoundsSumsInF64AtTheEnd) {
   const std::vector<i64> dims{50000000, 10, 10};
   const kernels::CooView x{dims, 10, ValueType::f32, nullptr, nullptr};
-  const auto seconds = [&](Types types) { return forecast(x, 0, 32, Conflicts::automatic, rates, types).seconds; };
+  const auto seconds = [&](Types types) { return predict(x, 0, 32, Conflicts::automatic, rates, types).seconds; };
   near(seconds(mixed) - seconds(f32), 12.0 * 50000000 * 32 / rates.read, 1.01);
 }
 
 // Rows that are widened have kernels for up to 64 columns: one more reads the entries again.
-TEST(KernelsCudaForecast, WidenedRowsTakeAPassForEach64Columns) {
+TEST(KernelsCudaPrediction, WidenedRowsTakeAPassForEach64Columns) {
   const PlannedCopy copy({20000, 20000, 20000}, 40000000, 0, ValueType::f32, mixed);
   ASSERT_EQ(copy.view().tiles, 1); // windows would come and go with the columns of a pass
   const auto seconds = [&](i64 rank) {
-    return forecast(copy.view(), 0, rank, Conflicts::automatic, rates, mixed).seconds;
+    return predict(copy.view(), 0, rank, Conflicts::automatic, rates, mixed).seconds;
   };
   const double entries = 40000000.0 * (copy.view().key_bytes + 4) / rates.read;
   EXPECT_GT(seconds(65) - seconds(64), entries);
   EXPECT_LT(seconds(64) - seconds(63), entries);
 }
 
-TEST(KernelsCudaForecast, TellsNoSecondsWithoutRates) {
+TEST(KernelsCudaPrediction, TellsNoSecondsWithoutRates) {
   const PlannedCopy copy({12092, 9184, 28818}, 1000000, 0);
   const std::vector<i64> dims{50, 40, 30};
   for (const TensorView &x : {TensorView(copy.view()), TensorView(kernels::DenseView{dims}),
                               TensorView(kernels::CooView{dims, 1000, ValueType::f32, nullptr, nullptr})}) {
-    const Forecast f = forecast(x, 0, 16, Conflicts::automatic, {});
+    const Prediction f = predict(x, 0, 16, Conflicts::automatic, {});
     EXPECT_EQ(f.seconds, 0);
     EXPECT_FALSE(f.kernel.empty());
     EXPECT_FALSE(f.conflicts.empty());
-    EXPECT_GT(forecast(x, 0, 16).seconds, 0);
+    EXPECT_GT(predict(x, 0, 16).seconds, 0);
   }
-  EXPECT_EQ(kernels::cuda::forecast_update(1000, 16, {}).seconds, 0);
+  EXPECT_EQ(kernels::cuda::predict_update(1000, 16, {}).seconds, 0);
 }
 
-TEST(KernelsCudaForecast, TellsWhatKernelsTake) {
+TEST(KernelsCudaPrediction, TellsWhatKernelsTake) {
   const std::vector<i64> dims{50, 40000, 30000};
   const kernels::CooView coo{dims, 100000, ValueType::f64, nullptr, nullptr};
-  EXPECT_EQ(forecast(coo, 0).bytes, 0);
-  EXPECT_EQ(forecast(coo, 0, 32, Conflicts::owner).bytes, 100000 * 48); // three pairs of a row and a number
+  EXPECT_EQ(predict(coo, 0).bytes, 0);
+  EXPECT_EQ(predict(coo, 0, 32, Conflicts::owner).bytes, 100000 * 48); // three pairs of a row and a number
   kernels::BlcoView blco;
   blco.dims = dims;
   blco.nnz = 100000;
-  EXPECT_EQ(forecast(blco, 0).bytes, 32 * 50 * 32 * 8); // fewer rows than multiprocessors: copies of the result
-  EXPECT_EQ(forecast(blco, 1).bytes, 0);
-  EXPECT_EQ(forecast(blco, 1, 32, Conflicts::privatize).bytes, 32.0 * 40000 * 32 * 8);
-  EXPECT_EQ(forecast(blco, 1, 33, Conflicts::privatize).bytes, 32.0 * 40000 * 36 * 8); // rows of 16 bytes
+  EXPECT_EQ(predict(blco, 0).bytes, 32 * 50 * 32 * 8); // fewer rows than multiprocessors: copies of the result
+  EXPECT_EQ(predict(blco, 1).bytes, 0);
+  EXPECT_EQ(predict(blco, 1, 32, Conflicts::privatize).bytes, 32.0 * 40000 * 32 * 8);
+  EXPECT_EQ(predict(blco, 1, 33, Conflicts::privatize).bytes, 32.0 * 40000 * 36 * 8); // rows of 16 bytes
   const std::vector<i64> few{30, 40, 50}, more{30, 400, 50};
-  EXPECT_EQ(forecast(kernels::DenseView{few}, 0).bytes, 30 * 32 * 8); // 2000 cells a row: one part of 1024 or more
-  EXPECT_EQ(forecast(kernels::DenseView{more}, 0).bytes, 18 * 30 * 32 * 8); // 18 parts: 4 blocks a multiprocessor
+  EXPECT_EQ(predict(kernels::DenseView{few}, 0).bytes, 30 * 32 * 8);       // 2000 cells a row: one part of 1024 or more
+  EXPECT_EQ(predict(kernels::DenseView{more}, 0).bytes, 18 * 30 * 32 * 8); // 18 parts: 4 blocks a multiprocessor
   // Sums of f32 terms in f64 take as much as those of f64.
   blco.type = ValueType::f32;
-  EXPECT_EQ(forecast(blco, 0, 32, Conflicts::automatic, rates, mixed).bytes, 32 * 50 * 32 * 8);
-  EXPECT_EQ(forecast(kernels::DenseView{more, ValueType::f32}, 0, 32, Conflicts::automatic, rates, mixed).bytes,
+  EXPECT_EQ(predict(blco, 0, 32, Conflicts::automatic, rates, mixed).bytes, 32 * 50 * 32 * 8);
+  EXPECT_EQ(predict(kernels::DenseView{more, ValueType::f32}, 0, 32, Conflicts::automatic, rates, mixed).bytes,
             18 * 30 * 32 * 8);
   // A Gram matrix's tile by each of three blocks, for 256 rows and more each.
-  EXPECT_EQ(kernels::cuda::forecast_update(1000, 32, rates).bytes, 3 * 32 * 32 * 8);
+  EXPECT_EQ(kernels::cuda::predict_update(1000, 32, rates).bytes, 3 * 32 * 32 * 8);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-#include "plan/sweep_forecast.hpp"
+#include "plan/sweep_prediction.hpp"
 
 #include <algorithm>
 
@@ -13,12 +13,12 @@ class Asker {
 public:
   Asker(const Layout &layout, const SweepWork &work) : layout_(layout), work_(work) {}
 
-  SweepForecast ask() {
-    SweepForecast sweep;
+  SweepPrediction ask() {
+    SweepPrediction sweep;
     std::vector<bool> computed(layout_.partition.size(), false);
     for (std::size_t m = 0; m < layout_.dims.size(); ++m) {
       const std::size_t g = layout_.group_of(static_cast<int>(m));
-      kernels::Forecast mode;
+      kernels::Prediction mode;
       if (layout_.partition[g].shared) {
         through_partial(mode, static_cast<int>(m), g, computed[g]);
       } else {
@@ -27,8 +27,8 @@ public:
         sweep.gathers |= gathers;
       }
       computed[g] = true;
-      const kernels::Forecast update = work_.backend.forecast_update((layout_.stored_dims[m] - 1) / work_.workers + 1,
-                                                                     work_.rank, layout_.type, work_.rates);
+      const kernels::Prediction update = work_.backend.predict_update((layout_.stored_dims[m] - 1) / work_.workers + 1,
+                                                                      work_.rank, layout_.type, work_.rates);
       sweep.seconds_mttkrp += mode.seconds;
       sweep.seconds_update += update.seconds;
       sweep.bytes = std::max({sweep.bytes, mode.bytes, update.bytes});
@@ -45,8 +45,8 @@ private:
 
   bool by_rows() const { return layout_.format == Format::sorted || layout_.format == Format::dense; }
 
-  kernels::Forecast forecast(const kernels::TensorView &x, int mode, std::span<const ConstMatrix> factors, i64 rows,
-                             i64 entries, bool shares_rows) const {
+  kernels::Prediction predict(const kernels::TensorView &x, int mode, std::span<const ConstMatrix> factors, i64 rows,
+                              i64 entries, bool shares_rows) const {
     ConstMatrix out = matrix(rows);
     if (work_.precision.f64_sums)
       out.type = ValueType::f64;
@@ -57,7 +57,7 @@ private:
     args.rows = shares_rows ? part_of({0, rows}, 0, work_.workers) : Range{0, rows};
     args.entries = shares_rows ? Range{0, entries} : part_of({0, entries}, 0, work_.workers);
     args.conflicts = work_.deterministic ? kernels::Conflicts::owner : work_.conflicts;
-    return work_.backend.forecast_mttkrp(x, args, work_.rates);
+    return work_.backend.predict_mttkrp(x, args, work_.rates);
   }
 
   kernels::TensorView view(std::size_t group) const {
@@ -89,7 +89,7 @@ private:
     return kernels::DenseView{layout_.stored_dims, layout_.type, nullptr};
   }
 
-  kernels::Forecast alone(int mode, std::size_t group, bool gathers) const {
+  kernels::Prediction alone(int mode, std::size_t group, bool gathers) const {
     std::vector<ConstMatrix> factors;
     for (const i64 dim : layout_.stored_dims) {
       factors.push_back(matrix(dim));
@@ -97,11 +97,11 @@ private:
         factors.back().type = ValueType::f32;
     }
     const int at = layout_.format == Format::sorted ? layout_.copies[group].mode : mode;
-    return forecast(view(group), at, factors, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
-                    by_rows() || work_.deterministic || work_.sharding == ShardingRule::rows);
+    return predict(view(group), at, factors, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
+                   by_rows() || work_.deterministic || work_.sharding == ShardingRule::rows);
   }
 
-  void through_partial(kernels::Forecast &mode, int m, std::size_t g, bool computed) {
+  void through_partial(kernels::Prediction &mode, int m, std::size_t g, bool computed) {
     const GroupLayout &group = layout_.partition[g];
     if (!computed) { // the first mode of the group pays
       std::vector<i64> dims;
@@ -119,7 +119,7 @@ private:
       kernels::TensorView x = view(g);
       if (layout_.format == Format::dense)
         std::get<kernels::DenseView>(x).dims = dims;
-      take(mode, forecast(x, merged_mode, outside, group.cells, layout_.nnz, true),
+      take(mode, predict(x, merged_mode, outside, group.cells, layout_.nnz, true),
            fmt::format("partial product of modes {}: ", fmt::join(group.modes, ",")));
       mode.kernel += "; then ";
     }
@@ -133,15 +133,15 @@ private:
     inside.push_back(matrix(group.cells));
     const auto place = static_cast<int>(std::find(group.modes.begin(), group.modes.end(), m) - group.modes.begin());
     const kernels::CooView cells{dims, group.cells, layout_.type, nullptr, nullptr};
-    take(mode, forecast(cells, place, inside, dims[static_cast<std::size_t>(place)], group.cells, work_.deterministic),
+    take(mode, predict(cells, place, inside, dims[static_cast<std::size_t>(place)], group.cells, work_.deterministic),
          fmt::format("over {} cells: ", group.cells));
   }
 
-  void take(kernels::Forecast &mode, kernels::Forecast forecast, const std::string &prefix) {
-    mode.kernel += prefix + forecast.kernel;
-    mode.conflicts += (mode.conflicts.empty() || forecast.conflicts.empty() ? "" : "; then ") + forecast.conflicts;
-    mode.seconds += forecast.seconds;
-    mode.bytes = std::max(mode.bytes, forecast.bytes);
+  void take(kernels::Prediction &mode, kernels::Prediction predicted, const std::string &prefix) {
+    mode.kernel += prefix + predicted.kernel;
+    mode.conflicts += (mode.conflicts.empty() || predicted.conflicts.empty() ? "" : "; then ") + predicted.conflicts;
+    mode.seconds += predicted.seconds;
+    mode.bytes = std::max(mode.bytes, predicted.bytes);
   }
 
   const Layout &layout_;
@@ -150,6 +150,6 @@ private:
 
 } // namespace
 
-SweepForecast forecast_sweep(const Layout &layout, const SweepWork &work) { return Asker(layout, work).ask(); }
+SweepPrediction predict_sweep(const Layout &layout, const SweepWork &work) { return Asker(layout, work).ask(); }
 
 } // namespace td::plan

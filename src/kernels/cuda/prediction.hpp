@@ -12,7 +12,7 @@ struct Chip {
   double cache_bytes = 0;  // of the second-level cache
 };
 
-Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip);
-Forecast forecast_update(i64 rows, i64 rank, const Rates &rates);
+Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip);
+Prediction predict_update(i64 rows, i64 rank, const Rates &rates);
 
 } // namespace td::kernels::cuda

@@ -3,7 +3,7 @@
 // memory; and what starting kernels and tiles, ending pieces of rows and adding to rows costs besides. Constants are
 // set by measurements (bench/results); a tile's start and a piece's end are those of formats/gpu_tiles.cpp. A
 // multiprocessor reads 128 bytes of shared memory a cycle, so cycles are told in such bytes.
-#include "kernels/cuda/forecast.hpp"
+#include "kernels/cuda/prediction.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -62,10 +62,10 @@ public:
         element_(number_of(size_of(args.factors[args.mode == 0 ? args.factors.size() - 1 : 0].type))),
         row_(rank_ * element_) {}
 
-  Forecast operator()(const SortedView &x) const {
+  Prediction operator()(const SortedView &x) const {
     const bool tiled = x.tiles > 1;
     const bool in_order = args_.conflicts == Conflicts::owner;
-    Forecast f;
+    Prediction f;
     f.kernel = tiled ? fmt::format("sorted by the mode, {} tiles with windows of factor rows in shared memory", x.tiles)
                      : "sorted by the mode, row after row";
     f.conflicts = !tiled     ? "rows that blocks share are summed in order"
@@ -96,8 +96,8 @@ public:
     return f;
   }
 
-  Forecast operator()(const BlcoView &x) const {
-    Forecast f;
+  Prediction operator()(const BlcoView &x) const {
+    Prediction f;
     f.kernel = "one copy in linearized order, rows of a tile of entries added up first";
     const double n = number_of(args_.entries.size());
     const double entry = number_of(8 + size_of(x.type));
@@ -118,8 +118,8 @@ public:
     return f;
   }
 
-  Forecast operator()(const CooView &x) const {
-    Forecast f;
+  Prediction operator()(const CooView &x) const {
+    Prediction f;
     f.kernel = "coordinates";
     const double n = number_of(args_.entries.size());
     const double bytes = number_of(8 * std::ssize(x.dims) + size_of(x.type));
@@ -137,8 +137,8 @@ public:
     return f;
   }
 
-  Forecast operator()(const DenseView &x) const {
-    Forecast f;
+  Prediction operator()(const DenseView &x) const {
+    Prediction f;
     f.kernel = "each row's cells by groups of lanes, factors' values from caches";
     f.conflicts = "fixed parts, summed in order";
     const double n =
@@ -210,7 +210,7 @@ private:
   }
 
   /// Entries in no order, sorted by row first: pairs of a row and a number, four bytes at a time.
-  Forecast by_rows(Forecast f, double n, double bytes) const {
+  Prediction by_rows(Prediction f, double n, double bytes) const {
     f.conflicts = "entries are sorted by row in every call";
     f.bytes = n * 48; // those before, after, and while they are sorted
     const double passes = std::ceil(std::log2(number_of(args_.out.rows) + 1) / 8);
@@ -231,8 +231,8 @@ private:
 
 } // namespace
 
-Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip) {
-  Forecast f = std::visit(Teller(args, rates, chip), x);
+Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip) {
+  Prediction f = std::visit(Teller(args, rates, chip), x);
   if (f.seconds > 0 && args.out.type != type_of(x)) // sums in f64, rounded at the end
     f.seconds += 12 * number_of(args.out.rows * args.out.cols) / rates.read + launch;
   return f;
@@ -241,12 +241,12 @@ Forecast forecast_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rate
 // Six passes over the factor, which take f32 as long as f64, since its numbers are widened: its Gram matrix reads it,
 // the product with an inverse and the division read and write it, and norms read it. Besides about ten kernels, and the
 // inverse, which one block makes up to rank 64.
-Forecast forecast_update(i64 rows, i64 rank, const Rates &rates) {
+Prediction predict_update(i64 rows, i64 rank, const Rates &rates) {
   const double n = number_of(rows);
   const double r = number_of(rank);
   const double gram = 8.0 * mma_tile * mma_tile * number_of(gram_pairs(rank) * gram_blocks(rows, rank));
   const double sums = 8 * r * number_of(column_blocks(rows, rank));
-  Forecast f;
+  Prediction f;
   // Beyond small_rank: the factorization's two matrices, cuSOLVER's workspace of about one, and then a product's rows.
   const double solve =
       rank > small_rank ? std::max(3 * 8 * r * r, 2 * 8 * r * number_of(solve_staged_rows(rows, rank))) : 0;
