@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/communicator.hpp"
 #include "core/buffer.hpp"
 #include "core/error.hpp"
 #include "plan/needs.hpp"
@@ -146,6 +147,11 @@ SolverSizes sizes_of(const Layout &l, const SweepPrediction &sweep, const PlanRe
   sizes.f32_rows = sweep.gathers;
   sizes.qr = asked.qr;
   sizes.kernels = sweep.bytes;
+  if (is_gpu(request) && sizes.workers > 1) {
+    const i64 row_bytes = saturated(static_cast<double>(request.rank) * static_cast<double>(size_of(l.type)));
+    const i64 longest = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
+    sizes.staged = static_cast<double>(staged_bytes(std::max(longest, saturated(sizes.cells)), row_bytes));
+  }
   if (asked.nvecs) {
     const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
     sizes.start = is_gpu(request) ? start.device : start.together;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "core/ktensor.hpp"
 #include "core/options.hpp"
 #include "solvers/residual.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "core/error.hpp"
 #include "core/scaled.hpp"
 #include "solvers/magnitude.hpp"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "solvers/mixed.hpp"
 
 namespace td::solvers {

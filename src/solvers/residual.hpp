@@ -4,7 +4,7 @@
 #include <mutex>
 #include <optional>
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "solvers/fit.hpp"
 #include "tensor/tensor.hpp"
 

@@ -1,7 +1,7 @@
 // What one worker does of the products that all compute together.
 #pragma once
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "tensor/sharding.hpp"
 
 namespace td::solvers {

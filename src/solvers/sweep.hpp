@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "solvers/driver.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/products.hpp"

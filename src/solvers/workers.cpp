@@ -37,7 +37,10 @@ void run_workers(const Backends &backends, const std::function<void(kernels::Bac
     body(*backends.front(), *make_self_communicator());
     return;
   }
-  const auto communicators = make_thread_communicators(static_cast<int>(backends.size()));
+  auto communicators = make_thread_communicators(static_cast<int>(backends.size()));
+  for (std::size_t worker = 0; worker < backends.size(); ++worker)
+    if (backends[worker]->memory() != nullptr)
+      communicators[worker] = make_staged_communicator(*backends[worker], std::move(communicators[worker]));
   FirstError first;
   const auto work = [&](std::size_t worker) {
     try {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "kernels/backend.hpp"
 
 namespace td::solvers {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "core/error.hpp"
 #include "kernels/loader.hpp"
 #include "plan/needs.hpp"

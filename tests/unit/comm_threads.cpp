@@ -3,25 +3,35 @@
 #include <atomic>
 #include <thread>
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
+#include "kernels/reference/reference.hpp"
 
 namespace {
 
 using namespace td;
 
-/// Runs body(communicator) on `size` threads.
-template <class Body> void on_threads(int size, Body &&body) {
-  const auto communicators = make_thread_communicators(size);
+struct Workers {
+  int size;
+  bool staged; // by way of host memory, two or three rows of the matrices below at a time
+};
+
+/// Runs body(communicator) on threads.
+template <class Body> void on_threads(const Workers &workers, Body &&body) {
+  auto communicators = make_thread_communicators(workers.size);
+  const auto device = kernels::reference::make_backend();
+  for (auto &c : communicators)
+    if (workers.staged)
+      c = make_staged_communicator(*device, std::move(c), 20);
   std::vector<std::jthread> threads;
   for (const auto &c : communicators)
     threads.emplace_back([&body, &c] { body(*c); });
 }
 
-class ThreadsOf : public testing::TestWithParam<int> {};
+class ThreadsOf : public testing::TestWithParam<Workers> {};
 
 TEST_P(ThreadsOf, SumsAndLargestAreTheSameEverywhere) {
-  const int size = GetParam();
-  on_threads(size, [&](Communicator &c) {
+  const int size = GetParam().size;
+  on_threads(GetParam(), [&](Communicator &c) {
     for (int round = 0; round < 50; ++round) { // the barrier is used again and again
       double data[] = {1.0 + c.rank(), static_cast<double>(round)};
       c.allreduce_sum(data);
@@ -36,12 +46,12 @@ TEST_P(ThreadsOf, SumsAndLargestAreTheSameEverywhere) {
 }
 
 TEST_P(ThreadsOf, RowsAreReducedAndGathered) {
-  const int size = GetParam();
+  const int size = GetParam().size;
   constexpr i64 rows = 5;
   std::vector<Ranges> owned(static_cast<std::size_t>(size)); // some own nothing when size > rows
   for (i64 i = 0; i < rows; ++i)
     owned[static_cast<std::size_t>(i % size)].push_back({i, i + 1});
-  on_threads(size, [&](Communicator &c) {
+  on_threads(GetParam(), [&](Communicator &c) {
     std::vector<float> a(rows * 3, -1.0F); // 2 columns, ld 3
     const Matrix m{a.data(), ValueType::f32, rows, 2, 3};
     for (i64 i = 0; i < rows; ++i) {
@@ -68,9 +78,9 @@ TEST_P(ThreadsOf, BroadcastComesFromTheFirst) {
 }
 
 TEST_P(ThreadsOf, AbortFreesThoseWhoWaitAndThoseWhoCome) {
-  const int size = GetParam();
+  const int size = GetParam().size;
   std::atomic<int> freed = 0;
-  on_threads(size, [&](Communicator &c) {
+  on_threads(GetParam(), [&](Communicator &c) {
     if (c.rank() == size - 1) {
       c.abort();
       return;
@@ -85,7 +95,9 @@ TEST_P(ThreadsOf, AbortFreesThoseWhoWaitAndThoseWhoCome) {
   EXPECT_EQ(freed, size - 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Communicator, ThreadsOf, testing::Values(2, 3, 4, 7));
+INSTANTIATE_TEST_SUITE_P(Communicator, ThreadsOf,
+                         testing::Values(Workers{2, false}, Workers{3, false}, Workers{4, false}, Workers{7, false},
+                                         Workers{2, true}, Workers{3, true}, Workers{7, true}));
 
 TEST(Communicator, OneWorkerIsAlone) {
   const auto c = make_self_communicator();

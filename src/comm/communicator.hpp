@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "core/views.hpp"
+#include "kernels/device.hpp"
 
 namespace td {
 
 /// Every worker calls the same functions in the same order with the same sizes. Results are bitwise the same on all
 /// workers: sums are taken in worker order. If a worker fails it calls abort(), and every worker that waits or will
 /// wait throws WorkerAborted.
+///
+/// Numbers that are summed and rows are in the memory of the worker's device; they follow what was asked of the device
+/// before, and what is asked of it afterwards follows them. What is broadcast is on the host.
 class Communicator {
 public:
   virtual ~Communicator() = default;
@@ -37,7 +41,15 @@ struct WorkerAborted {};
 std::unique_ptr<Communicator> make_self_communicator();
 
 /// Communicators for `size` workers that are threads of this process; element k is for worker k. They share state
-/// that lives until the last one is destroyed. Matrices are in host memory.
+/// that lives until the last one is destroyed. Numbers and rows are in host memory.
 std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size);
+
+/// One for a worker whose device has memory of its own, by way of the host: numbers and rows go there, `others`
+/// exchanges them, and they go back. The literal definition that faster ways are tested against.
+/// At most `most` bytes of rows are on the host at a time, if that is a row or more.
+std::unique_ptr<Communicator> make_staged_communicator(kernels::Device &device, std::unique_ptr<Communicator> others,
+                                                       i64 most = i64{32} << 20);
+/// Bytes of the host that such a one takes for a matrix with rows of so many bytes.
+i64 staged_bytes(i64 rows, i64 row_bytes, i64 most = i64{32} << 20);
 
 } // namespace td

@@ -1,4 +1,4 @@
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "core/rows.hpp"
 
 namespace td {

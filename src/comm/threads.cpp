@@ -3,7 +3,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "core/communicator.hpp"
+#include "comm/communicator.hpp"
 #include "core/rows.hpp"
 
 namespace td {

@@ -1,0 +1,120 @@
+#include <algorithm>
+
+#include "comm/communicator.hpp"
+#include "core/buffer.hpp"
+
+namespace td {
+
+namespace {
+
+i64 rows_at_once(i64 row_bytes, i64 most) { return std::max<i64>(most / std::max<i64>(row_bytes, 1), 1); }
+
+/// The parts of ranges that lie in `some`, counted from where that begins.
+Ranges within(std::span<const Range> ranges, Range some) {
+  Ranges parts;
+  for (const Range &range : ranges) {
+    const Range part{std::max(range.begin, some.begin), std::min(range.end, some.end)};
+    if (part.begin < part.end)
+      parts.push_back({part.begin - some.begin, part.end - some.begin});
+  }
+  return parts;
+}
+
+class StagedCommunicator final : public Communicator {
+public:
+  StagedCommunicator(kernels::Device &device, std::unique_ptr<Communicator> others, i64 most)
+      : device_(device), others_(std::move(others)), most_(most) {}
+
+  int rank() const noexcept override { return others_->rank(); }
+  int size() const noexcept override { return others_->size(); }
+  void barrier() override { others_->barrier(); }
+  void broadcast(void *data, i64 bytes) override { others_->broadcast(data, bytes); }
+  void abort() noexcept override { others_->abort(); }
+
+  void allreduce_sum(std::span<double> data) override {
+    with_numbers(data, [&](std::span<double> there) { others_->allreduce_sum(there); });
+  }
+  void allreduce_max(std::span<double> data) override {
+    with_numbers(data, [&](std::span<double> there) { others_->allreduce_max(there); });
+  }
+
+  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Range> own) override {
+    for_staged(partial, [&](Range some, Matrix staged) {
+      const Ranges mine = within(own, some);
+      download(partial.slice(some.begin, some.end), staged, {{0, some.size()}});
+      others_->reduce_rows(staged, staged, mine);
+      upload(staged, out.slice(some.begin, some.end), mine);
+    });
+  }
+
+  void allgather_rows(Matrix a, std::span<const Ranges> owned) override {
+    for_staged(a, [&](Range some, Matrix staged) {
+      const Matrix rows = a.slice(some.begin, some.end);
+      std::vector<Ranges> parts;
+      for (const Ranges &ranges : owned)
+        parts.push_back(within(ranges, some));
+      download(rows, staged, parts[static_cast<std::size_t>(rank())]);
+      others_->allgather_rows(staged, parts);
+      for (int worker = 0; worker < size(); ++worker)
+        if (worker != rank())
+          upload(staged, rows, parts[static_cast<std::size_t>(worker)]);
+    });
+  }
+
+private:
+  template <class Work> void with_numbers(std::span<double> data, Work &&work) {
+    std::vector<double> staged(data.size());
+    const auto bytes = static_cast<i64>(data.size_bytes());
+    device_.download(staged.data(), data.data(), bytes);
+    work(std::span(staged));
+    device_.upload(data.data(), staged.data(), bytes);
+  }
+
+  /// Calls body(rows, staged) for stretches of rows with room for them on the host.
+  template <class Body> void for_staged(const ConstMatrix &a, Body &&body) {
+    const i64 row_bytes = a.cols * size_of(a.type);
+    Buffer<std::byte> staged(staged_bytes(a.rows, row_bytes, most_), "rows on their way between workers");
+    const i64 step = rows_at_once(row_bytes, most_);
+    for (i64 begin = 0; begin < a.rows; begin += step) {
+      const Range some{begin, std::min(begin + step, a.rows)};
+      body(some, Matrix{staged.data(), a.type, some.size(), a.cols, a.cols});
+    }
+  }
+
+  void download(const ConstMatrix &from, const Matrix &to, const Ranges &rows) {
+    for_together(from, rows, [&](Range some, i64 bytes) {
+      device_.download(to.slice(some.begin, some.end).data, from.slice(some.begin, some.end).data, bytes);
+    });
+  }
+  void upload(const ConstMatrix &from, const Matrix &to, const Ranges &rows) {
+    for_together(to, rows, [&](Range some, i64 bytes) {
+      device_.upload(to.slice(some.begin, some.end).data, from.slice(some.begin, some.end).data, bytes);
+    });
+  }
+  /// Calls copy(rows, bytes) for rows that follow one another without a gap on the device.
+  template <class Copy> static void for_together(const ConstMatrix &a, const Ranges &ranges, Copy &&copy) {
+    const i64 row_bytes = a.cols * size_of(a.type);
+    for (const Range &range : ranges) {
+      const i64 step = a.ld == a.cols ? range.size() : 1;
+      for (i64 i = range.begin; i < range.end; i += step)
+        copy(Range{i, i + step}, step * row_bytes);
+    }
+  }
+
+  kernels::Device &device_;
+  std::unique_ptr<Communicator> others_;
+  i64 most_;
+};
+
+} // namespace
+
+i64 staged_bytes(i64 rows, i64 row_bytes, i64 most) {
+  return std::min(rows, rows_at_once(row_bytes, most)) * row_bytes;
+}
+
+std::unique_ptr<Communicator> make_staged_communicator(kernels::Device &device, std::unique_ptr<Communicator> others,
+                                                       i64 most) {
+  return std::make_unique<StagedCommunicator>(device, std::move(others), most);
+}
+
+} // namespace td
