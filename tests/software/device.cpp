@@ -1,0 +1,307 @@
+// A libtd_cuda without CUDA: GPUs in software, for machines that have none. They have memory of their own that the host
+// cannot touch, little of it if an option says so, copy what passes through as late as they may and spoil buffers as
+// early as they may. The kernels are the reference's. What works on such a device strings its copies and kernels
+// together as on a GPU; races between them on a GPU are not seen here.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <utility>
+
+#include "core/error.hpp"
+#include "kernels/cuda_library.hpp"
+#include "kernels/reference/backend.hpp"
+#include "software/memory.hpp"
+
+namespace td::software {
+
+namespace {
+
+using kernels::Building;
+using kernels::DeviceArrays;
+using kernels::MttkrpArgs;
+using kernels::NormalEquations;
+using kernels::NormKind;
+using kernels::SolveRecord;
+using kernels::TensorView;
+using kernels::reference::ReferenceBackend;
+
+constexpr int devices = 4;
+constexpr i64 free_bytes = i64{1} << 30; // where no option says how much copies may take
+
+/// Copies that stay on the device and are counted; they may outlive the backend.
+struct Kept {
+  std::shared_ptr<Memory> memory;
+  std::atomic<i64> bytes = 0;
+};
+
+std::shared_ptr<void> keep_block(const std::shared_ptr<Kept> &kept, i64 bytes) {
+  void *block = kept->memory->allocate(bytes);
+  if (block == nullptr)
+    return nullptr;
+  kept->bytes += bytes;
+  return {block, [kept, bytes](void *p) {
+            kept->memory->release(p);
+            kept->bytes -= bytes;
+          }};
+}
+
+class BuiltArrays final : public DeviceArrays {
+public:
+  BuiltArrays(std::shared_ptr<Kept> kept, const DeviceArrays &made) : kept_(std::move(kept)) {
+    const Memory::Access access(*kept_->memory);
+    for (const Array &array : made.arrays()) {
+      auto block = keep_block(kept_, array.bytes);
+      if (block == nullptr)
+        throw_error(Status::device_memory, "out of device memory: a copy that was built");
+      std::copy_n(static_cast<const char *>(array.data), array.bytes, static_cast<char *>(block.get()));
+      blocks_.push_back(std::move(block));
+      arrays_.push_back({blocks_.back().get(), array.bytes});
+    }
+  }
+  std::vector<Array> arrays() const override { return arrays_; }
+  void download(std::span<void *const> to_host) const override {
+    const Memory::Access access(*kept_->memory);
+    for (std::size_t k = 0; k < to_host.size(); ++k)
+      if (to_host[k] != nullptr)
+        std::copy_n(static_cast<const char *>(arrays_[k].data), arrays_[k].bytes, static_cast<char *>(to_host[k]));
+  }
+
+private:
+  std::shared_ptr<Kept> kept_;
+  std::vector<std::shared_ptr<void>> blocks_;
+  std::vector<Array> arrays_;
+};
+
+class SoftwareBackend final : public ReferenceBackend {
+public:
+  SoftwareBackend(std::shared_ptr<Memory> memory, const kernels::DeviceSpec &spec)
+      : memory_(std::move(memory)), limit_(spec.memory_limit > 0 ? spec.memory_limit : free_bytes) {
+    kept_->memory = memory_;
+  }
+
+  std::string describe() const override { return fmt::format("cuda:{}, in software", memory_->ordinal()); }
+
+  // ---- memory ----
+
+  void *allocate(i64 bytes, const char *what) override {
+    if (void *memory = memory_->allocate(bytes))
+      return memory;
+    throw_error(Status::device_memory, "out of device memory: {} bytes for {}", bytes, what);
+  }
+  void *try_allocate(i64 bytes, const char *) override { return memory_->allocate(bytes); }
+  void release(void *memory) noexcept override { memory_->release(memory); }
+  void upload(void *to, const void *from_host, i64 bytes) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::upload(to, from_host, bytes);
+  }
+  void download(void *to_host, const void *from, i64 bytes) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::download(to_host, from, bytes);
+  }
+  const void *memory() const noexcept override { return memory_.get(); }
+  std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *) override {
+    if (bytes > room())
+      return nullptr;
+    auto copy = keep_block(kept_, bytes);
+    if (copy != nullptr && bytes > 0)
+      upload(copy.get(), host, bytes);
+    return copy;
+  }
+  i64 room() const override { return limit_ - kept_->bytes; }
+  void may_evict(std::weak_ptr<kernels::Evictable> evictable) override { evictables_.push_back(std::move(evictable)); }
+  void make_room(i64 bytes) override {
+    for (const auto &evictable : evictables_)
+      if (const auto there = evictable.lock(); there != nullptr && room() < bytes)
+        there->evict(memory(), bytes, false);
+  }
+
+  void fetch(int buffer, void *to, const void *from_host, i64 bytes) override {
+    Buffer &b = buffers_[buffer];
+    if (!b.free)
+      throw_error(Status::internal, "buffer {} is fetched into while it is worked on", buffer);
+    const Memory::Access access(*memory_);
+    std::memset(to, 0x7f, static_cast<std::size_t>(bytes));
+    b.copies.push_back({to, from_host, bytes});
+  }
+  void await(int buffer) noexcept override {
+    const Memory::Access access(*memory_);
+    Buffer &b = buffers_[buffer];
+    for (const Copy &copy : b.copies)
+      std::memcpy(copy.to, copy.from, static_cast<std::size_t>(copy.bytes));
+    b.copies.clear();
+    b.free = false;
+  }
+  void done(int buffer) override {
+    Buffer &b = buffers_[buffer];
+    if (!b.copies.empty())
+      throw_error(Status::internal, "buffer {} is given back before it was there", buffer);
+    b.free = true;
+  }
+
+  void borrow(const void *array, std::string_view name) override {
+    if (!memory_->holds(array))
+      throw_error(Status::argument, "{}: expected an array in the memory of cuda:{}, as space = TD_DEVICE says", name,
+                  memory_->ordinal());
+  }
+  void follow(void *stream) override {
+    if (stream != nullptr)
+      throw_error(Status::argument, "stream: no stream of cuda:{}", memory_->ordinal());
+  }
+
+  // ---- kernels ----
+
+  std::unique_ptr<Building> begin_building(const EntriesView &entries) override {
+    if (static_cast<double>(entries.nnz) * 64 > static_cast<double>(room()))
+      return nullptr;
+    const Memory::Access access(*memory_);
+    return ReferenceBackend::begin_building(entries);
+  }
+  std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) override {
+    return std::make_shared<BuiltArrays>(kept_, *arrays);
+  }
+  bool gathers_f32(const TensorView &x) const override { return std::holds_alternative<kernels::SortedView>(x); }
+  void to_f32(ConstMatrix a, Matrix to, double *exponents) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::to_f32(a, to, exponents);
+  }
+  void gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::gather_transposed(from, rows, to);
+  }
+  void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::scatter_transposed(from, rows, to);
+  }
+  void set_zero(Matrix a) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::set_zero(a);
+  }
+  void first_not_finite(ConstMatrix a, i64 *at) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::first_not_finite(a, at);
+  }
+  void mttkrp(const TensorView &x, const MttkrpArgs &args) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::mttkrp(x, args);
+  }
+  void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::unfolding_normal(x, mode, omega, y, add);
+  }
+  void gram(ConstMatrix a, double *g) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::gram(a, g);
+  }
+  void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::hadamard(grams, rank, ridge, v);
+  }
+  void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::factor_normal(v, rank, cutoff, f, record);
+  }
+  void solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::solve_normal(equations, m, weights, a);
+  }
+  void multiply(ConstMatrix m, const double *p, Matrix a) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::multiply(m, p, a);
+  }
+  void column_norms(ConstMatrix a, NormKind kind, double *out) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::column_norms(a, kind, out);
+  }
+  void weights_from_norms(NormKind kind, i64 rank, double *norms) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::weights_from_norms(kind, rank, norms);
+  }
+  void divide_columns(Matrix a, const double *d) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::divide_columns(a, d);
+  }
+  void column_dots(ConstMatrix a, ConstMatrix b, double *out) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::column_dots(a, b, out);
+  }
+  void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::random_uniform(a, seed, mode, first_row);
+  }
+  void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
+               double *out) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::compare(x, weights, factors, entries, out);
+  }
+
+private:
+  struct Copy {
+    void *to;
+    const void *from;
+    i64 bytes;
+  };
+  struct Buffer {
+    std::vector<Copy> copies;
+    bool free = false;
+  };
+
+  std::shared_ptr<Memory> memory_;
+  i64 limit_;
+  std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
+  std::map<int, Buffer> buffers_;
+  std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
+};
+
+/// The memory of a GPU, the same for all contexts.
+std::shared_ptr<Memory> memory_of(int ordinal) {
+  static std::mutex mutex;
+  static std::array<std::shared_ptr<Memory>, devices> all;
+  const std::lock_guard lock(mutex);
+  auto &memory = all.at(static_cast<std::size_t>(ordinal));
+  if (memory == nullptr)
+    memory = std::make_shared<Memory>(ordinal);
+  return memory;
+}
+
+std::vector<std::shared_ptr<kernels::Backend>> open(std::string_view build, const kernels::DeviceSpec &spec) {
+  if (build != TD_VERSION)
+    throw_error(Status::backend_unavailable, "libtd_cuda is of version {}, libtd of {}: expected the same", TD_VERSION,
+                build);
+  std::vector<int> ordinals = spec.devices;
+  if (ordinals.empty()) {
+    ordinals.resize(devices);
+    std::iota(ordinals.begin(), ordinals.end(), 0);
+  }
+  std::vector<std::shared_ptr<kernels::Backend>> backends;
+  for (const int ordinal : ordinals) {
+    if (ordinal >= devices)
+      throw_error(Status::backend_unavailable, "device cuda:{}: this machine has {} GPUs, counted from 0", ordinal,
+                  devices);
+    backends.push_back(std::make_shared<SoftwareBackend>(memory_of(ordinal), spec));
+  }
+  return backends;
+}
+
+} // namespace
+
+} // namespace td::software
+
+extern "C" __attribute__((visibility("default"))) std::int32_t
+td_cuda_open(const char *build, const td::kernels::DeviceSpec *spec,
+             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::string *why) noexcept {
+  using td::Status;
+  try {
+    *out = td::software::open(build, *spec);
+    return 0;
+  } catch (const td::Error &error) {
+    *why = error.what();
+    return static_cast<std::int32_t>(error.status());
+  } catch (const std::bad_alloc &) {
+    *why = "out of host memory";
+    return static_cast<std::int32_t>(Status::host_memory);
+  }
+}

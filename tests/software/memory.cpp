@@ -1,0 +1,94 @@
+#include "software/memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <sys/mman.h>
+
+namespace td::software {
+
+namespace {
+
+constexpr i64 page = 4096;
+constexpr i64 all = i64{1} << 34; // of addresses; pages are there once they are touched
+constexpr i64 alignment = 256;
+
+} // namespace
+
+Memory::Memory(int ordinal) : ordinal_(ordinal) {
+  void *pages = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED)
+    throw std::bad_alloc();
+  pages_ = static_cast<char *>(pages);
+  free_[0] = all;
+}
+
+Memory::~Memory() { munmap(pages_, all); }
+
+void *Memory::allocate(i64 bytes) {
+  if (bytes > all)
+    return nullptr;
+  const std::lock_guard lock(mutex_);
+  const i64 size = std::max<i64>((bytes + alignment - 1) / alignment, 1) * alignment;
+  const auto found = std::find_if(free_.begin(), free_.end(), [&](const auto &some) { return some.second >= size; });
+  if (found == free_.end())
+    return nullptr;
+  const auto [begin, room] = *found;
+  free_.erase(found);
+  if (room > size)
+    free_[begin + size] = room - size;
+  blocks_[begin] = size;
+  const i64 end = (begin + size + page - 1) / page * page;
+  if (end > used_) {
+    used_ = end;
+    if (open_ > 0)
+      protect(PROT_READ | PROT_WRITE);
+  }
+  return pages_ + begin;
+}
+
+void Memory::release(void *memory) noexcept {
+  if (memory == nullptr)
+    return;
+  const Access access(*this);
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(static_cast<char *>(memory) - pages_);
+  auto [begin, size] = *found;
+  blocks_.erase(found);
+  std::memset(memory, 0xff, static_cast<std::size_t>(size));
+  const auto next = free_.find(begin + size);
+  if (next != free_.end()) {
+    size += next->second;
+    free_.erase(next);
+  }
+  const auto after = free_.lower_bound(begin);
+  if (after != free_.begin() && std::prev(after)->first + std::prev(after)->second == begin)
+    std::prev(after)->second += size;
+  else
+    free_[begin] = size;
+}
+
+bool Memory::holds(const void *memory) const noexcept {
+  const char *at = static_cast<const char *>(memory);
+  return at >= pages_ && at < pages_ + all;
+}
+
+void Memory::open() {
+  const std::lock_guard lock(mutex_);
+  if (open_++ == 0)
+    protect(PROT_READ | PROT_WRITE);
+}
+
+void Memory::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (--open_ == 0)
+    protect(PROT_NONE);
+}
+
+void Memory::protect(int how) {
+  if (used_ > 0)
+    mprotect(pages_, static_cast<std::size_t>(used_), how);
+}
+
+} // namespace td::software
