@@ -164,7 +164,7 @@ template <class T> void sparse(Gpu &device, const CooView &view, int mode, Const
 void CudaBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) {
   const CurrentDevice current = enter();
   if (!add)
-    set_zero(device_, y);
+    set_zero(y);
   dispatch(type_of(x), [&](auto zero) {
     using T = decltype(zero);
     if (const auto *view = std::get_if<DenseView>(&x))
