@@ -30,14 +30,11 @@ Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int
 /// What the tensor has been or will be made with, and what for.
 struct Asked {
   TensorSettings tensor;
-  bool deterministic;
-  bool qr;
-  bool nvecs;
+  SolverSettings solver;
   bool checkpoint;
 
   Asked(const TensorSettings &settings, const Options &options)
-      : tensor(settings), deterministic(options.integer("deterministic") != 0), qr(options.text("solve") == "qr"),
-        nvecs(options.text("init") == "nvecs"), checkpoint(!options.text("checkpoint").empty()) {}
+      : tensor(settings), solver(options), checkpoint(!options.text("checkpoint").empty()) {}
 };
 
 std::string why_conflicts(kernels::Conflicts conflicts, Format format, bool cells, bool gpu) {
@@ -56,7 +53,7 @@ std::string why_conflicts(kernels::Conflicts conflicts, Format format, bool cell
 }
 
 Choice conflicts_choice(const Layout &l, const Asked &asked, bool gpu) {
-  if (asked.deterministic)
+  if (asked.solver.deterministic)
     return {"owner", "option 'deterministic' keeps the order of a row's terms"};
   const bool cells = std::any_of(l.partition.begin(), l.partition.end(), [](const GroupLayout &g) { return g.shared; });
   const kernels::Conflicts conflicts = asked.tensor.conflicts;
@@ -95,7 +92,7 @@ Division even_division(const Layout &l, std::size_t mode, int workers, ShardingR
 void set_loads(Plan &plan, const std::vector<Division> &divisions, const Asked &asked) {
   const Layout &l = plan.layout;
   const ShardingRule rule = asked.tensor.sharding;
-  const bool deterministic = asked.deterministic;
+  const bool deterministic = asked.solver.deterministic;
   const bool by_rows = l.format == Format::sorted || l.format == Format::dense;
   for (std::size_t m = 0; m < plan.modes.size(); ++m) {
     const Division division =
@@ -131,7 +128,7 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
 
 SweepPrediction sweep_of(const Layout &l, const PlanRequest &request, const Asked &asked, const kernels::Rates &rates) {
   return predict_sweep(l, {*request.backends.front(), request.rank, static_cast<int>(request.backends.size()),
-                           asked.tensor.conflicts, asked.tensor.sharding, asked.deterministic,
+                           asked.tensor.conflicts, asked.tensor.sharding, asked.solver.deterministic,
                            asked.tensor.precision(l.type), rates});
 }
 
@@ -145,14 +142,14 @@ SolverSizes sizes_of(const Layout &l, const SweepPrediction &sweep, const PlanRe
   sizes.cell_bytes = l.cell_bytes;
   sizes.f64_sums = asked.tensor.precision(l.type).f64_sums;
   sizes.f32_rows = sweep.gathers;
-  sizes.qr = asked.qr;
+  sizes.qr = asked.solver.qr;
   sizes.kernels = sweep.bytes;
   if (is_gpu(request) && sizes.workers > 1) {
     const i64 row_bytes = saturated(static_cast<double>(request.rank) * static_cast<double>(size_of(l.type)));
     const i64 longest = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
     sizes.staged = static_cast<double>(staged_bytes(std::max(longest, saturated(sizes.cells)), row_bytes));
   }
-  if (asked.nvecs) {
+  if (asked.solver.nvecs) {
     const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
     sizes.start = is_gpu(request) ? start.device : start.together;
     sizes.start_host = is_gpu(request) ? start.host : 0;

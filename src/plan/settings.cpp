@@ -87,4 +87,8 @@ GroupsSetting TensorSettings::groups_for(ValueType type) const {
   return groups.ask == Ask::automatic && precision(type).f64_sums ? GroupsSetting{Ask::none, "none"} : groups;
 }
 
+SolverSettings::SolverSettings(const Options &options)
+    : deterministic(options.integer("deterministic") != 0), qr(options.text("solve") == "qr"),
+      nvecs(options.text("init") == "nvecs") {}
+
 } // namespace td::plan

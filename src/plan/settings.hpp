@@ -1,4 +1,4 @@
-// The options of scope "tensor", parsed once.
+// The options of scope "tensor", and those of scope "cpals" that decide about memory and partitions: parsed here alone.
 #pragma once
 
 #include <optional>
@@ -66,6 +66,15 @@ struct TensorSettings {
   GroupsSetting groups_for(ValueType type) const;
   /// Whether rows are numbered: coordinates that are asked for keep their indices.
   bool numbers_rows() const noexcept { return format != Format::coo; }
+};
+
+/// Of scope "cpals".
+struct SolverSettings {
+  bool deterministic = false;
+  bool qr = false;    // option "solve"
+  bool nvecs = false; // option "init"
+
+  explicit SolverSettings(const Options &options);
 };
 
 } // namespace td::plan

@@ -138,7 +138,7 @@ private:
     if (request_.init != nullptr)
       return given_start(*request_.init);
     method_.check_start(nullptr);
-    if (settings_.init == "nvecs")
+    if (settings_.nvecs)
       return nvecs_start(backend, given_, request_.rank, settings_.seed, [this] { return time_is_up(); });
     return random_start(backend, given_.dims(), request_.rank, given_.type(), settings_.seed);
   }

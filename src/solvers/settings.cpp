@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/mode_list.hpp"
 #include "core/sentence.hpp"
+#include "plan/settings.hpp"
 
 namespace td::solvers {
 
@@ -22,10 +23,10 @@ std::vector<int> modes_of(const Options &options, const char *name, int order) {
 
 RunSettings::RunSettings(const Options &options)
     : max_iters(options.integer("max_iters")), tol(options.real("tol")), max_seconds(options.real("max_seconds")),
-      init(options.text("init")), seed(static_cast<u64>(options.integer("seed"))),
-      arrange(options.integer("arrange") != 0), fixsigns(options.integer("fixsigns") != 0),
-      deterministic(options.integer("deterministic") != 0), checkpoint_iters(options.integer("checkpoint_iters")),
-      checkpoint_seconds(options.real("checkpoint_seconds")) {
+      init(options.text("init")), nvecs(plan::SolverSettings(options).nvecs),
+      seed(static_cast<u64>(options.integer("seed"))), arrange(options.integer("arrange") != 0),
+      fixsigns(options.integer("fixsigns") != 0), deterministic(plan::SolverSettings(options).deterministic),
+      checkpoint_iters(options.integer("checkpoint_iters")), checkpoint_seconds(options.real("checkpoint_seconds")) {
   const std::string exact = options.text("exact_residual");
   exact_residual = exact == "always"  ? ExactResidual::always
                    : exact == "never" ? ExactResidual::never
@@ -40,7 +41,7 @@ std::string RunSettings::path() const {
 
 CpalsSettings::CpalsSettings(const Options &options, int order)
     : mode_order(modes_of(options, "mode_order", order)), fixed_modes(modes_of(options, "fixed_modes", order)),
-      ridge(options.real("ridge")), qr(options.text("solve") == "qr") {
+      ridge(options.real("ridge")), qr(plan::SolverSettings(options).qr) {
   if (mode_order.empty()) {
     mode_order.resize(static_cast<std::size_t>(order));
     std::iota(mode_order.begin(), mode_order.end(), 0);

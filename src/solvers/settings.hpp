@@ -16,7 +16,8 @@ struct RunSettings {
   i64 max_iters = 0;
   double tol = 0;
   double max_seconds = 0;
-  std::string init;
+  std::string init; // as the report tells it
+  bool nvecs = false;
   u64 seed = 0;
   bool arrange = true;
   bool fixsigns = true;

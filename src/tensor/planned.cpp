@@ -18,7 +18,8 @@ plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
   plan::require_rank(request.rank);
   plan::Stored stored{
       layout_of(x, request.rank, threads_of(request)), x.settings(), {}, x.kept_on(*request.backends.front())};
-  const Sharding sharding(x, static_cast<int>(request.backends.size()), request.options.integer("deterministic") != 0);
+  const Sharding sharding(x, static_cast<int>(request.backends.size()),
+                          plan::SolverSettings(request.options).deterministic);
   for (int mode = 0; mode < x.order(); ++mode) {
     const int group = x.groups().group_of(mode);
     const bool shared = stored.layout.partition[stored.layout.group_of(mode)].shared;

@@ -2,19 +2,14 @@
 #include <algorithm>
 
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parts.hpp"
-#include "kernels/cpu/simd.hpp"
+#include "kernels/cpu/gram_cuts.hpp"
 
 namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 tile_numbers = 16384;        // 128 KiB: a tile stays in the second-level cache with room for its product
-constexpr i64 panel = 24;                  // rows of a Gram matrix taken together: three tiles of the small product
-constexpr i64 triangle_registers = 2;      // columns taken together of a triangle
-constexpr i64 gram_numbers = i64{1} << 22; // of all parts' Gram matrices together: 32 MiB
-
-i64 tile_rows(i64 width) { return std::clamp<i64>(tile_numbers / width, 16, 512); }
+constexpr i64 panel = 24;             // rows of a Gram matrix taken together: three tiles of the small product
+constexpr i64 triangle_registers = 2; // columns taken together of a triangle
 
 /// to := rows of a in f64, the columns beyond a's left as they are.
 void copy_rows(const ConstMatrix &a, Range rows, double *to, i64 ld) {
@@ -108,15 +103,14 @@ template <class Make> void over_tiles(int threads, const Matrix &a, i64 widest, 
 /// g := A^T A, in parts that do not depend on the number of threads; ready(rows) is called before these are read.
 template <class Ready> void gram_of(int threads, const ConstMatrix &a, Ready &&ready, double *g) {
   const i64 rank = a.cols;
-  const i64 width = simd::padded(rank, ValueType::f64);
-  const i64 step = tile_rows(width);
-  const i64 parts = parts_of(a.rows, step, std::clamp<i64>(gram_numbers / (rank * width), 8, 64));
+  const GramCuts cuts(a.rows, rank);
+  const i64 width = cuts.width;
   Buffer<double> sum(rank * width, "a Gram matrix");
-  sum_parts(threads, parts, rank * width, sum.data(), [&](i64 part, double *own) {
-    const Range rows = part_of({0, a.rows}, part, parts);
-    auto tile = Buffer<double>::zeros(std::min(step, rows.size()) * width, "rows of a factor");
-    for (i64 i = rows.begin; i < rows.end; i += step) {
-      const Range some{i, std::min(i + step, rows.end)};
+  sum_parts(threads, cuts.parts, rank * width, sum.data(), [&](i64 part, double *own) {
+    const Range rows = part_of({0, a.rows}, part, cuts.parts);
+    auto tile = Buffer<double>::zeros(std::min(cuts.step, rows.size()) * width, "rows of a factor");
+    for (i64 i = rows.begin; i < rows.end; i += cuts.step) {
+      const Range some{i, std::min(i + cuts.step, rows.end)};
       ready(some);
       copy_rows(a, some, tile.data(), width);
       add_gram(tile.data(), some.size(), rank, width, own);
@@ -140,6 +134,7 @@ void CpuBackend::divide_and_gram(Matrix a, const double *d, double *g) {
   const auto divide = [&](Range rows) { divide_rows(a, rows, divisor.data()); };
   gram_of(threads_, a, divide, g);
 }
+
 void CpuBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
   const SmallMatrix right(p, m.cols, a.cols, 1, a.cols);
   over_tiles(threads_, a, std::max(right.width, m.cols), [&](i64 most) {

@@ -15,6 +15,7 @@
 
 #include "kernels/cpu/backend.hpp"
 #include "kernels/cpu/dense_cuts.hpp"
+#include "kernels/cpu/gram_cuts.hpp"
 #include "kernels/cpu/mttkrp_tiled.hpp"
 #include "kernels/cpu/rates.hpp"
 #include "kernels/cpu/scattered.hpp"
@@ -47,7 +48,7 @@ double row_rate(double bytes, const Rates &rates) {
 
 /// Rows of the other factors that a tile needs, if the longest modes are cut in half, one after the other, until there
 /// are so many tiles.
-double tile_rows(const SortedView &x) {
+double rows_of_tile(const SortedView &x) {
   std::vector<double> rows;
   for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
     if (m != x.mode)
@@ -87,7 +88,7 @@ public:
     if (tiled && args_.out.type == ValueType::f32)
       f.bytes += 8 * rank_ * static_cast<double>(args_.rows.size()) + threads_ * 4 * rank_ * simd::batch_size;
     const double pieces = part * static_cast<double>(x.rows);
-    f.seconds = seconds(n, x.key_bytes + element_, tiled ? tile_rows(x) : 0, pieces);
+    f.seconds = seconds(n, x.key_bytes + element_, tiled ? rows_of_tile(x) : 0, pieces);
     return f;
   }
 
@@ -218,9 +219,10 @@ Prediction CpuBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &arg
 Prediction CpuBackend::predict_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const {
   const auto n = static_cast<double>(rows);
   const auto r = static_cast<double>(rank);
-  const double width = static_cast<double>(padded_columns(rank, ValueType::f64));
-  const double step = std::clamp(16384 / width, 16.0, 512.0);
-  const double parts = std::floor(std::clamp(n / step, 1.0, std::clamp(4194304 / (r * width), 8.0, 64.0)));
+  const GramCuts cuts(rows, std::min(rank, i64{1} << 62));
+  const auto width = static_cast<double>(cuts.width);
+  const auto step = static_cast<double>(cuts.step);
+  const auto parts = static_cast<double>(cuts.parts);
   const double gram_threads = std::min<double>(threads_, parts);
   const double threads = std::clamp(std::floor(4 * n / step), 1.0, static_cast<double>(threads_));
   Prediction f;
