@@ -1,4 +1,5 @@
-// How the workers of one computation meet. The solver is written for one worker and knows the others only through this.
+// A communicator is how the workers of one computation meet. The solver is written for one worker and knows the others
+// only through this.
 #pragma once
 
 #include <memory>

@@ -28,10 +28,11 @@ public:
   /// Every mode alone.
   explicit Groups(int order);
 
-  /// Of a dense tensor, by option "groups": auto, none or a partition as in "0,1|2,3".
+  /// The groups of a dense tensor, by option "groups": auto, none or a partition as in "0,1|2,3".
   Groups(std::span<const i64> dims, ValueType type, const GroupsSetting &setting);
 
-  /// Of a sparse tensor: a partition, and the nonempty cells of each group of several modes (of one mode: anything).
+  /// The groups of a sparse tensor: a partition, and the nonempty cells of each group of several modes (of one mode:
+  /// anything).
   Groups(std::span<const i64> dims, ValueType type, Ask asked, std::vector<Group> partition,
          std::vector<formats::Coo> cells);
 
@@ -44,7 +45,7 @@ public:
   /// quarter of the tensor's memory. A mode alone shares nothing.
   bool shared(int group, i64 rank) const;
 
-  /// Rows of the partial product.
+  /// Says how many rows the partial product has.
   i64 cell_count(int group) const { return part(group).cell_count; }
 
   /// An entry of value 1 a cell, in the cells' order; the last mode is the cell's number. Made when first asked for, by

@@ -32,7 +32,7 @@ struct Layout {
   double cell_bytes = 0; // coordinates of cells that are made when they are first needed
   std::vector<std::string> assumptions;
 
-  /// Where in the partition a mode is.
+  /// Finds a mode's place in the partition.
   std::size_t group_of(int mode) const;
 };
 
@@ -54,9 +54,9 @@ struct Existing {
 
 /// The layout for work of a rank.
 Layout layout_of(const Existing &x, i64 rank, int threads);
-/// Of a sparse tensor whose entries are spread evenly.
+/// The layout of a sparse tensor whose entries are spread evenly.
 Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const StorageRequest &request);
-/// Of a sparse tensor of these entries, which are looked at but not stored.
+/// The layout of a sparse tensor of these entries, which are looked at but not stored.
 Layout layout_of(const EntriesView &entries, const StorageRequest &request);
 Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const StorageRequest &request);
 

@@ -36,7 +36,7 @@ double cell_bytes_of(const Groups &groups, bool sparse, ValueType type, i64 rank
 struct SolverNeed {
   MemoryNeed host;
   MemoryNeed workers;
-  /// Where workers are in host memory.
+  /// The two are one where workers are in host memory.
   MemoryNeed together() const;
 };
 SolverNeed solver_need(const SolverSizes &sizes);

@@ -1,4 +1,5 @@
-// How the start by leading eigenvectors (option "init" = nvecs) goes about a mode, and what that takes.
+// This header decides how the start by leading eigenvectors (option "init" = nvecs) goes about a mode, and what that
+// takes.
 #pragma once
 
 #include "plan/layout.hpp"
@@ -17,14 +18,14 @@ constexpr i64 subspace_columns(i64 n, i64 count) noexcept {
   return n - count < oversampling ? n : count + oversampling;
 }
 
-/// Bytes at the worst moment, besides the start itself.
+/// NvecsNeed has bytes at the worst moment, besides the start itself.
 struct NvecsNeed {
   double together = 0; // where all is in host memory
   double host = 0;     // where matrices of the iteration are on a device: what is on the host
   double device = 0;   // and there
 };
 
-/// Of a tensor in this layout.
+/// Predicts them for a tensor in this layout.
 NvecsNeed nvecs_need(const Layout &layout, i64 rank, int threads);
 
 } // namespace td::plan

@@ -1,4 +1,4 @@
-// What td would do with a tensor at a rank, what that takes, and why: told before it is done.
+// A plan says what td would do with a tensor at a rank, what that takes, and why, before it is done.
 #pragma once
 
 #include <memory>

@@ -68,7 +68,7 @@ struct TensorSettings {
   bool numbers_rows() const noexcept { return format != Format::coo; }
 };
 
-/// Of scope "cpals".
+/// These are of scope "cpals".
 struct SolverSettings {
   bool deterministic = false;
   bool qr = false;    // option "solve"

@@ -1,4 +1,4 @@
-// How the rows of one mode are divided between workers: pure functions of how many stored entries the rows have.
+// These functions partition the rows of one mode between workers, from how many stored entries the rows have.
 #pragma once
 
 #include <span>
@@ -60,22 +60,22 @@ struct Division {
   double imbalance() const;
 };
 
-/// Where more shards would help, they are made until the largest load is this near to the mean.
+/// More shards are made, where they help, until the largest load is this near to the mean.
 inline constexpr double wanted_imbalance = 0.02;
 /// What split rows keep the imbalance below.
 inline constexpr double most_imbalance = 0.05;
 
-/// As AMPED (Wijeratne et al. 2025): the rows are cut into shards, contiguous ranges with about equally many entries;
-/// these are taken in descending order of entries, each by the worker that has least so far (Graham 1969: at most
-/// 4/3 - 1/(3 workers) of the best that these shards allow). There are 1, 4, 16 or 128 shards a worker, as few as
-/// wanted_imbalance takes, so that a worker mostly gets one range.
+/// This is AMPED's partition (Wijeratne et al. 2025): the rows are cut into shards, contiguous ranges with about
+/// equally many entries; these are taken in descending order of entries, each by the worker that has least so far
+/// (Graham 1969: at most 4/3 - 1/(3 workers) of the best that these shards allow). There are 1, 4, 16 or 128 shards a
+/// worker, as few as wanted_imbalance takes, so that a worker mostly gets one range.
 ///
 /// Beyond AMPED, with split_rows: what a worker has above the mean of a row heavier than the mean goes to workers
 /// below it; and where 128 shards a worker leave a worker above most_imbalance, so does what it has of a lighter row.
 /// No worker then has more than 1.05 times the mean, rounded up.
 Division divide_rows(const RowCounts &counts, int workers, bool split_rows);
 
-/// For comparison: worker k of n takes the k-th n-th of the entries, and rows at the borders are split.
+/// This one is for comparison: worker k of n takes the k-th n-th of the entries, and rows at the borders are split.
 Division divide_entries(const RowCounts &counts, int workers);
 
 /// All rows in contiguous ranges, whose numbers of rows differ by at most one; for entries that stand in no order of

@@ -1,4 +1,4 @@
-// How a tensor is to be stored: decided here alone, for tensors and for plans of them, from sizes and settings.
+// This header decides how a tensor is stored: it alone, for tensors and for plans of them, from sizes and settings.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a backend says of one worker's part of a sweep of CP-ALS.
+// A sweep's prediction is what a backend says of one worker's part of a sweep of CP-ALS.
 #pragma once
 
 #include "plan/layout.hpp"

@@ -1,4 +1,5 @@
-// A stored form as a backend's kernels reach it: what is kept in their memory, and what passes through on the way.
+// A placement is a stored form as a backend's kernels reach it: some of it is resident in their memory, the rest is
+// streamed.
 #pragma once
 
 #include <functional>
@@ -20,7 +21,7 @@ struct KeptForm {
   Arrays lists; // of a whole form all arrays; in the order in which a view tells its arrays
   i64 list_bytes = 0;
   i64 whole_bytes = 0; // of the entries of a whole form
-  // Of a form in parts:
+  // A form that is not whole has:
   i64 each = 0; // bytes of an entry
   std::vector<Range> spans;
   std::vector<Arrays> parts; // those of the first spans; the others pass through
@@ -48,7 +49,7 @@ Stretch stretch_of(const FormArray &array, Range entries);
 /// A form for one backend's kernels, wherever its numbers are. The tensor must outlive it.
 class Placement {
 public:
-  /// In the host's memory, whose kernels work on it.
+  /// The form is in host memory, and so are the kernels that work on it.
   explicit Placement(const StoredForm &stored) : stored_(stored), host_(stored.view(OnHost::all)) {}
   Placement(const StoredForm &stored, std::shared_ptr<const detail::KeptForm> kept)
       : stored_(stored), host_(stored.view(kept->whole ? OnHost::sizes : OnHost::all)), kept_(std::move(kept)) {}
@@ -56,7 +57,7 @@ public:
   i64 entries() const { return kernels::entries_of(host_); }
   bool streamed() const noexcept { return kept_ != nullptr && !kept_->complete(); }
 
-  /// As the backend's.
+  /// This is the backend's mttkrp, over what is resident and what is streamed.
   void mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const;
 
   /// The backend's unfolding_normal, over ranges of about `most` entries one after the other, the same ones wherever
@@ -71,7 +72,7 @@ public:
   /// All of it at once, for `work`. Throws Status::device_memory, with numbers, if that is not there.
   FormView whole(const char *work) const;
 
-  /// With other dims for the same elements of a dense tensor.
+  /// The elements of a dense tensor get other dims.
   void set_dense_dims(std::span<const i64> dims);
 
 private:

@@ -13,7 +13,7 @@ plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request);
 /// Throws Status::host_memory, with what would need less, if CP-ALS does not fit.
 void require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint);
 
-/// The same for one MTTKRP.
+/// Throws the same if one MTTKRP does not fit.
 void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode);
 
 } // namespace td::tensor

@@ -28,7 +28,7 @@ public:
   /// else it comes to the host at once. What is asked back later comes to the host first.
   void adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare);
 
-  /// Bytes of entries that are kept in a memory().
+  /// Says how many bytes of entries are resident in a memory().
   i64 kept(const void *memory) const;
 
 private:

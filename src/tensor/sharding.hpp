@@ -1,4 +1,4 @@
-// What part of a tensor's work is one worker's.
+// Sharding says what part of a tensor's work each worker does.
 #pragma once
 
 #include "plan/shards.hpp"
@@ -29,7 +29,7 @@ Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut);
 /// One worker's portions are the same in every sweep: they are found once, for all workers.
 class Sharding {
 public:
-  /// By option "sharding" of the tensor. `deterministic`: no worker's sums are added to another's.
+  /// The tensor's option "sharding" decides; if `deterministic`, no worker's sums are added to another's.
   Sharding(const Tensor &x, int workers, bool deterministic);
 
   int workers() const noexcept { return workers_; }
@@ -43,8 +43,8 @@ public:
   const plan::Division &rows(int mode) const { return rows_[static_cast<std::size_t>(mode)].division; }
   const Portion &portion(int mode, int worker) const { return portion(rows_, mode, worker); }
 
-  /// The same of the cells of a group of several modes. Without `deterministic` each worker's cells, those of its parts
-  /// included, follow one another.
+  /// These tell the same of the cells of a group of several modes. Without `deterministic` each worker's cells, those
+  /// of its parts included, follow one another.
   const plan::Division &cells(int group) const { return cells_[static_cast<std::size_t>(group)].division; }
   const Portion &cell_portion(int group, int worker) const { return portion(cells_, group, worker); }
 

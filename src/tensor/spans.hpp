@@ -1,4 +1,4 @@
-// A stored form cut into ranges of entries that are worked on one after the other.
+// These functions cut a stored form into ranges of entries that are worked on one after the other.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ std::vector<Range> fiber_spans(const kernels::TensorView &host, int mode, i64 mo
 /// Some coordinates, or slabs of a dense tensor's last mode, as a tensor by themselves.
 class Slice {
 public:
-  /// Of a view whose arrays may lack other entries.
+  /// The arrays of x may lack other entries.
   Slice(const kernels::TensorView &x, Range entries);
   Slice(const Slice &) = delete;
   Slice &operator=(const Slice &) = delete;
@@ -41,7 +41,7 @@ Range rows_with(const kernels::SortedView &host, Range entries);
 std::vector<kernels::MttkrpArgs> steps_of(const kernels::TensorView &host, const kernels::MttkrpArgs &args,
                                           const std::vector<Range> &spans);
 
-/// The same of a dense tensor, for one slab: a tensor by itself, with part of the last factor.
+/// SlabStep is what the call becomes for one slab of a dense tensor: a tensor by itself, with part of the last factor.
 class SlabStep {
 public:
   SlabStep(const kernels::DenseView &x, const kernels::MttkrpArgs &args, Range entries);
@@ -50,7 +50,7 @@ public:
 
   /// The slab within a view of all elements.
   kernels::DenseView view(kernels::DenseView x) const;
-  /// Without rows there is nothing to do.
+  /// There is nothing to do where these have no rows.
   const kernels::MttkrpArgs &args() const noexcept { return args_; }
 
 private:

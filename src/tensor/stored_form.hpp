@@ -1,5 +1,5 @@
-// A stored form as the host has it: all of it, or at first only its small lists, where it was built in a device's
-// memory.
+// StoredForm is what the host has of a stored form: all of it, or at first only its small lists, where it was built in
+// a device's memory.
 #pragma once
 
 #include <concepts>
@@ -21,7 +21,7 @@ enum class OnHost {
 /// share them.
 class StoredForm {
 public:
-  /// In host memory.
+  /// The form is in host memory.
   template <std::convertible_to<kernels::TensorView> View>
   StoredForm(const View &host) : state_(in_host_memory(host)) {} // NOLINT: a view is a form
   /// The first arrays of the view are `built`, in that memory().
@@ -34,7 +34,7 @@ public:
   /// What was built in this memory(), as long as not all of it is on the host.
   std::shared_ptr<const kernels::DeviceArrays> built(const void *memory) const;
 
-  /// Of what was built on a device, wherever it is.
+  /// Counts what was built on a device, wherever it is by now.
   i64 built_bytes() const noexcept;
 
 private:

@@ -22,8 +22,8 @@ struct Facts {
   double sum = 0;
 };
 
-/// The same bits for any number of threads. The norm neither overflows nor underflows on the way; where the result
-/// itself is beyond f64 it is infinite, and so is the sum.
+/// Facts are the same bits for any number of threads. The norm neither overflows nor underflows on the way; where the
+/// result itself is beyond f64 it is infinite, and so is the sum.
 Facts facts_of(const ValueBuffer &values, int threads);
 Facts facts_of(kernels::Building &building);
 
@@ -40,7 +40,7 @@ public:
   static std::shared_ptr<const Tensor> make_sparse(const formats::Given &given, const plan::TensorSettings &settings,
                                                    int threads, std::string source, Target target,
                                                    kernels::Backend *builder);
-  /// Also only if it fits.
+  /// Throws as make_sparse does if it does not fit.
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target = Target::cpu);
 
@@ -74,7 +74,7 @@ public:
   /// All entries, in stored_dims, in whatever order suits.
   Placement whole_view(kernels::Backend &backend) const;
 
-  /// Bytes of keys, indices and values that a GPU keeps by now.
+  /// Says how many bytes of keys, indices and values are resident on a GPU.
   i64 kept_on(const kernels::Backend &backend) const { return resident_.kept(backend.memory()); }
 
   /// Modes that share partial products, and what MTTKRP of a group's merged modes works on.
