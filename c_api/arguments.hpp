@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <string_view>
 
 #include <fmt/ranges.h>
 
@@ -48,6 +50,14 @@ inline void require_same_dims(std::span<const i64> a, const char *a_name, std::s
 /// Empty for null: first index fastest.
 inline std::span<const i64> strides_view(int order, const std::int64_t *strides) {
   return strides == nullptr ? std::span<const i64>{} : std::span<const i64>{strides, static_cast<std::size_t>(order)};
+}
+
+/// The value, as a result that is given to the caller. Throws Status::numerical if it is not finite.
+inline double finite(double value, std::string_view name) {
+  if (!std::isfinite(value))
+    throw_error(Status::numerical, "{} is {} the {} number in f64, {}", name, value < 0 ? "below" : "beyond",
+                value < 0 ? "smallest" : "largest", value < 0 ? "-1.8e308" : "1.8e308");
+  return value;
 }
 
 } // namespace td::c_api

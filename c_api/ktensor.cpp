@@ -16,14 +16,6 @@ namespace {
 
 std::shared_ptr<Model> ktensor_of(const td_ktensor *ktensor) { return object_of(ktensor, "ktensor"); }
 
-/// A result that is given to the caller.
-double finite(double value, std::string_view name) {
-  if (!std::isfinite(value))
-    throw_error(Status::numerical, "{} is {} the {} number in f64, {}", name, value < 0 ? "below" : "beyond",
-                value < 0 ? "smallest" : "largest", value < 0 ? "-1.8e308" : "1.8e308");
-  return value;
-}
-
 /// Before a model is compared with a tensor: copies of it that are scaled and in the tensor's type, and a backend's.
 void require_comparison(const Context &context, const tensor::Tensor &x, const Model &k) {
   MemoryNeed need;

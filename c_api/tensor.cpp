@@ -21,10 +21,10 @@ constexpr NamedValue<Tensor, i64> integers[] = {
 };
 
 constexpr NamedValue<Tensor, double> reals[] = {
-    {"norm", [](const Tensor &x) { return x.facts().norm; }},
+    {"norm", [](const Tensor &x) { return finite(x.facts().norm, "the norm"); }},
     {"min", [](const Tensor &x) { return x.facts().min; }},
     {"max", [](const Tensor &x) { return x.facts().max; }},
-    {"sum", [](const Tensor &x) { return x.facts().sum; }},
+    {"sum", [](const Tensor &x) { return finite(x.facts().sum, "the sum of the values"); }},
     {"seconds.build", [](const Tensor &x) { return x.build_seconds(); }},
 };
 
@@ -123,7 +123,7 @@ td_status td_tensor_type(const td_tensor *tensor, td_type *value_type) {
 }
 
 td_status td_tensor_norm(const td_tensor *tensor, double *norm) {
-  return get_fact(tensor, norm, "norm", [](const Tensor &x) { return x.facts().norm; });
+  return get_fact(tensor, norm, "norm", [](const Tensor &x) { return finite(x.facts().norm, "the norm"); });
 }
 
 td_status td_tensor_get_i64(const td_tensor *tensor, const char *key, int64_t *value) {

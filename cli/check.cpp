@@ -18,13 +18,12 @@ struct CheckFlags {
 };
 
 std::int64_t count(const td_tensor *x, const char *key) { return get<std::int64_t>(td_tensor_get_i64, x, key); }
-double number(const td_tensor *x, const char *key) { return get<double>(td_tensor_get_f64, x, key); }
 
 std::vector<std::string> suspicions(const td_tensor *x, const std::vector<Slices> &modes) {
   std::vector<std::string> out;
   if (get<std::int64_t>(td_tensor_nnz, x) == 0)
     out.push_back("there are no entries");
-  else if (number(x, "norm") == 0)
+  else if (fact(x, "norm") == 0.0)
     out.push_back("every entry is zero");
   if (count(x, "sparse") == 0)
     return out; // zeros and empty slices mean nothing in a dense tensor
@@ -55,8 +54,8 @@ void print_check(const CheckFlags &flags, const td_tensor *x, const std::vector<
              count(x, "sparse") != 0 ? "sparse" : "dense");
   fmt::print("duplicates  {}\n", count(x, "duplicates"));
   fmt::print("zeros       {}\n", count(x, "zeros"));
-  fmt::print("values      {} .. {}, sum {}\n", number(x, "min"), number(x, "max"), number(x, "sum"));
-  fmt::print("norm        {:.15g}\n", number(x, "norm"));
+  fmt::print("values      {} .. {}, sum {}\n", fact_text(x, "min"), fact_text(x, "max"), fact_text(x, "sum"));
+  fmt::print("norm        {}\n", fact_text(x, "norm"));
   for (const std::string &what : found)
     fmt::print("look at     {}\n", what);
   if (found.empty())
@@ -74,7 +73,7 @@ int run_check(const CheckFlags &flags) {
     for (const char *key : {"duplicates", "zeros", "index_bits"})
       out[key] = count(x, key);
     for (const char *key : {"min", "max", "sum"})
-      out[key] = number(x, key);
+      out[key] = fact_json(x, key);
     out["empty_slices"] = Json::array();
     for (const Slices &s : modes)
       out["empty_slices"].push_back(s.dim - s.nonempty);

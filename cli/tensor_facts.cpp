@@ -3,7 +3,28 @@
 #include <algorithm>
 #include <functional>
 
+#include <fmt/format.h>
+
 namespace cli {
+
+std::optional<double> fact(const td_tensor *x, const char *key) {
+  double value = 0;
+  const td_status status = td_tensor_get_f64(x, key, &value);
+  if (status == TD_ERR_NUMERICAL)
+    return std::nullopt;
+  check(status);
+  return value;
+}
+
+std::string fact_text(const td_tensor *x, const char *key) {
+  const auto value = fact(x, key);
+  return value ? fmt::format("{:.15g}", *value) : "beyond the largest number in f64";
+}
+
+Json fact_json(const td_tensor *x, const char *key) {
+  const auto value = fact(x, key);
+  return value ? Json(*value) : Json(nullptr);
+}
 
 Json tensor_facts(const td_tensor *x) {
   return {{"order", get<std::int32_t>(td_tensor_order, x)},
@@ -13,7 +34,7 @@ Json tensor_facts(const td_tensor *x) {
           {"sparse", get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0},
           {"format", text(td_tensor_get_str, x, "format")},
           {"source", text(td_tensor_get_str, x, "source")},
-          {"norm", get<double>(td_tensor_norm, x)}};
+          {"norm", fact_json(x, "norm")}};
 }
 
 namespace {

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "flags.hpp"
@@ -16,6 +18,12 @@ public:
 private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+/// A fact such as "norm"; nothing where it is beyond f64.
+std::optional<double> fact(const td_tensor *x, const char *key);
+/// The same for people and for JSON, which has no infinity.
+std::string fact_text(const td_tensor *x, const char *key);
+Json fact_json(const td_tensor *x, const char *key);
 
 /// order, dims, entries, type, sparse, format, source, norm.
 Json tensor_facts(const td_tensor *x);

@@ -306,7 +306,8 @@ TD_API td_status td_tensor_dims(const td_tensor *tensor, int64_t *dims);
 TD_API td_status td_tensor_nnz(const td_tensor *tensor, int64_t *nnz);
 /** TD_F32 or TD_F64. */
 TD_API td_status td_tensor_type(const td_tensor *tensor, td_type *value_type);
-/** Frobenius norm: the square root of the sum of squares, computed in f64. */
+/** Frobenius norm: the square root of the sum of squares, computed in f64. Errors: TD_ERR_NUMERICAL if it is beyond
+ *  f64. */
 TD_API td_status td_tensor_norm(const td_tensor *tensor, double *norm);
 
 /** A whole-number fact by name: "sparse" (1 or 0), "duplicates" (entries merged into others when the tensor was made),
@@ -316,7 +317,7 @@ TD_API td_status td_tensor_get_i64(const td_tensor *tensor, const char *key, int
 
 /** A real-number fact by name: "norm", "min", "max", "sum", over stored entries; 0 where there are none.
  *  "seconds.build": what checking and storing took when the tensor was made, without reading its file.
- *  Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  Errors: TD_ERR_OPTION_UNKNOWN; TD_ERR_NUMERICAL for a norm or a sum beyond f64. */
 TD_API td_status td_tensor_get_f64(const td_tensor *tensor, const char *key, double *value);
 
 /** A text fact by name: "format" (how it is stored), "groups" (modes that may share partial products in CP-ALS, as in

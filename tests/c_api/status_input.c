@@ -209,6 +209,24 @@ static void numbers_too_large(void) {
   DONE(td_tensor_create_dense(context, 2, dims, NULL, TD_F32, cells, TD_HOST, NULL, &x));
   REFUSED(TD_ERR_NUMERICAL, "overflow", "f32", td_mttkrp(context, x, 0, 1, factors, ld, out, 2, TD_HOST));
   td_tensor_destroy(x);
+  x = NULL;
+  {
+    const double near_the_end[4] = {1.5e308, 1.6e308, 1.7e308, 0},
+                 both_signs[4] = {-1.5e308, -1.6e308, 1.7e308, 1.7e308};
+    double norm = -1, d = -1;
+    DONE(td_tensor_create_dense(context, 2, dims, NULL, TD_F64, near_the_end, TD_HOST, NULL, &x));
+    REFUSED(TD_ERR_NUMERICAL, "the norm", "f64", td_tensor_norm(x, &norm));
+    REFUSED(TD_ERR_NUMERICAL, "the norm", "f64", td_tensor_get_f64(x, "norm", &d));
+    REFUSED(TD_ERR_NUMERICAL, "the sum", "f64", td_tensor_get_f64(x, "sum", &d));
+    CHECK(norm == -1 && d == -1);
+    DONE(td_tensor_get_f64(x, "max", &d));
+    CHECK(d == 1.7e308);
+    td_tensor_destroy(x);
+    DONE(td_tensor_create_dense(context, 2, dims, NULL, TD_F64, both_signs, TD_HOST, NULL, &x));
+    if (td_tensor_get_f64(x, "sum", &d) == TD_OK)
+      CHECK(d <= 3e307 * 1.01 && d >= 3e307 * 0.99);
+    td_tensor_destroy(x);
+  }
 }
 
 static void options(void) {

@@ -7,6 +7,14 @@ says out "3 x 2 x 2"
 says out "nothing suspicious"
 says out "-2 .. 4, sum 6"
 
+# A norm and a sum that are no f64 numbers.
+printf '1 1 1 1.5e308\n2 2 2 1.6e308\n1 2 1 1.7e308\n' >large.tns
+expect 0 "$td" check large.tns
+says out "1.5e+308 .. 1.7e+308, sum beyond the largest number"
+says out "norm        beyond the largest number"
+expect 0 "$td" check large.tns --json
+is_json out 'd["tensor"]["norm"] is None and d["sum"] is None and d["max"] == 1.7e308'
+
 # One repeated coordinate, one zero, one empty slice in the first mode.
 printf '1 1 1 1.0\n3 1 1 2.0\n3 1 1 3.0\n1 2 2 0\n' >odd.tns
 expect 0 "$td" check odd.tns
