@@ -15,8 +15,8 @@ void take_columns(kernels::Backend &backend, ConstMatrix from, bool there, std::
 /// to[r, rows[k]] := from[k, r]; the other elements of `to` are not written.
 void give_columns(kernels::Backend &backend, ConstMatrix from, std::span<const i64> rows, Matrix to, bool there);
 
-/// Of each of these matrices in the backend's memory the smallest i * cols + r at which it is not finite; rows * cols
-/// where all of it is. The caller waits once for all of them.
+/// Finds in each of these matrices in the backend's memory the smallest i * cols + r at which it is not finite, rows *
+/// cols where all of it is. The caller waits once for all of them.
 std::vector<i64> first_not_finite(kernels::Backend &backend, std::span<const ConstMatrix> matrices);
 
 } // namespace td::solvers

@@ -23,10 +23,12 @@ std::vector<int> modes_of(const Options &options, const char *name, int order) {
 
 RunSettings::RunSettings(const Options &options)
     : max_iters(options.integer("max_iters")), tol(options.real("tol")), max_seconds(options.real("max_seconds")),
-      init(options.text("init")), nvecs(plan::SolverSettings(options).nvecs),
-      seed(static_cast<u64>(options.integer("seed"))), arrange(options.integer("arrange") != 0),
-      fixsigns(options.integer("fixsigns") != 0), deterministic(plan::SolverSettings(options).deterministic),
+      init(options.text("init")), seed(static_cast<u64>(options.integer("seed"))),
+      arrange(options.integer("arrange") != 0), fixsigns(options.integer("fixsigns") != 0),
       checkpoint_iters(options.integer("checkpoint_iters")), checkpoint_seconds(options.real("checkpoint_seconds")) {
+  const plan::SolverSettings shared(options);
+  nvecs = shared.nvecs;
+  deterministic = shared.deterministic;
   const std::string exact = options.text("exact_residual");
   exact_residual = exact == "always"  ? ExactResidual::always
                    : exact == "never" ? ExactResidual::never

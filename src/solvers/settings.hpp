@@ -28,7 +28,7 @@ struct RunSettings {
 
   explicit RunSettings(const Options &options);
 
-  /// Those that decide what the next iteration computes from a state, as lines of name=value.
+  /// Writes those settings that decide what the next iteration computes from a state, as lines of name=value.
   std::string path() const;
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -14,6 +13,7 @@
 #include "core/error.hpp"
 #include "kernels/cuda_library.hpp"
 #include "kernels/reference/backend.hpp"
+#include "software/late_copies.hpp"
 #include "software/memory.hpp"
 
 namespace td::software {
@@ -120,27 +120,14 @@ public:
   }
 
   void fetch(int buffer, void *to, const void *from_host, i64 bytes) override {
-    Buffer &b = buffers_[buffer];
-    if (!b.free)
-      throw_error(Status::internal, "buffer {} is fetched into while it is worked on", buffer);
     const Memory::Access access(*memory_);
-    std::memset(to, 0x7f, static_cast<std::size_t>(bytes));
-    b.copies.push_back({to, from_host, bytes});
+    copies_.fetch(buffer, to, from_host, bytes);
   }
   void await(int buffer) noexcept override {
     const Memory::Access access(*memory_);
-    Buffer &b = buffers_[buffer];
-    for (const Copy &copy : b.copies)
-      std::memcpy(copy.to, copy.from, static_cast<std::size_t>(copy.bytes));
-    b.copies.clear();
-    b.free = false;
+    copies_.await(buffer);
   }
-  void done(int buffer) override {
-    Buffer &b = buffers_[buffer];
-    if (!b.copies.empty())
-      throw_error(Status::internal, "buffer {} is given back before it was there", buffer);
-    b.free = true;
-  }
+  void done(int buffer) override { copies_.done(buffer); }
 
   void borrow(const void *array, std::string_view name) override {
     if (!memory_->holds(array))
@@ -239,20 +226,10 @@ public:
   }
 
 private:
-  struct Copy {
-    void *to;
-    const void *from;
-    i64 bytes;
-  };
-  struct Buffer {
-    std::vector<Copy> copies;
-    bool free = false;
-  };
-
   std::shared_ptr<Memory> memory_;
   i64 limit_;
   std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
-  std::map<int, Buffer> buffers_;
+  LateCopies copies_;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
 };
 

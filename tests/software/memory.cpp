@@ -87,8 +87,8 @@ void Memory::close() noexcept {
 }
 
 void Memory::protect(int how) {
-  if (used_ > 0)
-    mprotect(pages_, static_cast<std::size_t>(used_), how);
+  if (used_ > 0 && mprotect(pages_, static_cast<std::size_t>(used_), how) != 0)
+    throw std::bad_alloc();
 }
 
 } // namespace td::software

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <map>
 
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
 #include "kernels/reference/backend.hpp"
+#include "software/late_copies.hpp"
 
 namespace td::test {
 
@@ -103,24 +103,11 @@ public:
   i64 take_downloads() { return std::exchange(downloads_, 0); }
 
   void fetch(int buffer, void *to, const void *from_host, i64 bytes) override {
-    Buffer &b = buffers_[buffer];
-    EXPECT_TRUE(b.free) << "fetched to what is being worked on";
-    std::memset(to, 0x7f, static_cast<std::size_t>(bytes));
-    b.copies.push_back({to, from_host, bytes});
+    copies_.fetch(buffer, to, from_host, bytes);
     fetched_ += bytes;
   }
-  void await(int buffer) noexcept override {
-    Buffer &b = buffers_[buffer];
-    for (const Copy &copy : b.copies)
-      std::memcpy(copy.to, copy.from, static_cast<std::size_t>(copy.bytes));
-    b.copies.clear();
-    b.free = false;
-  }
-  void done(int buffer) override {
-    Buffer &b = buffers_[buffer];
-    EXPECT_TRUE(b.copies.empty()) << "given back before it was there";
-    b.free = true;
-  }
+  void await(int buffer) noexcept override { copies_.await(buffer); }
+  void done(int buffer) override { copies_.done(buffer); }
 
   /// Asks for memory as an allocation does that fails, or as building does, for a while.
   void run_short(i64 bytes, bool for_a_while = false) {
@@ -139,18 +126,9 @@ public:
   i64 take_fetched() { return std::exchange(fetched_, 0); }
   /// Matrices since the last call.
   int take_roundings() { return std::exchange(roundings_, 0); }
-  std::size_t buffers() const { return buffers_.size(); }
+  std::size_t buffers() const { return copies_.buffers(); }
 
 private:
-  struct Copy {
-    void *to;
-    const void *from;
-    i64 bytes;
-  };
-  struct Buffer {
-    std::vector<Copy> copies;
-    bool free = false;
-  };
   i64 limit_;
   i64 building_ = 0;
   i64 fetched_ = 0;
@@ -158,7 +136,7 @@ private:
   i64 uploaded_ = 0;
   i64 downloads_ = 0;
   std::shared_ptr<SmallMemory> memory_ = std::make_shared<SmallMemory>(); // copies may outlive the device
-  std::map<int, Buffer> buffers_;
+  software::LateCopies copies_;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
 };
 
