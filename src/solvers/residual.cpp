@@ -28,15 +28,26 @@ bool few_enough_cells(const tensor::Tensor &x) {
 
 } // namespace
 
+Range compared_entries(i64 entries, int worker, int workers) {
+  const i64 blocks = count_blocks(entries);
+  const Range mine = part_of({0, blocks}, worker, workers);
+  if (mine.size() == 0)
+    return {};
+  return {part_of({0, entries}, mine.begin, blocks).begin, part_of({0, entries}, mine.end - 1, blocks).end};
+}
+
 Comparison compare_entries(kernels::Backend &backend, Communicator &others, const tensor::Placement &x,
                            const double *weights, std::span<const ConstMatrix> factors) {
-  const i64 blocks = count_blocks(x.entries());
+  const i64 entries = x.all_entries();
+  const i64 blocks = count_blocks(entries);
   DeviceNumbers sums(backend, 3 * blocks, "sums of a residual");
   sums.upload(std::vector<double>(static_cast<std::size_t>(3 * blocks), 0.0));
   const Range mine = part_of({0, blocks}, others.rank(), others.size());
   std::vector<Range> parts;
-  for (i64 b = mine.begin; b < mine.end; ++b)
-    parts.push_back(part_of({0, x.entries()}, b, blocks));
+  for (i64 b = mine.begin; b < mine.end; ++b) {
+    const Range block = part_of({0, entries}, b, blocks);
+    parts.push_back({block.begin - x.first_entry(), block.end - x.first_entry()});
+  }
   x.each(backend, parts, [&](const kernels::TensorView &view, std::size_t k) {
     if (parts[k].size() > 0)
       backend.compare(view, weights, factors, parts[k], sums.data() + 3 * (mine.begin + static_cast<i64>(k)));
@@ -55,8 +66,14 @@ Comparison compare_entries(kernels::Backend &backend, Communicator &others, cons
 Cells::Cells(const tensor::Tensor &x)
     : x_(x), complete_(!x.sparse() || (x.numbering().is_index() && few_enough_cells(x))) {}
 
+tensor::Placement Cells::view(kernels::Backend &backend, const tensor::Part &part, Communicator &others) {
+  if (visits_stored())
+    return part.view_of(compared_entries(x_.facts().nnz, others.rank(), others.size()));
+  return view(backend);
+}
+
 tensor::Placement Cells::view(kernels::Backend &backend) {
-  if (!x_.sparse() || !complete_)
+  if (visits_stored())
     return x_.whole_view(backend);
   std::call_once(once_, [&] {
     formats::Dense all;

@@ -54,12 +54,9 @@ double CudaBackend::seconds_between(std::size_t first, std::size_t second) {
   return device_.seconds_between(first, second);
 }
 
-std::shared_ptr<const void> CudaBackend::keep(const void *host, i64 bytes, const char *what) {
+std::shared_ptr<void> CudaBackend::keep(i64 bytes, const char *what) {
   const CurrentDevice current = enter();
-  auto copy = device_.keep(bytes, what);
-  if (copy != nullptr)
-    staging_.upload(copy.get(), host, bytes);
-  return copy;
+  return device_.keep(bytes, what);
 }
 
 i64 CudaBackend::room() const {

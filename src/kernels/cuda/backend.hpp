@@ -26,7 +26,7 @@ public:
   void mark(std::size_t moment) override;
   double seconds_between(std::size_t first, std::size_t second) override;
   const void *memory() const noexcept override { return &device_.memory(); }
-  std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what) override;
+  std::shared_ptr<void> keep(i64 bytes, const char *what) override;
   i64 room() const override;
   void may_evict(std::weak_ptr<Evictable> evictable) override { device_.memory().add_evictable(std::move(evictable)); }
   void make_room(i64 bytes) override;
