@@ -381,6 +381,43 @@ TEST(Part, TakesThePlaceOfWholeForms) {
     }
 }
 
+// What a plan says of all devices beforehand is what comes, resident and streamed.
+TEST(Part, APlanTellsWhatDevicesHold) {
+  for (const char *format : {"sorted", "blco", "coo"})
+    for (const char *tiles : {"none", "64"})
+      for (const int workers : {2, 3}) {
+        if (std::string_view(format) != "sorted" && std::string_view(tiles) != "none")
+          continue;
+        SCOPED_TRACE(testing::Message() << format << ", tiles " << tiles << ", " << workers << " workers");
+        const auto x = make(even_entries(), {{"format", format}, {"tiles", tiles}});
+        const auto all = static_cast<double>(entry_bytes(*x, std::string_view(format) == "sorted"));
+        plan::PlanRequest request;
+        request.rank = 4;
+        const auto devices = small_devices(workers, much);
+        request.backends = backends_of(devices);
+        const plan::Plan wide = tensor::plan_of(*x, request);
+        fitted(*x, request.backends);
+        i64 kept = 0;
+        for (const auto &device : devices)
+          kept += device->kept();
+        EXPECT_EQ(wide.device.streamed, 0);
+        // Tiles are listed by each worker; rows without a number and heavy ones stay on the host.
+        EXPECT_NEAR(static_cast<double>(kept) / static_cast<double>(wide.device.tensor), 1, 0.1);
+
+        const auto tight = small_devices(workers, kept / workers * 3 / 4);
+        request.backends = backends_of(tight);
+        const plan::Plan some = tensor::plan_of(*x, request);
+        fitted(*x, request.backends);
+        double entries = 0;
+        for (const auto &device : tight)
+          entries += static_cast<double>(x->kept_on(*device));
+        EXPECT_GT(some.device.streamed, 0);
+        // As many parts of copies stay as are whole, up to a twelfth of the room each for every copy.
+        EXPECT_NEAR(static_cast<double>(some.device.streamed), all - entries, 0.25 * static_cast<double>(kept) + 6000);
+        EXPECT_LE(some.device.tensor, kept * 3 / 4 + workers);
+      }
+}
+
 // Rows longer than a span are added up span by span, in parts as in the whole form.
 TEST(Part, SpansInOrderAreThoseOfTheWholeForm) {
   const i64 nnz = (i64{1} << 20) + 60000;
