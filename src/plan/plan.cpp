@@ -13,9 +13,11 @@ namespace td::plan {
 
 namespace {
 
-Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int workers) {
+Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int workers, bool slabs) {
   if (workers == 1)
     return {"none", "one worker has it all"};
+  if (format == Format::dense && slabs)
+    return {"entries", "each GPU holds slabs of the last mode, equally many; sums of other modes are merged"};
   if (format == Format::dense)
     return {"rows", "rows of a dense tensor have equally many elements: equally many rows for each worker"};
   if (deterministic)
@@ -89,7 +91,7 @@ Division even_division(const Layout &l, std::size_t mode, int workers, ShardingR
 }
 
 /// `divisions`: of a tensor that there is.
-void set_loads(Plan &plan, const std::vector<Division> &divisions, const Asked &asked) {
+void set_loads(Plan &plan, const std::vector<Division> &divisions, const Asked &asked, bool slabs) {
   const Layout &l = plan.layout;
   const ShardingRule rule = asked.tensor.sharding;
   const bool deterministic = asked.solver.deterministic;
@@ -104,7 +106,7 @@ void set_loads(Plan &plan, const std::vector<Division> &divisions, const Asked &
     mode.split_rows = static_cast<i64>(division.split.size());
     mode.imbalance = division.imbalance();
   }
-  plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers);
+  plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers, slabs);
 }
 
 kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
@@ -162,12 +164,17 @@ SolverSizes sizes_of(const Layout &l, const SweepPrediction &sweep, const PlanRe
 
 /// What part of the tensor each worker's GPU holds: the entries that it sums (tensor/part.hpp), or all where these are
 /// found nowhere but in the whole form.
-std::vector<double> parts_of(const Plan &plan) {
+std::vector<double> parts_of(const Plan &plan, bool slabs) {
   const Layout &l = plan.layout;
   const auto workers = static_cast<std::size_t>(plan.workers);
-  if (workers == 1 || l.format == Format::dense || l.nnz == 0)
+  if (workers == 1 || (!l.sparse && !slabs) || l.nnz == 0)
     return std::vector<double>(workers, 1.0);
   std::vector<double> parts(workers, 0.0);
+  for (int w = 0; w < plan.workers && slabs; ++w)
+    parts[static_cast<std::size_t>(w)] =
+        static_cast<double>(part_of({0, l.dims.back()}, w, plan.workers).size()) / static_cast<double>(l.dims.back());
+  if (slabs)
+    return parts;
   double all = 0; // bytes of entries
   const auto add = [&](double bytes, const ModePlan &mode) {
     all += bytes;
@@ -186,7 +193,7 @@ std::vector<double> parts_of(const Plan &plan) {
 
 /// What GPUs keep of the tensor, of which they have `already` bytes of entries by now, as tensor/resident.cpp will have
 /// it.
-void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanRequest &request) {
+void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanRequest &request, bool slabs) {
   const Layout &l = plan.layout;
   double each = static_cast<double>(size_of(l.type)); // bytes of an entry, in all copies
   double longest = each;
@@ -201,7 +208,7 @@ void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanReq
                       : l.format == Format::coo ? 8 * static_cast<double>(l.dims.size())
                                                 : 0;
   }
-  const std::vector<double> parts = parts_of(plan);
+  const std::vector<double> parts = parts_of(plan, slabs);
   double placed = 0;
   double streamed = 0;
   for (std::size_t w = 0; w < parts.size(); ++w) {
@@ -281,7 +288,9 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.seconds_update = sweep.seconds_update;
   for (kernels::Prediction &mode : sweep.modes)
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
-  set_loads(plan, x.divisions, asked);
+  const bool slabs = is_gpu(request) && !l.sparse &&
+                     takes_slabs(l.dims, plan.workers, asked.tensor.sharding, asked.solver.deterministic);
+  set_loads(plan, x.divisions, asked, slabs);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
 
@@ -294,7 +303,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   } else {
     plan.solver = need.host;
     plan.host.solver = need.host.total();
-    place_on_devices(plan, x.kept, request);
+    place_on_devices(plan, x.kept, request, slabs);
     plan.device.solver = need.workers.total();
     tell_streaming(plan, *request.backends.front());
   }

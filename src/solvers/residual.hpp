@@ -17,9 +17,6 @@ struct Comparison {
   double inner = 0;
 };
 
-/// Which of some entries a worker compares.
-Range compared_entries(i64 entries, int worker, int workers);
-
 /// Compares all entries of a form, partitioned between the workers; weights and factors are in the backend's memory. Of
 /// the form `x` may be the part that has this worker's. The sums do not depend on how many workers there are.
 Comparison compare_entries(kernels::Backend &backend, Communicator &others, const tensor::Placement &x,
@@ -33,8 +30,11 @@ public:
   explicit Cells(const tensor::Tensor &x);
   bool complete() const noexcept { return complete_; }
   tensor::Placement view(kernels::Backend &backend);
-  /// What has those that this worker compares.
-  tensor::Placement view(kernels::Backend &backend, const tensor::Part &part, Communicator &others);
+
+  /// Compares them, each worker what it holds already; in order, so that the sums do not depend on how many workers
+  /// there are.
+  Comparison compare(kernels::Backend &backend, Communicator &others, const tensor::Part &part, bool in_order,
+                     const double *weights, std::span<const ConstMatrix> factors);
 
   /// |X - M|^2 from a comparison over view(), and |M|^2 for the cells outside it.
   ResidualSquared residual_squared(const Comparison &over_view, const ModelNorm &model) const;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tensor/spans.hpp"
+
 namespace td::tensor {
 
 namespace {
@@ -76,15 +78,31 @@ Selection select_range(const kernels::TensorView &x, Range entries) {
   return some;
 }
 
+Selection select_slabs(const kernels::DenseView &x, Range slabs) {
+  const i64 slab = kernels::entries_of(x) / x.dims.back();
+  Selection some;
+  some.entries.add({slabs.begin * slab, slabs.end * slab});
+  some.dims.assign(x.dims.begin(), x.dims.end());
+  some.dims.back() = slabs.size();
+  return some;
+}
+
 Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend)
     : x_(x), sharding_(sharding), worker_(worker), backend_(backend) {
-  if (backend.memory() == nullptr || sharding.workers() == 1 || !x.sparse())
+  const int workers = sharding.workers();
+  if (backend.memory() == nullptr || workers == 1)
     return;
+  if (!x.sparse()) {
+    if (!plan::takes_slabs(x.dims(), workers, x.settings().sharding, sharding.deterministic()))
+      return;
+    slabs_ = part_of({0, x.dims().back()}, worker, workers);
+    forms_.emplace_back(x.form(0), select_slabs(x.dense()->view(), slabs_));
+  }
   if (sharding.by_entries()) {
     const kernels::TensorView form = x.form(0).view(OnHost::lists);
-    forms_.emplace_back(x.form(0), select_range(form, part_of({0, x.facts().nnz}, worker, sharding.workers())));
+    forms_.emplace_back(x.form(0), select_range(form, part_of({0, x.facts().nnz}, worker, workers)));
   }
-  for (int number = 0; number < x.groups().count() && x.divided_by_rows(); ++number) {
+  for (int number = 0; number < x.groups().count() && x.sparse() && x.divided_by_rows(); ++number) {
     const auto copy = std::get<kernels::SortedView>(x.form(number).view(OnHost::lists));
     const plan::Group &modes = x.groups().modes(number);
     const Portion &portion =
@@ -98,27 +116,45 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
   }
 }
 
-void Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
-  const int number = x_.groups().group_of(mode);
-  if (!sharding_.by_entries()) {
-    const Portion &portion = sharding_.portion(mode, worker_);
-    return has_own() ? compute_own(number, args, portion) : compute(x_.view(mode, backend_), args, portion);
+bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
+  if (sharding_.by_entries()) {
+    args.entries = has_own() ? Range{0, forms_.front().selection()->entries.count()}
+                             : part_of(args.entries, worker_, sharding_.workers());
+    (has_own() ? place(0, forms_.front()) : x_.view(mode, backend_)).mttkrp(backend_, args);
+    return true;
   }
-  if (!has_own()) {
-    args.entries = part_of(args.entries, worker_, sharding_.workers());
-    return x_.view(mode, backend_).mttkrp(backend_, args);
+  if (slabs_.size() > 0) {
+    sum_slabs(x_.dims(), args);
+    return mode + 1 < x_.order();
   }
-  const Placement own = place(0, forms_.front());
-  args.entries = {0, own.entries()};
-  own.mttkrp(backend_, args);
+  const Portion &portion = sharding_.portion(mode, worker_);
+  if (has_own())
+    compute_own(x_.groups().group_of(mode), args, portion);
+  else
+    compute(x_.view(mode, backend_), args, portion);
+  return false;
 }
 
-void Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
+Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
+  if (slabs_.size() > 0) {
+    const std::span<const i64> dims = x_.groups().merged_dims(group);
+    sum_slabs(dims, args);
+    const i64 cells = dims.back() / x_.dims().back(); // of an index of the last mode, where the group has it
+    return args.mode + 1 < std::ssize(dims) ? args.rows : Range{slabs_.begin * cells, slabs_.end * cells};
+  }
   const Portion &portion = sharding_.cell_portion(group, worker_);
   if (has_own())
     compute_own(group, args, portion);
   else
     compute(x_.merged_view(group, backend_), args, portion);
+  Range cells{args.out.rows, 0};
+  const auto include = [&](Range more) { cells = {std::min(cells.begin, more.begin), std::max(cells.end, more.end)}; };
+  for (const Range &range : portion.whole)
+    include(range);
+  for (const Portion::Part &part : portion.parts)
+    if (part.entries.size() > 0)
+      include({part.row, part.row + 1});
+  return cells.size() > 0 ? cells : Range{};
 }
 
 void Part::cells_mttkrp(int group, kernels::MttkrpArgs args) const {
@@ -128,6 +164,17 @@ void Part::cells_mttkrp(int group, kernels::MttkrpArgs args) const {
   const StoredForm own(all, select_range(all, args.entries));
   args.entries = {0, args.entries.size()};
   place(x_.groups().count() + group, own).mttkrp(backend_, args);
+}
+
+Placement Part::own_view() const {
+  return place(x_.whole_form(), forms_[static_cast<std::size_t>(x_.whole_form())]);
+}
+
+std::vector<ConstMatrix> Part::own_factors(std::span<const ConstMatrix> factors) const {
+  std::vector<ConstMatrix> own(factors.begin(), factors.end());
+  if (slabs_.size() > 0)
+    own.back() = own.back().slice(slabs_.begin, slabs_.end);
+  return own;
 }
 
 Placement Part::view_of(Range entries) const {
@@ -157,6 +204,17 @@ void Part::compute(const Placement &whole, kernels::MttkrpArgs args, const Porti
     args.entries = entries;
     whole.mttkrp(backend_, args);
   }
+}
+
+// Slabs are a tensor by themselves, with some rows of the last factor or of the result.
+void Part::sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args) const {
+  const i64 first = forms_.front().selection()->entries.first();
+  const SlabStep step({dims, x_.type(), nullptr}, args, {first, first + forms_.front().selection()->entries.count()});
+  Placement own = place(0, forms_.front());
+  own.set_dense_dims(step.dims());
+  kernels::MttkrpArgs of_slabs = step.args();
+  of_slabs.add = args.add;
+  own.mttkrp(backend_, of_slabs);
 }
 
 // A part has entries of the portion's rows alone, so one call does for all rows from the first of them to the last: the

@@ -12,31 +12,39 @@ namespace td::tensor {
 Selection select_portion(const kernels::SortedView &x, const Portion &portion);
 /// Entries one after the other, of anything but a dense tensor.
 Selection select_range(const kernels::TensorView &x, Range entries);
+/// Slabs of a dense tensor's last mode.
+Selection select_slabs(const kernels::DenseView &x, Range slabs);
 
-/// What this worker does of MTTKRP. Whole forms stay those of a dense tensor, whose rows are contiguous in one mode
-/// alone, and of entries in no order of rows where no sum may be split: each worker then looks for its rows in all of
-/// them.
+/// What this worker does of MTTKRP. Forms stay whole where their entries are in no order of rows and no sum may be
+/// split, of a dense tensor too: each worker then looks for its rows in all of them.
 class Part {
 public:
   /// References must live as long.
   Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend);
 
-  /// The rows of this worker's portion of a mode that is alone in its group; or, where the sharding is by entries, the
-  /// sums of its entries into all rows. Other rows may be overwritten. `args` are those for the whole tensor.
-  void mttkrp(int mode, kernels::MttkrpArgs args) const;
-  /// The same for its portion of a group's cells.
-  void merged_mttkrp(int group, kernels::MttkrpArgs args) const;
+  /// The rows of this worker's portion of a mode that is alone in its group; other rows may be overwritten. Or it gives
+  /// true: all rows then have the sums of this worker's entries, to be added to those of others. `args` are those for
+  /// the whole tensor.
+  [[nodiscard]] bool mttkrp(int mode, kernels::MttkrpArgs args) const;
+  /// MTTKRP in a group's merged modes, for this worker's cells, which it gives: their sums add up to the cells' where
+  /// several workers have some.
+  Range merged_mttkrp(int group, kernels::MttkrpArgs args) const;
   /// MTTKRP in a mode of a group over those of its cells that args.entries tell: all, or always the same ones.
   void cells_mttkrp(int group, kernels::MttkrpArgs args) const;
 
-  /// A view of what is stored that has these entries: always the same ones, in the order of Tensor::whole_view.
+  /// Whether this worker holds what no other one does.
+  bool has_own() const noexcept { return !forms_.empty(); }
+  /// All that it does, of one form; and factors for it.
+  Placement own_view() const;
+  std::vector<ConstMatrix> own_factors(std::span<const ConstMatrix> factors) const;
+  /// A view of what is stored that has these entries, in the order of Tensor::whole_view: always the same ones.
   Placement view_of(Range entries) const;
 
 private:
   Placement place(int number, const StoredForm &some) const;
   void compute(const Placement &whole, kernels::MttkrpArgs args, const Portion &portion) const;
   void compute_own(int number, kernels::MttkrpArgs args, const Portion &portion) const;
-  bool has_own() const noexcept { return !forms_.empty(); }
+  void sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args) const;
 
   const Tensor &x_;
   const Sharding &sharding_;
@@ -44,6 +52,7 @@ private:
   kernels::Backend &backend_;
   std::vector<StoredForm> forms_; // parts of the tensor's forms; none where the whole ones are worked on
   FormBytes all_;                 // of these
+  Range slabs_;                   // of a dense tensor
 };
 
 } // namespace td::tensor

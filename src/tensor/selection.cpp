@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-
 namespace td::tensor {
 
 namespace {
@@ -62,9 +60,7 @@ void select(kernels::BlcoView &x, const Selection &some, const SelectedLists &li
 
 void select(kernels::CooView &x, const Selection &some, const SelectedLists &) { x.nnz = some.entries.count(); }
 
-void select(kernels::DenseView &, const Selection &, const SelectedLists &) {
-  throw_error(Status::internal, "a part of a dense tensor's elements");
-}
+void select(kernels::DenseView &x, const Selection &some, const SelectedLists &) { x.dims = some.dims; }
 
 } // namespace
 

@@ -43,7 +43,8 @@ private:
 
 struct Selection {
   Chosen entries;
-  Chosen lists; // rows of a sorted copy, or blocks of BLCO, that have some of these
+  Chosen lists;          // rows of a sorted copy, or blocks of BLCO, that have some of these
+  std::vector<i64> dims; // of a dense tensor, whose entries are slabs of its last mode
 };
 
 /// The lists of a view of what is selected, on the host.
@@ -54,7 +55,7 @@ struct SelectedLists {
 SelectedLists lists_of(const kernels::TensorView &whole, const Selection &some);
 
 /// What is selected, as a view: with pointers to these lists, or null for none; and, since the entries are nowhere one
-/// after the other, with those to all entries. A dense tensor has no such view.
+/// after the other, with those to all entries. Valid as long as the selection.
 kernels::TensorView view_of(const kernels::TensorView &whole, const Selection &some, const SelectedLists *lists);
 
 } // namespace td::tensor

@@ -337,18 +337,18 @@ TEST(Part, SharesPartialProducts) {
       expect_near(fit(workers, room), expected);
 }
 
-// What is compared for a residual is a range of entries, beside the parts.
-TEST(Part, ResidualsTakeAPthMore) {
-  for (const char *format : {"sorted", "blco"}) {
-    SCOPED_TRACE(format);
-    const auto x = make(even_entries(), {{"format", format}});
-    const i64 all = entry_bytes(*x, std::string_view(format) == "sorted");
-    const i64 form = tensor::bytes_of(x->view(0, tensor::OnHost::sizes)).entries;
+// What is compared for a residual is what a worker has; in order a range of entries, beside the parts.
+TEST(Part, ResidualsTakeNoMoreOrAPth) {
+  for (const bool in_order : {false, true}) {
+    SCOPED_TRACE(in_order);
+    const auto x = make(even_entries(), {});
+    const i64 all = entry_bytes(*x, true);
+    const i64 more = in_order ? tensor::bytes_of(x->view(0, tensor::OnHost::sizes)).entries : 0;
     const auto devices = small_devices(2, much), one = small_devices(1, much);
-    expect_near(fitted(*x, backends_of(devices), false, "always"), fitted(*x, backends_of(one), false, "always"));
+    expect_near(fitted(*x, backends_of(devices), in_order, "always"), fitted(*x, backends_of(one), in_order, "always"));
     for (const auto &device : devices)
       EXPECT_LE(static_cast<double>(x->kept_on(*device)),
-                0.5 * (1 + plan::most_imbalance) * static_cast<double>(all + form));
+                0.5 * (1 + plan::most_imbalance) * static_cast<double>(all + more));
   }
 }
 
@@ -379,6 +379,59 @@ TEST(Part, TakesThePlaceOfWholeForms) {
       devices[0]->run_short(much);
       expect_near(fitted(*x, backends_of(devices)), together);
     }
+}
+
+TensorPointer make_dense(const std::vector<i64> &dims, const char *groups, const char *sharding) {
+  std::vector<double> values;
+  for (i64 k = 0; k < checked_product(dims).value(); ++k)
+    values.push_back(static_cast<double>(k * k % 101) / 50 - 1);
+  Options options;
+  options.set_text("groups", groups);
+  options.set_text("sharding", sharding);
+  return tensor::Tensor::make_dense({dims, {}, ValueType::f64, values.data()}, options, 1, "", tensor::Target::gpu);
+}
+
+// Of a dense tensor a device has slabs of the last mode, but all elements where a row's sum may not be split.
+TEST(Part, HasSlabsOfADenseTensor) {
+  const std::vector<i64> dims{6, 5, 9, 12};
+  for (const char *groups : {"none", "0,1|2,3", "0|1,2|3", "0,1,2|3", "0|1|2,3"})
+    for (const int workers : {2, 3, 5, 12, 13})
+      for (const char *sharding : {"auto", "rows"})
+        for (const bool in_order : {false, true}) {
+          SCOPED_TRACE(testing::Message()
+                       << groups << ", " << workers << " workers, sharding " << sharding << ", in order " << in_order);
+          const auto x = make_dense(dims, groups, sharding);
+          const auto one = small_devices(1, much), devices = small_devices(workers, much);
+          const auto expected = fitted(*x, backends_of(one), in_order, "always");
+          const auto got = fitted(*x, backends_of(devices), in_order, "always");
+          expect_near(got, expected);
+          if (in_order) {
+            EXPECT_EQ(got, expected);
+          }
+          const bool slabs = !in_order && workers < 13 && std::string_view(sharding) == "auto";
+          const i64 slab = 6 * 5 * 9 * 8;
+          for (const auto &device : devices) {
+            const i64 slab_count = slabs ? part_of({0, 12}, &device - devices.data(), workers).size() : 12;
+            if (std::string_view(groups) == "none") { // else cells are there, too
+              EXPECT_EQ(x->kept_on(*device), slab_count * slab);
+            }
+          }
+        }
+}
+
+TEST(Part, SlabsThatDoNotFitAreStreamed) {
+  for (const char *groups : {"none", "0,1|2,3"}) {
+    SCOPED_TRACE(groups);
+    const auto x = make_dense({6, 5, 9, 12}, groups, "auto");
+    const auto wide = small_devices(1, much), one = small_devices(1, 20000), two = small_devices(2, 20000),
+               tight = small_devices(2, 9000);
+    const auto expected = fitted(*x, backends_of(wide), false, "always");
+    for (const auto *devices : {&one, &two, &tight}) {
+      expect_near(fitted(*x, backends_of(*devices), false, "always"), expected);
+      for (const auto &device : *devices)
+        EXPECT_EQ(device->take_fetched() > 0, devices != &two);
+    }
+  }
 }
 
 // What a plan says of all devices beforehand is what comes, resident and streamed.
