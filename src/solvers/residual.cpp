@@ -20,7 +20,7 @@ constexpr i64 cells_at_least = i64{1} << 16;
 // are 64, or more where those would be longer than what is streamed at once.
 i64 count_blocks(i64 entries) { return std::max<i64>(64, (entries + (i64{1} << 22) - 1) >> 22); }
 
-/// Where a worker's blocks lie.
+/// A worker's blocks lie one after the other.
 Range compared_entries(i64 entries, int worker, int workers) {
   const i64 blocks = count_blocks(entries);
   const Range mine = part_of({0, blocks}, worker, workers);

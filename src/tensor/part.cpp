@@ -14,7 +14,7 @@ struct Wanted {
   Range entries;
 };
 
-/// In the order of the rows.
+/// The result is in the order of the rows.
 std::vector<Wanted> wanted_of(const kernels::SortedView &x, const Portion &portion) {
   std::vector<Wanted> wanted;
   for (const Range &rows : portion.whole)
@@ -166,9 +166,7 @@ void Part::cells_mttkrp(int group, kernels::MttkrpArgs args) const {
   place(x_.groups().count() + group, own).mttkrp(backend_, args);
 }
 
-Placement Part::own_view() const {
-  return place(x_.whole_form(), forms_[static_cast<std::size_t>(x_.whole_form())]);
-}
+Placement Part::own_view() const { return place(x_.whole_form(), forms_[static_cast<std::size_t>(x_.whole_form())]); }
 
 std::vector<ConstMatrix> Part::own_factors(std::span<const ConstMatrix> factors) const {
   std::vector<ConstMatrix> own(factors.begin(), factors.end());

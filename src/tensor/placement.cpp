@@ -142,10 +142,10 @@ private:
     for (std::size_t number = 0; number < arrays_.size(); ++number) {
       const FormArray &array = arrays_[number];
       char *const to = static_cast<char *>(memory_[buffer].data()) + places_[number];
-      detail::for_pieces(array, stretch_of(array, ranges_[fetched_]), some_,
-                         [&](i64 offset, const void *from, i64 bytes) {
-                           backend_.fetch(static_cast<int>(buffer), to + offset, from, bytes);
-                         });
+      detail::for_sources(array, stretch_of(array, ranges_[fetched_]), some_,
+                          [&](i64 offset, const void *from, i64 bytes) {
+                            backend_.fetch(static_cast<int>(buffer), to + offset, from, bytes);
+                          });
     }
     ++fetched_;
   }

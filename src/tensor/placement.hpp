@@ -44,9 +44,9 @@ struct Stretch {
 };
 Stretch stretch_of(const FormArray &array, Range entries);
 
-/// Calls f(offset, from, bytes) for the host memory that a stretch comes from, in order; the offset counts from the
-/// stretch's begin. The form is a part if some of it is selected.
-template <class F> void for_pieces(const FormArray &array, Stretch stretch, const Selection *some, F &&f) {
+/// Calls f(offset, from, bytes) for the ranges of host memory that a stretch comes from, in order; the offset counts
+/// from the stretch's begin. The form is a part if some of it is selected.
+template <class F> void for_sources(const FormArray &array, Stretch stretch, const Selection *some, F &&f) {
   const char *from = static_cast<const char *>(array.data);
   if (!array.entries || some == nullptr)
     return f(i64{0}, from + stretch.begin, stretch.bytes);

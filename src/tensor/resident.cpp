@@ -23,18 +23,19 @@ constexpr const char *what = "a copy of the tensor on the GPU";
 constexpr i64 least_part = 64;
 constexpr i64 most_parts = 64; // beyond them starting kernels takes longer than what they do
 
-/// Fills memory of a device from pieces of host memory that come one behind the other. Small ones meet in a buffer
-/// first, since each upload waits for its end.
+/// Uploads fill memory of a device from ranges of host memory, one behind the other. Small ones meet in a buffer first,
+/// since each upload waits for its end.
 class Uploads {
 public:
-  Uploads(kernels::Backend &backend, void *to) : backend_(backend), to_(static_cast<char *>(to)) {}
+  Uploads(kernels::Backend &backend, void *to, i64 bytes)
+      : backend_(backend), to_(static_cast<char *>(to)), bytes_(bytes) {}
 
   void add(const void *from, i64 bytes) {
-    if (bytes >= small)
+    if (bytes >= small || bytes == bytes_)
       return upload(from, bytes);
     if (met_.size() == 0)
-      met_ = Buffer<char>(most, "pieces of a worker's part on their way to the GPU");
-    if (used_ + bytes > most)
+      met_ = Buffer<char>(std::min(most, bytes_), "ranges of a worker's part on their way to the GPU");
+    if (used_ + bytes > met_.size())
       flush();
     std::copy_n(static_cast<const char *>(from), bytes, met_.data() + used_);
     used_ += bytes;
@@ -55,23 +56,19 @@ private:
   static constexpr i64 most = i64{1} << 22;
   kernels::Backend &backend_;
   char *to_;
+  i64 bytes_; // of all ranges
   Buffer<char> met_;
   i64 used_ = 0;
 };
 
-/// Null if there is no room.
+/// The copy is null if there is no room.
 std::shared_ptr<const void> keep_copy(kernels::Backend &backend, const FormArray &array, detail::Stretch stretch,
                                       const Selection *some) {
   auto copy = backend.keep(stretch.bytes, what);
   if (copy == nullptr || stretch.bytes == 0)
     return copy;
-  Uploads uploads(backend, copy.get());
-  detail::for_pieces(array, stretch, some, [&](i64, const void *from, i64 bytes) {
-    if (bytes == stretch.bytes)
-      backend.upload(copy.get(), from, bytes);
-    else
-      uploads.add(from, bytes);
-  });
+  Uploads uploads(backend, copy.get(), stretch.bytes);
+  detail::for_sources(array, stretch, some, [&](i64, const void *from, i64 bytes) { uploads.add(from, bytes); });
   uploads.flush();
   return copy;
 }
@@ -130,9 +127,9 @@ public:
   }
 
   void adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare) {
-    const std::lock_guard lock(mutex_);
     const auto built = stored.built(backend.memory());
     Device &device = device_of(backend);
+    const std::lock_guard lock(device.mutex);
     if (backend.room() >= spare && device.most == unlimited) {
       const kernels::TensorView sizes = stored.view(OnHost::sizes);
       if (Form form = keep_whole(backend, stored, sizes, bytes_of(sizes), built)) {
@@ -144,11 +141,11 @@ public:
   }
 
   void evict(const void *memory, i64 bytes, bool for_a_while) override {
-    const std::lock_guard lock(mutex_);
-    const auto found = devices_.find(memory);
-    if (found == devices_.end())
+    Device *const found = device_at(memory);
+    if (found == nullptr)
       return;
-    Device &device = found->second;
+    Device &device = *found;
+    const std::lock_guard lock(device.mutex);
     const i64 before = device.bytes();
     for (i64 freed = 0; auto &[key, kept] : device.kept)
       while (freed < bytes && kept.form != nullptr && kept.form->entry_bytes() > 0)
@@ -157,10 +154,12 @@ public:
       device.most = std::max<i64>(0, before - bytes - before / 16);
   }
 
-  i64 kept(const void *memory) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = devices_.find(memory);
-    return found == devices_.end() ? 0 : found->second.bytes();
+  i64 kept(const void *memory) {
+    Device *const found = device_at(memory);
+    if (found == nullptr)
+      return 0;
+    const std::lock_guard lock(found->mutex);
+    return found->bytes();
   }
 
 private:
@@ -170,6 +169,7 @@ private:
     Form form;
   };
   struct Device {
+    std::mutex mutex; // of its own, so that workers upload to theirs at the same time
     std::map<FormKey, Kept> kept;
     i64 most = unlimited; // of entries' bytes; less once memory was asked back for good
     i64 bytes() const {
@@ -178,8 +178,7 @@ private:
         sum += some.form == nullptr ? 0 : some.form->entry_bytes();
       return sum;
     }
-    /// What other workers' parts and whole forms take goes, for a worker's part or a whole form: of the same form, or
-    /// of all.
+    /// What is kept for other partitions than the key's goes, for none (the whole form), too: of one form, or of all.
     void drop_others(const FormKey &own, bool of_all_forms) {
       for (auto at = kept.begin(); at != kept.end();) {
         const bool other = at->first.part != own.part && (of_all_forms || at->first.number == own.number);
@@ -193,15 +192,23 @@ private:
 
   /// Null if not even its lists fit.
   Form find(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
-    const std::lock_guard lock(mutex_);
     Device &device = device_of(backend);
+    const std::lock_guard lock(device.mutex);
     Form &form = device.kept.try_emplace(key, Kept{stored.whole(), nullptr}).first->second.form;
     if (form == nullptr || !form->complete())
       form = place(backend, device, key, stored, all, form);
     return form;
   }
 
+  /// Null if nothing was ever kept in this memory().
+  Device *device_at(const void *memory) {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(memory);
+    return found == devices_.end() ? nullptr : &found->second;
+  }
+
   Device &device_of(kernels::Backend &backend) {
+    const std::lock_guard lock(mutex_);
     if (devices_.count(backend.memory()) == 0)
       backend.may_evict(weak_from_this());
     return devices_[backend.memory()];
@@ -268,7 +275,7 @@ private:
     for (const FormArray &array : FormView(host).arrays()) {
       lists += array.entries ? 0 : 1;
       if (array.entries)
-        detail::for_pieces(array, {0, array.bytes()}, stored.selection(), [&](i64, const void *from, i64 bytes) {
+        detail::for_sources(array, {0, array.bytes()}, stored.selection(), [&](i64, const void *from, i64 bytes) {
           if (auto pin = backend.pin(from, bytes))
             form->pins.push_back(std::move(pin));
         });
@@ -297,8 +304,8 @@ private:
   }
 
   const i64 part_entries_;
-  mutable std::mutex mutex_;
-  std::map<const void *, Device> devices_;
+  std::mutex mutex_;
+  std::map<const void *, Device> devices_; // none is ever erased
 };
 
 Resident::Resident(i64 part_entries) : state_(std::make_shared<State>(part_entries)) {}

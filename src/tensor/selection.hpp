@@ -2,6 +2,7 @@
 // lie in.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "core/buffer.hpp"
@@ -12,7 +13,7 @@ namespace td::tensor {
 /// Ranges of something that is numbered, chosen in ascending order, and numbered anew without gaps.
 class Chosen {
 public:
-  /// Begins where the last one ended, or later.
+  /// The range begins where the last one ended, or later.
   void add(Range more);
 
   i64 count() const noexcept { return count_; }

@@ -326,6 +326,21 @@ TEST(Part, InOrderTheBitsAreThoseOfOneDevice) {
     }
 }
 
+TEST(Part, MayHaveNothing) {
+  for (const char *format : {"sorted", "blco", "coo"})
+    for (const char *tiles : {"none", "24"}) {
+      if (std::string_view(format) != "sorted" && std::string_view(tiles) != "none")
+        continue;
+      SCOPED_TRACE(testing::Message() << format << ", tiles " << tiles);
+      auto entries = random_entries<i64, double>({4, 9, 5}, 30, 0, 8);
+      const auto x = make(entries, {{"format", format}, {"tiles", tiles}, {"sharding", "auto"}});
+      const auto one = small_devices(1, much), many = small_devices(40, much);
+      const auto expected = fitted(*x, backends_of(one), false, "always");
+      expect_near(fitted(*x, backends_of(many), false, "always"), expected);
+      EXPECT_EQ(fitted(*x, backends_of(many), true, "always"), fitted(*x, backends_of(one), true, "always"));
+    }
+}
+
 TEST(Part, SharesPartialProducts) {
   const auto fit = [](int workers, i64 room) {
     const auto x = make(heavy_entries(), {{"groups", "0,1|2"}});
