@@ -54,336 +54,432 @@ __device__ inline double unscaled(const SortedJob &job, int col, double sum) {
   return job.exponents == nullptr ? sum : scalbn(sum, job.exponents[job.first_col + col]);
 }
 
-/// Row: of the factors' rows. Term: of terms, sums and the result. Factors: how many other modes there are, 0 for any
-/// number. Ahead: entries whose rows are asked for at once.
-template <class Row, class Term, class Key, int Factors, int Lanes, int Size, int Threads, int Ahead>
-__global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant__ SortedJob job) {
-  extern __shared__ __align__(16) unsigned char shared[];
-  constexpr int groups = Threads / Lanes;
-  constexpr int fixed = Factors > 0 ? Factors : 1;
-  __shared__ int fragment_piece[2 * groups];
-  auto *const fragments = reinterpret_cast<double *>(shared); // [2 * groups][cols]; windows stand behind
-  constexpr bool mixed = sizeof(Row) != sizeof(Term);
+/// The walk of a block. Row: of the factors' rows. Term: of terms, sums and the result. Factors: how many other modes
+/// there are, 0 for any number. Ahead: entries whose rows are asked for at once. What run() calls are its stages; all
+/// of them are inlined, so that members are registers.
+template <class Row, class Term, class Key, int Factors, int Lanes, int Size, int Threads, int Ahead> class SortedWalk {
+public:
+  static constexpr int groups = Threads / Lanes;
+
+  __device__ __forceinline__ SortedWalk(const SortedJob &job, unsigned char *shared, int *fragment_piece)
+      : job_(job), shared_(shared), fragments_(reinterpret_cast<double *>(shared)), fragment_piece_(fragment_piece),
+        lane_(static_cast<int>(threadIdx.x) % Lanes), group_(static_cast<int>(threadIdx.x) / Lanes), columns_(job.cols),
+        my_bytes_(columns_.bytes()), first_bytes_(static_cast<i64>(job.first_col) * static_cast<i64>(sizeof(Row))),
+        factors_(Factors > 0 ? Factors : job.factors) {}
+
+  __device__ __forceinline__ void run() {
+    if (threadIdx.x < 2)
+      job_.carry_piece[2 * blockIdx.x + threadIdx.x] = -1;
+    take_range();
+    if (begin_ >= end_)
+      return;
+    find_tile();
+    for (i64 at = begin_; at < end_;) {
+      tile_pieces_ = job_.tiles > 1 ? job_.tile_begin[tile_ + 1] : job_.pieces;
+      const i64 tile_end = job_.row_begin[tile_pieces_];
+      if (tile_end <= at) { // it has no entries
+        ++tile_;
+        first_piece_ = tile_pieces_;
+        continue;
+      }
+      const i64 stop = min(tile_end, end_);
+      const unsigned char *rows_of[fixed];
+      fill_windows(rows_of);
+      take_part(at, stop);
+      Key key[Ahead];
+      Term value[Ahead];
+      double sum[Size];
+      Term low[Size]; // of the last 128 entries or so, where that is float
+      begin_part(key, value, sum, low);
+      await_copies();
+      __syncthreads();
+      for (int folded = 0; q_ < hi_; q_ += Ahead) {
+        Term term[Ahead][Size];
+        V factor[Ahead]; // the last one, which the addition multiplies by
+        multiply_rows(rows_of, key, value, term, factor);
+        add_terms(term, factor, sum, low);
+        if (sizeof(Term) == 4 && (++folded & (128 / Ahead - 1)) == 0)
+          fold(sum, low);
+      }
+      end_part(sum, low);
+      __syncthreads();
+      join_fragments(sum);
+      __syncthreads(); // before the next tile's windows and fragments
+      at = stop;
+      ++tile_;
+      first_piece_ = tile_pieces_;
+    }
+  }
+
+private:
+  static constexpr int fixed = Factors > 0 ? Factors : 1;
+  static constexpr bool mixed = sizeof(Row) != sizeof(Term);
   using V = Vector<Row, Size>;
 
-  const int lane = static_cast<int>(threadIdx.x) % Lanes;
-  const int group = static_cast<int>(threadIdx.x) / Lanes;
-  const LaneColumns<Row, Lanes, Size> columns(job.cols);
-  const u32 my_bytes = columns.bytes();
-  const i64 first_bytes = static_cast<i64>(job.first_col) * static_cast<i64>(sizeof(Row));
-  const int factors = Factors > 0 ? Factors : job.factors;
-
-  if (threadIdx.x < 2)
-    job.carry_piece[2 * blockIdx.x + threadIdx.x] = -1;
-  Range entries = job.entries;
-  if (!job.all_rows && job.tiles == 1) {
-    const auto first_not_below = [&](i64 row) {
-      return last_where<Lanes>(0, job.pieces + 1, [&](i64 p) { return p == 0 || job.row_index[p - 1] < row; });
-    };
-    entries.begin = max(entries.begin, job.row_begin[first_not_below(job.rows.begin)]);
-    entries.end = min(entries.end, job.row_begin[first_not_below(job.rows.end)]);
+  /// An equal range of the entries for each block.
+  __device__ __forceinline__ void take_range() {
+    entries_ = job_.entries;
+    if (!job_.all_rows && job_.tiles == 1) {
+      const auto first_not_below = [&](i64 row) {
+        return last_where<Lanes>(0, job_.pieces + 1, [&](i64 p) { return p == 0 || job_.row_index[p - 1] < row; });
+      };
+      entries_.begin = max(entries_.begin, job_.row_begin[first_not_below(job_.rows.begin)]);
+      entries_.end = min(entries_.end, job_.row_begin[first_not_below(job_.rows.end)]);
+    }
+    const i64 each = ((entries_.end - entries_.begin + gridDim.x - 1) / gridDim.x + Ahead - 1) / Ahead * Ahead;
+    begin_ = min(entries_.end, entries_.begin + each * blockIdx.x);
+    end_ = min(entries_.end, begin_ + each);
   }
-  const i64 each = ((entries.end - entries.begin + gridDim.x - 1) / gridDim.x + Ahead - 1) / Ahead * Ahead;
-  const i64 begin = min(entries.end, entries.begin + each * blockIdx.x);
-  const i64 end = min(entries.end, begin + each);
-  if (begin >= end)
-    return;
 
-  const auto finish_piece = [&](i64 piece, i64 row, const double(&sum)[Size]) {
-    if (job.finish == Finish::keep) {
-      columns.keep(job.slots + piece * job.cols, sum);
-      return;
-    }
-    if (!job.all_rows && (row < job.rows.begin || row >= job.rows.end))
-      return;
-    Term *to = static_cast<Term *>(job.out) + row * job.out_ld + job.first_col;
-    double result[Size];
+  /// The tile and the piece in which the block's range begins.
+  __device__ __forceinline__ void find_tile() {
+    tile_ = 0;
+    if (job_.tiles > 1)
+      tile_ = last_where<Lanes>(0, job_.tiles, [&](i64 t) { return job_.row_begin[job_.tile_begin[t]] <= begin_; });
+    first_piece_ = job_.tiles > 1 ? job_.tile_begin[tile_] : 0;
+    first_piece_ = last_where<Lanes>(first_piece_, job_.tiles > 1 ? job_.tile_begin[tile_ + 1] : job_.pieces,
+                                     [&](i64 p) { return job_.row_begin[p] <= begin_; });
+  }
+
+  /// Where this lane's columns of each other mode's rows begin; the rows of some are copied to shared memory.
+  __device__ __forceinline__ void fill_windows(const unsigned char *(&rows_of)[fixed]) const {
 #pragma unroll
-    for (int c = 0; c < Size; ++c)
-      result[c] = mixed && columns.at + c < job.cols ? unscaled(job, columns.at + c, sum[c]) : sum[c];
-    if (job.finish == Finish::add)
-      columns.add(to, result);
-    else
-      columns.put(to, result, !mixed || job.out_aligned);
-  };
-  const auto keep_fragment = [&](int which, int piece, const double(&sum)[Size]) {
-    if (lane == 0)
-      fragment_piece[2 * group + which] = piece;
-    columns.keep(fragments + (2 * group + which) * job.cols, sum);
-  };
-
-  i64 tile = 0;
-  if (job.tiles > 1)
-    tile = last_where<Lanes>(0, job.tiles, [&](i64 t) { return job.row_begin[job.tile_begin[t]] <= begin; });
-  i64 first_piece = job.tiles > 1 ? job.tile_begin[tile] : 0;
-  first_piece = last_where<Lanes>(first_piece, job.tiles > 1 ? job.tile_begin[tile + 1] : job.pieces,
-                                  [&](i64 p) { return job.row_begin[p] <= begin; });
-  for (i64 at = begin; at < end;) {
-    const i64 tile_pieces = job.tiles > 1 ? job.tile_begin[tile + 1] : job.pieces;
-    const i64 tile_end = job.row_begin[tile_pieces];
-    if (tile_end <= at) { // it has no entries
-      ++tile;
-      first_piece = tile_pieces;
-      continue;
-    }
-    const i64 stop = min(tile_end, end);
-
-    const unsigned char *rows_of[fixed];
-#pragma unroll
-    for (int m = 0; m < factors; ++m) {
-      const FactorRows &f = job.factor[m];
-      const i64 base = job.tiles > 1 ? job.tile_base[tile * job.order + f.mode] : 0;
-      const unsigned char *from = f.rows + base * f.stride + first_bytes + my_bytes;
+    for (int m = 0; m < factors_; ++m) {
+      const FactorRows &f = job_.factor[m];
+      const i64 base = job_.tiles > 1 ? job_.tile_base[tile_ * job_.order + f.mode] : 0;
+      const unsigned char *from = f.rows + base * f.stride + first_bytes_ + my_bytes_;
       if (Factors > 0)
         rows_of[Factors > 0 ? m : 0] = from;
-      if (f.window == 0 || !columns.any())
+      if (f.window == 0 || !columns_.any())
         continue;
-      unsigned char *to = shared + f.window_at + my_bytes;
+      unsigned char *to = shared_ + f.window_at + my_bytes_;
       const int count = static_cast<int>(min(i64{f.window}, f.dim - base));
 #pragma unroll 1
-      for (int r = group; r < count; r += groups) {
+      for (int r = group_; r < count; r += groups) {
         if constexpr (sizeof(V) == 16)
-          copy_async(to + r * job.pitch, from + i64{r} * f.stride);
+          copy_async(to + r * job_.pitch, from + i64{r} * f.stride);
         else
-          *reinterpret_cast<V *>(to + r * job.pitch) = *reinterpret_cast<const V *>(from + i64{r} * f.stride);
+          *reinterpret_cast<V *>(to + r * job_.pitch) = *reinterpret_cast<const V *>(from + i64{r} * f.stride);
       }
     }
+  }
 
-    // Entries are counted from `zero`, which is aligned, and pieces from first_piece.
-    const i64 zero = at / Ahead * Ahead;
-    const int first = static_cast<int>(at - zero);
-    const int last = static_cast<int>(stop - zero);
+  /// An equal part for each group of what the block has of the tile, entries [at, stop). Entries are counted from
+  /// zero_, which is aligned, and pieces from first_piece_.
+  __device__ __forceinline__ void take_part(i64 at, i64 stop) {
+    zero_ = at / Ahead * Ahead;
+    const int first = static_cast<int>(at - zero_);
+    const int last = static_cast<int>(stop - zero_);
     const int part = ((last + groups - 1) / groups + Ahead - 1) / Ahead * Ahead;
-    const int lo = max(first, group * part);
-    const int hi = min(last, (group + 1) * part);
-    const Key *const keys = static_cast<const Key *>(job.keys) + zero;
-    const auto begin_of = [&](int p) { // what lies far beyond this range is only known to do so
-      const i64 from = job.row_begin[min(first_piece + p, job.pieces)] - zero;
-      return from > 0x7fffffff ? 0x7fffffff : static_cast<int>(from);
-    };
+    lo_ = max(first, group_ * part);
+    hi_ = min(last, (group_ + 1) * part);
+  }
 
-    Key key[Ahead];
-    Term value[Ahead];
-    const auto load_some = [&](int q, const auto *from, auto(&to)[Ahead]) {
-      using From = std::decay_t<decltype(*from)>;
-      using To = std::decay_t<decltype(*to)>;
-      constexpr int each = std::min<int>(Ahead, 16 / sizeof(From));
-      if (q >= lo && q + Ahead <= hi) {
-#pragma unroll
-        for (int j = 0; j < Ahead; j += each) {
-          const auto some = *reinterpret_cast<const Vector<From, each> *>(from + q + j);
-#pragma unroll
-          for (int i = 0; i < each; ++i)
-            to[j + i] = static_cast<To>(some.v[i]);
-        }
-      } else {
-#pragma unroll
-        for (int j = 0; j < Ahead; ++j)
-          to[j] = q + j >= lo && q + j < hi ? static_cast<To>(from[q + j]) : To{0};
-      }
-    };
-    const auto load = [&](int q) {
-      load_some(q, keys, key);
-      if (mixed && job.f32_values)
-        load_some(q, static_cast<const float *>(job.values) + zero, value);
-      else
-        load_some(q, static_cast<const Term *>(job.values) + zero, value);
-    };
-
-    if (lane < 2)
-      fragment_piece[2 * group + lane] = -1;
+  /// The first entries of the part, and the piece that they belong to.
+  __device__ __forceinline__ void begin_part(Key (&key)[Ahead], Term (&value)[Ahead], double (&sum)[Size],
+                                             Term (&low)[Size]) {
+    if (lane_ < 2)
+      fragment_piece_[2 * group_ + lane_] = -1;
     __syncwarp();
-    double sum[Size];
-    Term low[Size]; // of the last 128 entries or so, where that is float
 #pragma unroll
     for (int c = 0; c < Size; ++c) {
       sum[c] = 0;
       low[c] = 0;
     }
-    const auto fold = [&] {
-      if constexpr (sizeof(Term) == 4) {
-#pragma unroll
-        for (int c = 0; c < Size; ++c) {
-          sum[c] += static_cast<double>(low[c]);
-          low[c] = 0;
-        }
-      }
-    };
-    int piece = 0;
-    int next = 0; // where the next piece begins, and the one after it
-    int next2 = 0;
-    i64 row = 0;
-    bool whole = false; // the piece began in this group's part
-    int q = lo / Ahead * Ahead;
-    if (lo < hi) {
-      load(q);
-      piece = static_cast<int>(
-          last_where<Lanes>(first_piece, tile_pieces, [&](i64 p) { return job.row_begin[p] <= zero + lo; }) -
-          first_piece);
+    piece_ = 0;
+    next_ = 0;
+    next2_ = 0;
+    row_ = 0;
+    whole_ = false;
+    q_ = lo_ / Ahead * Ahead;
+    if (lo_ < hi_) {
+      load(q_, key, value);
+      piece_ = static_cast<int>(
+          last_where<Lanes>(first_piece_, tile_pieces_, [&](i64 p) { return job_.row_begin[p] <= zero_ + lo_; }) -
+          first_piece_);
       // A piece that the range of entries cuts begins with it.
-      whole = job.row_begin[first_piece + piece] == zero + lo || zero + lo == entries.begin;
-      next = begin_of(piece + 1);
-      next2 = begin_of(piece + 2);
-      row = job.row_index[first_piece + piece];
+      whole_ = job_.row_begin[first_piece_ + piece_] == zero_ + lo_ || zero_ + lo_ == entries_.begin;
+      next_ = begin_of(piece_ + 1);
+      next2_ = begin_of(piece_ + 2);
+      row_ = job_.row_index[first_piece_ + piece_];
     }
-    await_copies();
-    __syncthreads();
+  }
 
-    for (int folded = 0; q < hi; q += Ahead) {
-      Key now[Ahead];
-      Term term[Ahead][Size];
-      V factor[Ahead]; // the last one, which the addition multiplies by
+  /// Values times the rows of all other modes but the last, whose rows come besides; the next entries are asked for
+  /// meanwhile.
+  __device__ __forceinline__ void multiply_rows(const unsigned char *const (&rows_of)[fixed], Key (&key)[Ahead],
+                                                Term (&value)[Ahead], Term (&term)[Ahead][Size],
+                                                V (&factor)[Ahead]) const {
+    Key now[Ahead];
 #pragma unroll
-      for (int j = 0; j < Ahead; ++j) {
-        now[j] = key[j];
+    for (int j = 0; j < Ahead; ++j) {
+      now[j] = key[j];
+#pragma unroll
+      for (int c = 0; c < Size; ++c)
+        term[j][c] = value[j];
+    }
+    if (q_ + Ahead < hi_)
+      load(q_ + Ahead, key, value);
+    if constexpr (Factors > 0)
+      multiply_all_at_once(rows_of, now, term, factor);
+    else
+      multiply_mode_by_mode(now, term, factor);
+  }
+
+  __device__ __forceinline__ void multiply_all_at_once(const unsigned char *const (&rows_of)[fixed],
+                                                       const Key (&now)[Ahead], Term (&term)[Ahead][Size],
+                                                       V (&factor)[Ahead]) const {
+    V rows[fixed][Ahead]; // all are asked for before the first is needed
+#pragma unroll
+    for (int m = 0; m < Factors; ++m) {
+      const FactorRows &f = job_.factor[m];
+      if (f.window > 0) {
+        const unsigned char *window = shared_ + (f.window_at + my_bytes_);
+#pragma unroll
+        for (int j = 0; j < Ahead; ++j)
+          rows[m][j] = *reinterpret_cast<const V *>(window + field_of(now[j], f) * job_.pitch);
+      } else {
+#pragma unroll
+        for (int j = 0; j < Ahead; ++j)
+          rows[m][j] = *reinterpret_cast<const V *>(rows_of[m] + u64{field_of(now[j], f)} * f.stride);
+      }
+    }
+#pragma unroll
+    for (int m = 0; m < Factors - 1; ++m)
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
 #pragma unroll
         for (int c = 0; c < Size; ++c)
-          term[j][c] = value[j];
-      }
-      if (q + Ahead < hi)
-        load(q + Ahead);
-      if constexpr (Factors > 0) {
-        V rows[fixed][Ahead]; // all are asked for before the first is needed
+          term[j][c] *= static_cast<Term>(rows[m][j].v[c]);
 #pragma unroll
-        for (int m = 0; m < Factors; ++m) {
-          const FactorRows &f = job.factor[m];
-          if (f.window > 0) {
-            const unsigned char *window = shared + (f.window_at + my_bytes);
+    for (int j = 0; j < Ahead; ++j)
+      factor[j] = rows[fixed - 1][j];
+  }
+
+  __device__ __forceinline__ void multiply_mode_by_mode(const Key (&now)[Ahead], Term (&term)[Ahead][Size],
+                                                        V (&factor)[Ahead]) const {
+    for (int m = 0; m < factors_; ++m) {
+      const FactorRows &f = job_.factor[m];
+      const i64 base = job_.tiles > 1 ? job_.tile_base[tile_ * job_.order + f.mode] : 0;
 #pragma unroll
-            for (int j = 0; j < Ahead; ++j)
-              rows[m][j] = *reinterpret_cast<const V *>(window + field_of(now[j], f) * job.pitch);
-          } else {
-#pragma unroll
-            for (int j = 0; j < Ahead; ++j)
-              rows[m][j] = *reinterpret_cast<const V *>(rows_of[m] + u64{field_of(now[j], f)} * f.stride);
-          }
-        }
-#pragma unroll
-        for (int m = 0; m < Factors - 1; ++m)
-#pragma unroll
-          for (int j = 0; j < Ahead; ++j)
-#pragma unroll
-            for (int c = 0; c < Size; ++c)
-              term[j][c] *= static_cast<Term>(rows[m][j].v[c]);
-#pragma unroll
-        for (int j = 0; j < Ahead; ++j)
-          factor[j] = rows[fixed - 1][j];
-      } else {
-        for (int m = 0; m < factors; ++m) {
-          const FactorRows &f = job.factor[m];
-          const i64 base = job.tiles > 1 ? job.tile_base[tile * job.order + f.mode] : 0;
-#pragma unroll
-          for (int j = 0; j < Ahead; ++j) {
-            const i64 i = wide_field_of(now[j], f);
-            if (m > 0)
-#pragma unroll
-              for (int c = 0; c < Size; ++c)
-                term[j][c] *= static_cast<Term>(factor[j].v[c]);
-            factor[j] = f.window > 0
-                            ? *reinterpret_cast<const V *>(shared + f.window_at + my_bytes + i * job.pitch)
-                            : *reinterpret_cast<const V *>(f.rows + (base + i) * f.stride + first_bytes + my_bytes);
-          }
-        }
-        if (factors == 0)
-#pragma unroll
-          for (int j = 0; j < Ahead; ++j)
-#pragma unroll
-            for (int c = 0; c < Size; ++c)
-              factor[j].v[c] = 1;
-      }
-      const auto add_term = [&](int j) {
-#pragma unroll
-        for (int c = 0; c < Size; ++c) {
-          if constexpr (sizeof(Term) == 4)
-            low[c] = fmaf(term[j][c], factor[j].v[c], low[c]);
-          else
-            sum[c] = fma(term[j][c], static_cast<Term>(factor[j].v[c]), sum[c]);
-        }
-      };
-      if (q >= lo && q + Ahead <= min(next, hi)) {
-#pragma unroll
-        for (int j = 0; j < Ahead; ++j)
-          add_term(j);
-      } else {
-        int j0 = max(lo - q, 0);
-        const int j_end = min(hi - q, Ahead);
-        while (true) {
-          const int j1 = min(next - q, j_end);
-#pragma unroll
-          for (int j = 0; j < Ahead; ++j)
-            if (j >= j0 && j < j1)
-              add_term(j);
-          if (j1 == j_end)
-            break;
-          fold();
-          if (whole)
-            finish_piece(first_piece + piece, row, sum);
-          else
-            keep_fragment(0, piece, sum);
-          j0 = j1;
-          ++piece;
-          whole = true;
-          next = next2;
-          next2 = begin_of(piece + 2);
-          row = job.row_index[first_piece + piece];
+      for (int j = 0; j < Ahead; ++j) {
+        const i64 i = wide_field_of(now[j], f);
+        if (m > 0)
 #pragma unroll
           for (int c = 0; c < Size; ++c)
-            sum[c] = 0;
-        }
+            term[j][c] *= static_cast<Term>(factor[j].v[c]);
+        factor[j] = f.window > 0
+                        ? *reinterpret_cast<const V *>(shared_ + f.window_at + my_bytes_ + i * job_.pitch)
+                        : *reinterpret_cast<const V *>(f.rows + (base + i) * f.stride + first_bytes_ + my_bytes_);
       }
-      if (sizeof(Term) == 4 && (++folded & (128 / Ahead - 1)) == 0)
-        fold();
     }
-    if (lo < hi) {
-      fold();
-      if (whole && (next == hi || zero + hi == entries.end))
-        finish_piece(first_piece + piece, row, sum);
-      else
-        keep_fragment(1, piece, sum); // also where the group's whole part lies in one piece
-    }
+    if (factors_ == 0)
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
+#pragma unroll
+        for (int c = 0; c < Size; ++c)
+          factor[j].v[c] = 1;
+  }
 
-    __syncthreads();
+  /// Adds to the sum of the piece, and goes on to the next one where it ends.
+  __device__ __forceinline__ void add_terms(const Term (&term)[Ahead][Size], const V (&factor)[Ahead],
+                                            double (&sum)[Size], Term (&low)[Size]) {
+    const auto add_term = [&](int j) {
+#pragma unroll
+      for (int c = 0; c < Size; ++c) {
+        if constexpr (sizeof(Term) == 4)
+          low[c] = fmaf(term[j][c], factor[j].v[c], low[c]);
+        else
+          sum[c] = fma(term[j][c], static_cast<Term>(factor[j].v[c]), sum[c]);
+      }
+    };
+    if (q_ >= lo_ && q_ + Ahead <= min(next_, hi_)) {
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
+        add_term(j);
+      return;
+    }
+    int j0 = max(lo_ - q_, 0);
+    const int j_end = min(hi_ - q_, Ahead);
+    while (true) {
+      const int j1 = min(next_ - q_, j_end);
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
+        if (j >= j0 && j < j1)
+          add_term(j);
+      if (j1 == j_end)
+        break;
+      fold(sum, low);
+      if (whole_)
+        finish_piece(first_piece_ + piece_, row_, sum);
+      else
+        keep_fragment(0, piece_, sum);
+      j0 = j1;
+      ++piece_;
+      whole_ = true;
+      next_ = next2_;
+      next2_ = begin_of(piece_ + 2);
+      row_ = job_.row_index[first_piece_ + piece_];
+#pragma unroll
+      for (int c = 0; c < Size; ++c)
+        sum[c] = 0;
+    }
+  }
+
+  /// The piece in which the part ends.
+  __device__ __forceinline__ void end_part(double (&sum)[Size], Term (&low)[Size]) const {
+    if (lo_ >= hi_)
+      return;
+    fold(sum, low);
+    if (whole_ && (next_ == hi_ || zero_ + hi_ == entries_.end))
+      finish_piece(first_piece_ + piece_, row_, sum);
+    else
+      keep_fragment(1, piece_, sum); // also where the group's whole part lies in one piece
+  }
+
+  /// Adds up pieces that several groups have fragments of, in their order.
+  __device__ __forceinline__ void join_fragments(double (&sum)[Size]) const {
 #pragma unroll 1
-    for (int s = 2 * group; s < 2 * group + 2; ++s) {
-      const int here = fragment_piece[s];
+    for (int s = 2 * group_; s < 2 * group_ + 2; ++s) {
+      const int here = fragment_piece_[s];
       if (here < 0)
         continue;
       int before = s - 1;
-      while (before >= 0 && fragment_piece[before] < 0)
+      while (before >= 0 && fragment_piece_[before] < 0)
         --before;
-      if (before >= 0 && fragment_piece[before] == here)
+      if (before >= 0 && fragment_piece_[before] == here)
         continue; // the group with its first fragment does it
 #pragma unroll
       for (int c = 0; c < Size; ++c)
         sum[c] = 0;
 #pragma unroll 1
       for (int other = s; other < 2 * groups; ++other) {
-        if (fragment_piece[other] < 0)
+        if (fragment_piece_[other] < 0)
           continue;
-        if (fragment_piece[other] != here)
+        if (fragment_piece_[other] != here)
           break;
 #pragma unroll
         for (int c = 0; c < Size; ++c)
-          if (columns.at + c < job.cols)
-            sum[c] += fragments[other * job.cols + columns.at + c];
+          if (columns_.at + c < job_.cols)
+            sum[c] += fragments_[other * job_.cols + columns_.at + c];
       }
-      const i64 id = first_piece + here;
-      const i64 piece_begin = max(job.row_begin[id], entries.begin);
-      const i64 piece_end = min(job.row_begin[id + 1], entries.end);
-      if (job.finish == Finish::add || (piece_begin >= begin && piece_end <= end)) {
-        finish_piece(id, job.row_index[id], sum);
+      const i64 id = first_piece_ + here;
+      const i64 piece_begin = max(job_.row_begin[id], entries_.begin);
+      const i64 piece_end = min(job_.row_begin[id + 1], entries_.end);
+      if (job_.finish == Finish::add || (piece_begin >= begin_ && piece_end <= end_)) {
+        finish_piece(id, job_.row_index[id], sum);
       } else {
-        const i64 slot = 2 * i64{blockIdx.x} + (piece_begin < begin ? 0 : 1);
-        if (lane == 0)
-          job.carry_piece[slot] = id;
-        columns.keep(job.carry + slot * job.cols, sum);
+        const i64 slot = 2 * i64{blockIdx.x} + (piece_begin < begin_ ? 0 : 1);
+        if (lane_ == 0)
+          job_.carry_piece[slot] = id;
+        columns_.keep(job_.carry + slot * job_.cols, sum);
       }
     }
-    __syncthreads(); // before the next tile's windows and fragments
-    at = stop;
-    ++tile;
-    first_piece = tile_pieces;
   }
+
+  __device__ __forceinline__ void finish_piece(i64 piece, i64 row, const double (&sum)[Size]) const {
+    if (job_.finish == Finish::keep) {
+      columns_.keep(job_.slots + piece * job_.cols, sum);
+      return;
+    }
+    if (!job_.all_rows && (row < job_.rows.begin || row >= job_.rows.end))
+      return;
+    Term *to = static_cast<Term *>(job_.out) + row * job_.out_ld + job_.first_col;
+    double result[Size];
+#pragma unroll
+    for (int c = 0; c < Size; ++c)
+      result[c] = mixed && columns_.at + c < job_.cols ? unscaled(job_, columns_.at + c, sum[c]) : sum[c];
+    if (job_.finish == Finish::add)
+      columns_.add(to, result);
+    else
+      columns_.put(to, result, !mixed || job_.out_aligned);
+  }
+
+  /// The sum of a piece that other groups may have fragments of: `which` is 0 for the piece in which the part begins, 1
+  /// for that in which it ends.
+  __device__ __forceinline__ void keep_fragment(int which, int piece, const double (&sum)[Size]) const {
+    if (lane_ == 0)
+      fragment_piece_[2 * group_ + which] = piece;
+    columns_.keep(fragments_ + (2 * group_ + which) * job_.cols, sum);
+  }
+
+  /// Where a piece begins; what lies far beyond this range is only known to do so.
+  __device__ __forceinline__ int begin_of(int piece) const {
+    const i64 from = job_.row_begin[min(first_piece_ + piece, job_.pieces)] - zero_;
+    return from > 0x7fffffff ? 0x7fffffff : static_cast<int>(from);
+  }
+
+  /// Keys and values from entry q on; 0 for those that are not the part's.
+  __device__ __forceinline__ void load(int q, Key (&key)[Ahead], Term (&value)[Ahead]) const {
+    load_some(q, static_cast<const Key *>(job_.keys) + zero_, key);
+    if (mixed && job_.f32_values)
+      load_some(q, static_cast<const float *>(job_.values) + zero_, value);
+    else
+      load_some(q, static_cast<const Term *>(job_.values) + zero_, value);
+  }
+  template <class From, class To>
+  __device__ __forceinline__ void load_some(int q, const From *from, To (&to)[Ahead]) const {
+    constexpr int each = std::min<int>(Ahead, 16 / sizeof(From));
+    if (q >= lo_ && q + Ahead <= hi_) {
+#pragma unroll
+      for (int j = 0; j < Ahead; j += each) {
+        const auto some = *reinterpret_cast<const Vector<From, each> *>(from + q + j);
+#pragma unroll
+        for (int i = 0; i < each; ++i)
+          to[j + i] = static_cast<To>(some.v[i]);
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
+        to[j] = q + j >= lo_ && q + j < hi_ ? static_cast<To>(from[q + j]) : To{0};
+    }
+  }
+
+  /// What was added in f32 goes to the sum in f64.
+  __device__ __forceinline__ static void fold(double (&sum)[Size], Term (&low)[Size]) {
+    if constexpr (sizeof(Term) == 4) {
+#pragma unroll
+      for (int c = 0; c < Size; ++c) {
+        sum[c] += static_cast<double>(low[c]);
+        low[c] = 0;
+      }
+    }
+  }
+
+  const SortedJob &job_;
+  unsigned char *const shared_;
+  double *const fragments_; // [2 * groups][cols]; windows stand behind
+  int *const fragment_piece_;
+  const int lane_;
+  const int group_;
+  const LaneColumns<Row, Lanes, Size> columns_;
+  const u32 my_bytes_;
+  const i64 first_bytes_;
+  const int factors_;
+
+  Range entries_; // of all blocks
+  i64 begin_;     // the block's range of them
+  i64 end_;
+  i64 tile_;
+  i64 first_piece_;
+  i64 tile_pieces_; // where the tile's end
+  i64 zero_;
+  int lo_; // the group's part
+  int hi_;
+  int q_;
+  int piece_;
+  int next_; // where the next piece begins, and the one after it
+  int next2_;
+  i64 row_;
+  bool whole_; // the piece began in this group's part
+};
+
+template <class Row, class Term, class Key, int Factors, int Lanes, int Size, int Threads, int Ahead>
+__global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant__ SortedJob job) {
+  using Walk = SortedWalk<Row, Term, Key, Factors, Lanes, Size, Threads, Ahead>;
+  extern __shared__ __align__(16) unsigned char shared[];
+  __shared__ int fragment_piece[2 * Walk::groups];
+  Walk(job, shared, fragment_piece).run();
 }
 
 } // namespace td::kernels::cuda
