@@ -103,6 +103,7 @@ Storage decide_storage(const formats::EntryShape &numbered, const StorageRequest
   const TensorSettings &settings = request.settings;
   Storage storage;
   storage.tiles = settings.tile_rule(numbered.type, request.gpu);
+  storage.tiles.chip = request.chip;
   auto [format, why] = choose_format(numbered, request, storage.tiles);
   storage.format = format;
   storage.why = {std::move(why), why_rows(settings.empty_rows, format), "each mode works on the one copy of the tensor",

@@ -17,7 +17,7 @@ using kernels::Rates;
 using kernels::TensorView;
 
 constexpr Rates rates{4.3e12, 33e12, 8.5e12, 4.6e12, 30e12};
-const kernels::cuda::Chip chip{132, 232448, 62914560};
+const kernels::Chip chip; // an H200
 
 /// Of factor rows and terms.
 struct Types {
