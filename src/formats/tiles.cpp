@@ -11,7 +11,7 @@ namespace td::formats {
 
 namespace {
 
-// Places for pieces of rows that tiles may make, each a counter while a copy is built: for each entry, and at least.
+// Places for segments of rows that tiles may make, each a counter while a copy is built: for each entry, and at least.
 constexpr i64 most_places = 2;
 constexpr i64 few_places = i64{1} << 20;
 // On a GPU:
@@ -46,10 +46,11 @@ void require_few(const TileRule &rule, std::span<const i64> dims, int mode, i64 
   const double places = tiles * static_cast<double>(dims[static_cast<std::size_t>(mode)]);
   const double most = std::max(static_cast<double>(few_places), most_places * static_cast<double>(nnz));
   if (tiles > 1 && places > most)
-    throw_error(Status::unsupported,
-                "option 'tiles' = \"{}\": {:.0f} places for pieces of rows in one copy of {} entries; expected at most "
-                "{:.0f}, so more rows in a tile",
-                rule.rows, places, nnz, most);
+    throw_error(
+        Status::unsupported,
+        "option 'tiles' = \"{}\": {:.0f} places for segments of rows in one copy of {} entries; expected at most "
+        "{:.0f}, so more rows in a tile",
+        rule.rows, places, nnz, most);
 }
 
 } // namespace

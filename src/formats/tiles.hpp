@@ -25,7 +25,7 @@ struct TileRule {
 std::vector<int> tile_bits(const TileRule &rule, std::span<const i64> dims, int mode, i64 nnz);
 
 /// Chooses for the CPU's kernels: one tile where the rows of the other factors fit a cache anyway or rows would be cut
-/// into pieces of few nonzeros.
+/// into segments of few entries.
 std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz);
 
 /// Chooses for the kernels of a GPU: tiles whose rows of the other factors fit a multiprocessor's shared memory.

@@ -45,7 +45,7 @@ struct BlcoView {
 ///
 /// It may be cut into tiles, so that the rows of the other factors that a tile needs stay in a cache: entries are then
 /// sorted by tile and within a tile by row, a key keeps the indices counted from where its tile begins, and what is
-/// said of rows holds of a tile's piece of a row.
+/// said of rows holds of a tile's segment of a row.
 struct SortedView {
   std::span<const i64> dims; // host
   int mode = 0;

@@ -162,7 +162,7 @@ TEST(FormatsLayout, TilesByARule) {
 }
 
 TEST(FormatsLayout, TilesForAGpu) {
-  // One mode of nell2's shape is cut to what fits shared memory, and pieces of rows stay long; two would make them
+  // One mode of nell2's shape is cut to what fits shared memory, and segments of rows stay long; two would make them
   // short.
   const std::vector<i64> nell2{12092, 9184, 28818};
   EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, nell2, 0, 76900000, ValueType::f64, ValueType::f64),

@@ -52,9 +52,9 @@ double rows_of_tile(const SortedView &x) {
   return rows;
 }
 
-class Teller {
+class Predictor {
 public:
-  Teller(const MttkrpArgs &args, ValueType values, int threads, const Rates &rates)
+  Predictor(const MttkrpArgs &args, ValueType values, int threads, const Rates &rates)
       : args_(args), widens_(values != args.out.type), threads_(threads), rates_(rates),
         rank_(static_cast<double>(args.out.cols)), element_(static_cast<double>(size_of(args.out.type))) {}
 
@@ -81,8 +81,8 @@ public:
     f.bytes = batch_bytes();
     if (tiled && args_.out.type == ValueType::f32)
       f.bytes += 8 * rank_ * static_cast<double>(args_.rows.size()) + threads_ * 4 * rank_ * simd::batch_size;
-    const double pieces = part * static_cast<double>(x.rows);
-    f.seconds = seconds(n, x.key_bytes + element_, tiled ? rows_of_tile(x) : 0, pieces);
+    const double segments = part * static_cast<double>(x.rows);
+    f.seconds = seconds(n, x.key_bytes + element_, tiled ? rows_of_tile(x) : 0, segments);
     return f;
   }
 
@@ -200,9 +200,9 @@ private:
 Rates CpuBackend::rates() const { return measured_rates(threads_); }
 
 Prediction CpuBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
-  const Teller teller(args, type_of(x), threads_, rates);
-  Prediction f = std::visit(teller, x);
-  const double copied = teller.copied_bytes(x);
+  const Predictor predictor(args, type_of(x), threads_, rates);
+  Prediction f = std::visit(predictor, x);
+  const double copied = predictor.copied_bytes(x);
   f.bytes += copied;
   if (rates.read > 0)
     f.seconds += 1.5 * copied / rates.read; // 4 bytes are read and 8 written for each

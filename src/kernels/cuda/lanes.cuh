@@ -20,8 +20,8 @@ struct FactorRows {
   u64 mask;
   int mode;
   i64 dim;
-  int window;    // rows kept in shared memory, 0 for none
-  u32 window_at; // where, in bytes
+  int staged;    // rows in shared memory, 0 for none
+  u32 staged_at; // where, in bytes
 };
 
 inline constexpr int most_factors = max_order - 1;

@@ -10,19 +10,19 @@ namespace td::kernels::cuda {
 
 namespace {
 
-/// Adds up what blocks carry out of pieces that they share, in the order of the blocks. A block for each slot of the
-/// list; the one with a piece's first slot does it.
+/// Adds up what blocks carry out of segments that they share, in the order of the blocks. A block for each slot of the
+/// list; the one with a segment's first slot does it.
 template <class Term> __global__ void add_carried(const __grid_constant__ SortedJob job, int slots) {
   constexpr int parts = 32;
   __shared__ double sums[parts][warp + 1];
   const int first = static_cast<int>(blockIdx.x);
-  const i64 piece = job.carry_piece[first];
-  if (piece < 0)
+  const i64 segment = job.carry_segment[first];
+  if (segment < 0)
     return;
   int before = first - 1;
-  while (before >= 0 && job.carry_piece[before] < 0)
+  while (before >= 0 && job.carry_segment[before] < 0)
     --before;
-  if (before >= 0 && job.carry_piece[before] == piece)
+  if (before >= 0 && job.carry_segment[before] == segment)
     return;
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const int part = static_cast<int>(threadIdx.x) / warp;
@@ -31,7 +31,7 @@ template <class Term> __global__ void add_carried(const __grid_constant__ Sorted
     double sum = 0;
     if (col < job.cols)
       for (int slot = first + part; slot < slots; slot += parts)
-        if (job.carry_piece[slot] == piece)
+        if (job.carry_segment[slot] == segment)
           sum += job.carry[i64{slot} * job.cols + col];
     sums[part][lane] = sum;
     __syncthreads();
@@ -40,19 +40,19 @@ template <class Term> __global__ void add_carried(const __grid_constant__ Sorted
       for (int p = 0; p < parts; ++p)
         sum += sums[p][lane];
       if (job.finish == Finish::keep)
-        job.slots[piece * job.cols + col] = sum;
+        job.slots[segment * job.cols + col] = sum;
       else
-        static_cast<Term *>(job.out)[job.row_index[piece] * job.out_ld + job.first_col + col] =
+        static_cast<Term *>(job.out)[job.row_index[segment] * job.out_ld + job.first_col + col] =
             static_cast<Term>(unscaled(job, col, sum));
     }
     __syncthreads();
   }
 }
 
-/// Adds up rows from their pieces, in the order of tiles. A warp a row, whose lanes look for it in a tile each.
+/// Adds up rows from their segments, in the order of tiles. A warp a row, whose lanes look for it in a tile each.
 template <class Term>
-__global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *tile_light, Range there, Range asked,
-                           bool add) {
+__global__ void add_kept_segments(const __grid_constant__ SortedJob job, const i64 *tile_light, Range there,
+                                  Range asked, bool add) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const i64 warps = i64{gridDim.x} * blockDim.x / warp;
   const i64 first_tile = part_holding(job.tile_begin, job.tiles, there.begin);
@@ -67,16 +67,16 @@ __global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *til
         if (tile < end_tile) {
           const i64 ends[3] = {job.tile_begin[tile], tile_light[tile], job.tile_begin[tile + 1]};
           for (int part = 0; part < 2; ++part) { // its heavy rows, its light ones
-            const i64 piece = lower_bound(job.row_index, ends[part], ends[part + 1], row);
-            if (piece < ends[part + 1] && job.row_index[piece] == row && job.row_begin[piece] < job.entries.end &&
-                job.row_begin[piece + 1] > job.entries.begin)
-              found = piece;
+            const i64 segment = lower_bound(job.row_index, ends[part], ends[part + 1], row);
+            if (segment < ends[part + 1] && job.row_index[segment] == row && job.row_begin[segment] < job.entries.end &&
+                job.row_begin[segment + 1] > job.entries.begin)
+              found = segment;
           }
         }
         for (unsigned have = __ballot_sync(0xffffffffu, found >= 0); have != 0; have &= have - 1) {
-          const i64 piece = __shfl_sync(0xffffffffu, found, __ffs(static_cast<int>(have)) - 1);
+          const i64 segment = __shfl_sync(0xffffffffu, found, __ffs(static_cast<int>(have)) - 1);
           if (col0 + lane < job.cols)
-            sum += unscaled(job, col0 + lane, job.slots[piece * job.cols + col0 + lane]);
+            sum += unscaled(job, col0 + lane, job.slots[segment * job.cols + col0 + lane]);
         }
       }
       if (col0 + lane < job.cols)
@@ -114,7 +114,7 @@ SortedJob job_of(const SortedView &x, const MttkrpArgs &args) {
   job.entries = args.entries;
   job.row_index = x.row_index;
   job.row_begin = x.row_begin;
-  job.pieces = x.rows;
+  job.segments = x.rows;
   job.tiles = x.tiles;
   job.tile_begin = x.tile_begin;
   job.tile_base = x.tile_base;
@@ -147,7 +147,7 @@ public:
       return;
     const i64 cols = args_.out.cols;
     const Scratch<double> carry(device_, i64{2} * layout_.blocks * layout_.columns, "sums of rows that blocks share");
-    const Scratch<i64> carry_piece(device_, i64{2} * layout_.blocks, "sums of rows that blocks share");
+    const Scratch<i64> carry_segment(device_, i64{2} * layout_.blocks, "sums of rows that blocks share");
     const Scratch<int> exponents(device_, args_.exponents.empty() ? 0 : cols, "exponents of columns");
     if (!args_.exponents.empty()) {
       add_exponents<<<1, block_threads, 0, device_.stream()>>>(exponents_of_others(), cols, exponents.data());
@@ -155,9 +155,9 @@ public:
       job_.exponents = exponents.data();
     }
     const Scratch<double> slots(device_, job_.finish == Finish::keep ? there_.size() * layout_.columns : 0,
-                                "sums of pieces of rows");
+                                "sums of segments of rows");
     job_.carry = carry.data();
-    job_.carry_piece = carry_piece.data();
+    job_.carry_segment = carry_segment.data();
     for (i64 first = 0; first < cols; first += layout_.columns) {
       const SortedLayout::Pass pass = layout_.pass(first);
       SortedJob job = job_;
@@ -168,8 +168,8 @@ public:
       for (std::size_t k = 0; k < pass.modes.size(); ++k) {
         const SortedLayout::Mode &mode = pass.modes[k];
         job.factor[k] = others_.factor[mode.mode < args_.mode ? mode.mode : mode.mode - 1];
-        job.factor[k].window = static_cast<int>(mode.staged);
-        job.factor[k].window_at = static_cast<u32>(mode.at);
+        job.factor[k].staged = static_cast<int>(mode.staged);
+        job.factor[k].staged_at = static_cast<u32>(mode.at);
       }
       start_walk<Row, Term>(device_, job, layout_, pass.shared);
       finish(job);
@@ -193,9 +193,9 @@ private:
     }
     if (job.finish == Finish::keep) {
       const unsigned blocks = blocks_for(device_, args_.rows.size(), block_threads / warp);
-      add_pieces<Term>
+      add_kept_segments<Term>
           <<<blocks, block_threads, 0, device_.stream()>>>(job, x_.tile_light, there_, args_.rows, args_.add);
-      check_launch("adding up pieces of rows");
+      check_launch("adding up segments of rows");
     }
   }
 

@@ -52,9 +52,9 @@ double rows_of_part(std::span<const i64> dims, int mode, double nnz, double entr
 /// Different ones of `rows` that `entries` refer to.
 double different(double rows, double entries) { return rows * -std::expm1(-entries / rows); }
 
-class Teller {
+class Predictor {
 public:
-  Teller(const MttkrpArgs &args, const Rates &rates, const Chip &chip)
+  Predictor(const MttkrpArgs &args, const Rates &rates, const Chip &chip)
       : args_(args), rates_(rates), chip_(chip), rank_(number_of(args.out.cols)),
         out_row_(rank_ * number_of(size_of(args.out.type))),
         element_(number_of(size_of(args.factors[args.mode == 0 ? args.factors.size() - 1 : 0].type))),
@@ -64,28 +64,28 @@ public:
     const bool tiled = x.tiles > 1;
     const bool in_order = args_.conflicts == Conflicts::owner;
     Prediction f;
-    f.kernel = tiled ? fmt::format("sorted by the mode, {} tiles with windows of factor rows in shared memory", x.tiles)
+    f.kernel = tiled ? fmt::format("sorted by the mode, {} tiles with factor rows staged in shared memory", x.tiles)
                      : "sorted by the mode, row after row";
     f.conflicts = !tiled     ? "rows that blocks share are summed in order"
-                  : in_order ? "pieces of rows are kept and summed in the order of tiles"
-                             : "pieces of rows are added, atomically";
+                  : in_order ? "segments of rows are kept and summed in the order of tiles"
+                             : "segments of rows are added, atomically";
     const double part = number_of(args_.rows.size()) / number_of(std::max<i64>(args_.out.rows, 1));
     const double n = part * number_of(x.nnz);
-    const double pieces = part * number_of(x.rows);
+    const double segments = part * number_of(x.rows);
     const SortedLayout layout(x, args_, chip_);
     const double columns = number_of(layout.columns);
     const bool scaled = mixed() && x.type == ValueType::f64;
     f.bytes = 2 * 8 * number_of(layout.blocks) * (columns + 1) + (scaled ? 4 * rank_ : 0) +
-              (tiled && in_order ? 8 * columns * pieces : 0);
+              (tiled && in_order ? 8 * columns * segments : 0);
     if (!known())
       return f;
     const double passes = number_of(layout.passes());
     const double row_cycles = x.type == ValueType::f32 ? f64_sums_row_cycles : gathered_row_cycles;
     const double least = mixed() ? cycles(row_cycles) * number_of(std::ssize(x.dims) - 1) : 0;
-    // Of a piece, or of a row that is written.
+    // Of a segment, or of a row that is written.
     const double ends =
         tiled ? cycles(gpu::segment_cycles) : out_row_ / rates_.read + (mixed() ? cycles(mixed_end_cycles) : 0);
-    f.seconds = passes * n * number_of(x.key_bytes + size_of(x.type)) / rates_.read + pieces * ends +
+    f.seconds = passes * n * number_of(x.key_bytes + size_of(x.type)) / rates_.read + segments * ends +
                 passes * number_of(layout.fills) * cycles(gpu::tile_start_cycles) + passes * 3 * launch;
     const auto add_rows = [&](const SortedLayout::Pass &pass) {
       const Rows rows = rows_of(pass);
@@ -95,7 +95,7 @@ public:
     if (layout.passes() > 1)
       f.seconds += (passes - 1) * add_rows(layout.pass(0));
     if (tiled && in_order)
-      f.seconds += launch + 2 * 8 * rank_ * pieces / rates_.read;
+      f.seconds += launch + 2 * 8 * rank_ * segments / rates_.read;
     return f;
   }
 
@@ -223,7 +223,7 @@ private:
 } // namespace
 
 Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip) {
-  Prediction f = std::visit(Teller(args, rates, chip), x);
+  Prediction f = std::visit(Predictor(args, rates, chip), x);
   if (f.seconds > 0 && args.out.type != type_of(x)) // sums in f64, rounded at the end
     f.seconds += 12 * number_of(args.out.rows * args.out.cols) / rates.read + launch;
   return f;

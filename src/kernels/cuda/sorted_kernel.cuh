@@ -1,11 +1,11 @@
 // MTTKRP over a sorted copy. Blocks of threads take equal ranges of the entries, and within a tile their groups of
-// lanes equal parts of those; a group sums the pieces of rows that lie in its part in registers. A piece that groups or
-// blocks share is summed in the order of the entries: within a block through shared memory, between blocks through a
-// list of what they carry out of their ranges, which another kernel adds up. So no sum depends on chance, and a row
-// that holds most of the tensor costs no more than others.
+// lanes equal parts of those; a group sums the segments of rows that lie in its part in registers. A segment that
+// groups or blocks share is summed in the order of the entries: within a block through shared memory, between blocks
+// through a list of what they carry out of their ranges, which another kernel adds up. So no sum depends on chance, and
+// a row that holds most of the tensor costs no more than others.
 //
-// The rows of other factors that all entries of a tile refer to may be copied to shared memory (a window): a row from
-// there costs about a third of one from the second-level cache, which is the bound otherwise.
+// The rows of other factors that a tile refers to may be staged in shared memory: a row from there costs about a third
+// of one from the second-level cache, which is the bound otherwise.
 #pragma once
 
 #include "kernels/cuda/lanes.cuh"
@@ -13,9 +13,9 @@
 
 namespace td::kernels::cuda {
 
-/// What becomes of a piece's sum.
+/// What becomes of a segment's sum.
 enum class Finish {
-  write, // it is the row: pieces are whole rows
+  write, // it is the row: segments are whole rows
   add,   // it is added to the row, in any order
   keep   // it goes to `slots`, to be added up in the order of tiles
 };
@@ -24,16 +24,16 @@ struct SortedJob {
   const void *keys;
   const void *values;
   bool f32_values; // where rows are f32 and sums f64; else values have the type of both
-  Range entries;   // to work on; pieces end where it ends
+  Range entries;   // to work on; segments end where it ends
   const i64 *row_index;
   const i64 *row_begin;
-  i64 pieces;
+  i64 segments;
   i64 tiles;
   const i64 *tile_begin;
   const i64 *tile_base;
   int order;
   int factors;
-  FactorRows factor[most_factors]; // those without a window first, as their rows come from farther
+  FactorRows factor[most_factors]; // those that are not staged first, as their rows come from farther
   const int *exponents;            // by column of the result: it is multiplied by 2 to that; null for none
   void *out;
   i64 out_ld;
@@ -42,11 +42,11 @@ struct SortedJob {
   bool all_rows;
   int first_col;
   int cols;  // of this pass
-  u32 pitch; // bytes of a window's row
+  u32 pitch; // bytes of a staged row
   Finish finish;
-  double *carry;    // [2 * blocks][cols] what blocks carry out: of the piece that began before, of the one that goes on
-  i64 *carry_piece; // [2 * blocks] of which piece, -1 for none
-  double *slots;    // [pieces][cols]
+  double *carry; // [2 * blocks][cols] what blocks carry out: of the segment that began before, of the one that goes on
+  i64 *carry_segment; // [2 * blocks] of which segment, -1 for none
+  double *slots;      // [segments][cols]
 };
 
 /// A sum of products with rows that were scaled, as it is without.
@@ -61,30 +61,30 @@ template <class Row, class Term, class Key, int Factors, int Lanes, int Size, in
 public:
   static constexpr int groups = Threads / Lanes;
 
-  __device__ __forceinline__ SortedWalk(const SortedJob &job, unsigned char *shared, int *fragment_piece)
-      : job_(job), shared_(shared), fragments_(reinterpret_cast<double *>(shared)), fragment_piece_(fragment_piece),
+  __device__ __forceinline__ SortedWalk(const SortedJob &job, unsigned char *shared, int *group_segment)
+      : job_(job), shared_(shared), group_sums_(reinterpret_cast<double *>(shared)), group_segment_(group_segment),
         lane_(static_cast<int>(threadIdx.x) % Lanes), group_(static_cast<int>(threadIdx.x) / Lanes), columns_(job.cols),
         my_bytes_(columns_.bytes()), first_bytes_(static_cast<i64>(job.first_col) * static_cast<i64>(sizeof(Row))),
         factors_(Factors > 0 ? Factors : job.factors) {}
 
   __device__ __forceinline__ void run() {
     if (threadIdx.x < 2)
-      job_.carry_piece[2 * blockIdx.x + threadIdx.x] = -1;
+      job_.carry_segment[2 * blockIdx.x + threadIdx.x] = -1;
     take_range();
     if (begin_ >= end_)
       return;
     find_tile();
     for (i64 at = begin_; at < end_;) {
-      tile_pieces_ = job_.tiles > 1 ? job_.tile_begin[tile_ + 1] : job_.pieces;
-      const i64 tile_end = job_.row_begin[tile_pieces_];
+      tile_segments_ = job_.tiles > 1 ? job_.tile_begin[tile_ + 1] : job_.segments;
+      const i64 tile_end = job_.row_begin[tile_segments_];
       if (tile_end <= at) { // it has no entries
         ++tile_;
-        first_piece_ = tile_pieces_;
+        first_segment_ = tile_segments_;
         continue;
       }
       const i64 stop = min(tile_end, end_);
       const unsigned char *rows_of[fixed];
-      fill_windows(rows_of);
+      stage_rows(rows_of);
       take_part(at, stop);
       Key key[Ahead];
       Term value[Ahead];
@@ -103,11 +103,11 @@ public:
       }
       end_part(sum, low);
       __syncthreads();
-      join_fragments(sum);
-      __syncthreads(); // before the next tile's windows and fragments
+      join_groups(sum);
+      __syncthreads(); // before the next tile's staged rows and sums
       at = stop;
       ++tile_;
-      first_piece_ = tile_pieces_;
+      first_segment_ = tile_segments_;
     }
   }
 
@@ -121,7 +121,7 @@ private:
     entries_ = job_.entries;
     if (!job_.all_rows && job_.tiles == 1) {
       const auto first_not_below = [&](i64 row) {
-        return last_where<Lanes>(0, job_.pieces + 1, [&](i64 p) { return p == 0 || job_.row_index[p - 1] < row; });
+        return last_where<Lanes>(0, job_.segments + 1, [&](i64 p) { return p == 0 || job_.row_index[p - 1] < row; });
       };
       entries_.begin = max(entries_.begin, job_.row_begin[first_not_below(job_.rows.begin)]);
       entries_.end = min(entries_.end, job_.row_begin[first_not_below(job_.rows.end)]);
@@ -131,18 +131,18 @@ private:
     end_ = min(entries_.end, begin_ + each);
   }
 
-  /// The tile and the piece in which the block's range begins.
+  /// The tile and the segment in which the block's range begins.
   __device__ __forceinline__ void find_tile() {
     tile_ = 0;
     if (job_.tiles > 1)
       tile_ = last_where<Lanes>(0, job_.tiles, [&](i64 t) { return job_.row_begin[job_.tile_begin[t]] <= begin_; });
-    first_piece_ = job_.tiles > 1 ? job_.tile_begin[tile_] : 0;
-    first_piece_ = last_where<Lanes>(first_piece_, job_.tiles > 1 ? job_.tile_begin[tile_ + 1] : job_.pieces,
-                                     [&](i64 p) { return job_.row_begin[p] <= begin_; });
+    first_segment_ = job_.tiles > 1 ? job_.tile_begin[tile_] : 0;
+    first_segment_ = last_where<Lanes>(first_segment_, job_.tiles > 1 ? job_.tile_begin[tile_ + 1] : job_.segments,
+                                       [&](i64 p) { return job_.row_begin[p] <= begin_; });
   }
 
   /// Where this lane's columns of each other mode's rows begin; the rows of some are copied to shared memory.
-  __device__ __forceinline__ void fill_windows(const unsigned char *(&rows_of)[fixed]) const {
+  __device__ __forceinline__ void stage_rows(const unsigned char *(&rows_of)[fixed]) const {
 #pragma unroll
     for (int m = 0; m < factors_; ++m) {
       const FactorRows &f = job_.factor[m];
@@ -150,10 +150,10 @@ private:
       const unsigned char *from = f.rows + base * f.stride + first_bytes_ + my_bytes_;
       if (Factors > 0)
         rows_of[Factors > 0 ? m : 0] = from;
-      if (f.window == 0 || !columns_.any())
+      if (f.staged == 0 || !columns_.any())
         continue;
-      unsigned char *to = shared_ + f.window_at + my_bytes_;
-      const int count = static_cast<int>(min(i64{f.window}, f.dim - base));
+      unsigned char *to = shared_ + f.staged_at + my_bytes_;
+      const int count = static_cast<int>(min(i64{f.staged}, f.dim - base));
 #pragma unroll 1
       for (int r = group_; r < count; r += groups) {
         if constexpr (sizeof(V) == 16)
@@ -165,7 +165,7 @@ private:
   }
 
   /// An equal part for each group of what the block has of the tile, entries [at, stop). Entries are counted from
-  /// zero_, which is aligned, and pieces from first_piece_.
+  /// zero_, which is aligned, and segments from first_segment_.
   __device__ __forceinline__ void take_part(i64 at, i64 stop) {
     zero_ = at / Ahead * Ahead;
     const int first = static_cast<int>(at - zero_);
@@ -175,18 +175,18 @@ private:
     hi_ = min(last, (group_ + 1) * part);
   }
 
-  /// The first entries of the part, and the piece that they belong to.
+  /// The first entries of the part, and the segment that they belong to.
   __device__ __forceinline__ void begin_part(Key (&key)[Ahead], Term (&value)[Ahead], double (&sum)[Size],
                                              Term (&low)[Size]) {
     if (lane_ < 2)
-      fragment_piece_[2 * group_ + lane_] = -1;
+      group_segment_[2 * group_ + lane_] = -1;
     __syncwarp();
 #pragma unroll
     for (int c = 0; c < Size; ++c) {
       sum[c] = 0;
       low[c] = 0;
     }
-    piece_ = 0;
+    segment_ = 0;
     next_ = 0;
     next2_ = 0;
     row_ = 0;
@@ -194,14 +194,14 @@ private:
     q_ = lo_ / Ahead * Ahead;
     if (lo_ < hi_) {
       load(q_, key, value);
-      piece_ = static_cast<int>(
-          last_where<Lanes>(first_piece_, tile_pieces_, [&](i64 p) { return job_.row_begin[p] <= zero_ + lo_; }) -
-          first_piece_);
-      // A piece that the range of entries cuts begins with it.
-      whole_ = job_.row_begin[first_piece_ + piece_] == zero_ + lo_ || zero_ + lo_ == entries_.begin;
-      next_ = begin_of(piece_ + 1);
-      next2_ = begin_of(piece_ + 2);
-      row_ = job_.row_index[first_piece_ + piece_];
+      segment_ = static_cast<int>(
+          last_where<Lanes>(first_segment_, tile_segments_, [&](i64 p) { return job_.row_begin[p] <= zero_ + lo_; }) -
+          first_segment_);
+      // A segment that the range of entries cuts begins with it.
+      whole_ = job_.row_begin[first_segment_ + segment_] == zero_ + lo_ || zero_ + lo_ == entries_.begin;
+      next_ = begin_of(segment_ + 1);
+      next2_ = begin_of(segment_ + 2);
+      row_ = job_.row_index[first_segment_ + segment_];
     }
   }
 
@@ -233,11 +233,11 @@ private:
 #pragma unroll
     for (int m = 0; m < Factors; ++m) {
       const FactorRows &f = job_.factor[m];
-      if (f.window > 0) {
-        const unsigned char *window = shared_ + (f.window_at + my_bytes_);
+      if (f.staged > 0) {
+        const unsigned char *from = shared_ + (f.staged_at + my_bytes_);
 #pragma unroll
         for (int j = 0; j < Ahead; ++j)
-          rows[m][j] = *reinterpret_cast<const V *>(window + field_of(now[j], f) * job_.pitch);
+          rows[m][j] = *reinterpret_cast<const V *>(from + field_of(now[j], f) * job_.pitch);
       } else {
 #pragma unroll
         for (int j = 0; j < Ahead; ++j)
@@ -268,8 +268,8 @@ private:
 #pragma unroll
           for (int c = 0; c < Size; ++c)
             term[j][c] *= static_cast<Term>(factor[j].v[c]);
-        factor[j] = f.window > 0
-                        ? *reinterpret_cast<const V *>(shared_ + f.window_at + my_bytes_ + i * job_.pitch)
+        factor[j] = f.staged > 0
+                        ? *reinterpret_cast<const V *>(shared_ + f.staged_at + my_bytes_ + i * job_.pitch)
                         : *reinterpret_cast<const V *>(f.rows + (base + i) * f.stride + first_bytes_ + my_bytes_);
       }
     }
@@ -281,7 +281,7 @@ private:
           factor[j].v[c] = 1;
   }
 
-  /// Adds to the sum of the piece, and goes on to the next one where it ends.
+  /// Adds to the sum of the segment, and goes on to the next one where it ends.
   __device__ __forceinline__ void add_terms(const Term (&term)[Ahead][Size], const V (&factor)[Ahead],
                                             double (&sum)[Size], Term (&low)[Size]) {
     const auto add_term = [&](int j) {
@@ -311,75 +311,75 @@ private:
         break;
       fold(sum, low);
       if (whole_)
-        finish_piece(first_piece_ + piece_, row_, sum);
+        finish_segment(first_segment_ + segment_, row_, sum);
       else
-        keep_fragment(0, piece_, sum);
+        keep_group_sum(0, segment_, sum);
       j0 = j1;
-      ++piece_;
+      ++segment_;
       whole_ = true;
       next_ = next2_;
-      next2_ = begin_of(piece_ + 2);
-      row_ = job_.row_index[first_piece_ + piece_];
+      next2_ = begin_of(segment_ + 2);
+      row_ = job_.row_index[first_segment_ + segment_];
 #pragma unroll
       for (int c = 0; c < Size; ++c)
         sum[c] = 0;
     }
   }
 
-  /// The piece in which the part ends.
+  /// The segment in which the part ends.
   __device__ __forceinline__ void end_part(double (&sum)[Size], Term (&low)[Size]) const {
     if (lo_ >= hi_)
       return;
     fold(sum, low);
     if (whole_ && (next_ == hi_ || zero_ + hi_ == entries_.end))
-      finish_piece(first_piece_ + piece_, row_, sum);
+      finish_segment(first_segment_ + segment_, row_, sum);
     else
-      keep_fragment(1, piece_, sum); // also where the group's whole part lies in one piece
+      keep_group_sum(1, segment_, sum); // also where the group's whole part lies in one segment
   }
 
-  /// Adds up pieces that several groups have fragments of, in their order.
-  __device__ __forceinline__ void join_fragments(double (&sum)[Size]) const {
+  /// Adds up segments that groups share, in the order of the groups.
+  __device__ __forceinline__ void join_groups(double (&sum)[Size]) const {
 #pragma unroll 1
     for (int s = 2 * group_; s < 2 * group_ + 2; ++s) {
-      const int here = fragment_piece_[s];
+      const int here = group_segment_[s];
       if (here < 0)
         continue;
       int before = s - 1;
-      while (before >= 0 && fragment_piece_[before] < 0)
+      while (before >= 0 && group_segment_[before] < 0)
         --before;
-      if (before >= 0 && fragment_piece_[before] == here)
-        continue; // the group with its first fragment does it
+      if (before >= 0 && group_segment_[before] == here)
+        continue; // the first group that has a sum of it does it
 #pragma unroll
       for (int c = 0; c < Size; ++c)
         sum[c] = 0;
 #pragma unroll 1
       for (int other = s; other < 2 * groups; ++other) {
-        if (fragment_piece_[other] < 0)
+        if (group_segment_[other] < 0)
           continue;
-        if (fragment_piece_[other] != here)
+        if (group_segment_[other] != here)
           break;
 #pragma unroll
         for (int c = 0; c < Size; ++c)
           if (columns_.at + c < job_.cols)
-            sum[c] += fragments_[other * job_.cols + columns_.at + c];
+            sum[c] += group_sums_[other * job_.cols + columns_.at + c];
       }
-      const i64 id = first_piece_ + here;
-      const i64 piece_begin = max(job_.row_begin[id], entries_.begin);
-      const i64 piece_end = min(job_.row_begin[id + 1], entries_.end);
-      if (job_.finish == Finish::add || (piece_begin >= begin_ && piece_end <= end_)) {
-        finish_piece(id, job_.row_index[id], sum);
+      const i64 id = first_segment_ + here;
+      const i64 segment_begin = max(job_.row_begin[id], entries_.begin);
+      const i64 segment_end = min(job_.row_begin[id + 1], entries_.end);
+      if (job_.finish == Finish::add || (segment_begin >= begin_ && segment_end <= end_)) {
+        finish_segment(id, job_.row_index[id], sum);
       } else {
-        const i64 slot = 2 * i64{blockIdx.x} + (piece_begin < begin_ ? 0 : 1);
+        const i64 slot = 2 * i64{blockIdx.x} + (segment_begin < begin_ ? 0 : 1);
         if (lane_ == 0)
-          job_.carry_piece[slot] = id;
+          job_.carry_segment[slot] = id;
         columns_.keep(job_.carry + slot * job_.cols, sum);
       }
     }
   }
 
-  __device__ __forceinline__ void finish_piece(i64 piece, i64 row, const double (&sum)[Size]) const {
+  __device__ __forceinline__ void finish_segment(i64 segment, i64 row, const double (&sum)[Size]) const {
     if (job_.finish == Finish::keep) {
-      columns_.keep(job_.slots + piece * job_.cols, sum);
+      columns_.keep(job_.slots + segment * job_.cols, sum);
       return;
     }
     if (!job_.all_rows && (row < job_.rows.begin || row >= job_.rows.end))
@@ -395,17 +395,17 @@ private:
       columns_.put(to, result, !mixed || job_.out_aligned);
   }
 
-  /// The sum of a piece that other groups may have fragments of: `which` is 0 for the piece in which the part begins, 1
-  /// for that in which it ends.
-  __device__ __forceinline__ void keep_fragment(int which, int piece, const double (&sum)[Size]) const {
+  /// What the group has of a segment that others may share: `which` is 0 for the segment in which the part
+  /// begins, 1 for that in which it ends.
+  __device__ __forceinline__ void keep_group_sum(int which, int segment, const double (&sum)[Size]) const {
     if (lane_ == 0)
-      fragment_piece_[2 * group_ + which] = piece;
-    columns_.keep(fragments_ + (2 * group_ + which) * job_.cols, sum);
+      group_segment_[2 * group_ + which] = segment;
+    columns_.keep(group_sums_ + (2 * group_ + which) * job_.cols, sum);
   }
 
-  /// Where a piece begins; what lies far beyond this range is only known to do so.
-  __device__ __forceinline__ int begin_of(int piece) const {
-    const i64 from = job_.row_begin[min(first_piece_ + piece, job_.pieces)] - zero_;
+  /// Where a segment begins; what lies far beyond this range is only known to do so.
+  __device__ __forceinline__ int begin_of(int segment) const {
+    const i64 from = job_.row_begin[min(first_segment_ + segment, job_.segments)] - zero_;
     return from > 0x7fffffff ? 0x7fffffff : static_cast<int>(from);
   }
 
@@ -448,8 +448,8 @@ private:
 
   const SortedJob &job_;
   unsigned char *const shared_;
-  double *const fragments_; // [2 * groups][cols]; windows stand behind
-  int *const fragment_piece_;
+  double *const group_sums_; // [2 * groups][cols] of segments that groups share; staged rows stand behind
+  int *const group_segment_; // [2 * groups] of which segment, -1 for none
   const int lane_;
   const int group_;
   const LaneColumns<Row, Lanes, Size> columns_;
@@ -461,25 +461,25 @@ private:
   i64 begin_;     // the block's range of them
   i64 end_;
   i64 tile_;
-  i64 first_piece_;
-  i64 tile_pieces_; // where the tile's end
+  i64 first_segment_;
+  i64 tile_segments_; // where the tile's end
   i64 zero_;
   int lo_; // the group's part
   int hi_;
   int q_;
-  int piece_;
-  int next_; // where the next piece begins, and the one after it
+  int segment_;
+  int next_; // where the next segment begins, and the one after it
   int next2_;
   i64 row_;
-  bool whole_; // the piece began in this group's part
+  bool whole_; // the segment began in this group's part
 };
 
 template <class Row, class Term, class Key, int Factors, int Lanes, int Size, int Threads, int Ahead>
 __global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant__ SortedJob job) {
   using Walk = SortedWalk<Row, Term, Key, Factors, Lanes, Size, Threads, Ahead>;
   extern __shared__ __align__(16) unsigned char shared[];
-  __shared__ int fragment_piece[2 * Walk::groups];
-  Walk(job, shared, fragment_piece).run();
+  __shared__ int group_segment[2 * Walk::groups];
+  Walk(job, shared, group_segment).run();
 }
 
 } // namespace td::kernels::cuda
