@@ -8,51 +8,9 @@
 // of one from the second-level cache, which is the bound otherwise.
 #pragma once
 
-#include "kernels/cuda/lanes.cuh"
-#include "kernels/kernels.hpp"
+#include "kernels/cuda/sorted_walk.hpp"
 
 namespace td::kernels::cuda {
-
-/// What becomes of a segment's sum.
-enum class Finish {
-  write, // it is the row: segments are whole rows
-  add,   // it is added to the row, in any order
-  keep   // it goes to `slots`, to be added up in the order of tiles
-};
-
-struct SortedJob {
-  const void *keys;
-  const void *values;
-  bool f32_values; // where rows are f32 and sums f64; else values have the type of both
-  Range entries;   // to work on; segments end where it ends
-  const i64 *row_index;
-  const i64 *row_begin;
-  i64 segments;
-  i64 tiles;
-  const i64 *tile_begin;
-  const i64 *tile_base;
-  int order;
-  int factors;
-  FactorRows factor[most_factors]; // those that are not staged first, as their rows come from farther
-  const int *exponents;            // by column of the result: it is multiplied by 2 to that; null for none
-  void *out;
-  i64 out_ld;
-  bool out_aligned; // rows may be written 16 bytes at a time
-  Range rows;       // of the result, others are not touched
-  bool all_rows;
-  int first_col;
-  int cols;  // of this pass
-  u32 pitch; // bytes of a staged row
-  Finish finish;
-  double *carry; // [2 * blocks][cols] what blocks carry out: of the segment that began before, of the one that goes on
-  i64 *carry_segment; // [2 * blocks] of which segment, -1 for none
-  double *slots;      // [segments][cols]
-};
-
-/// A sum of products with rows that were scaled, as it is without.
-__device__ inline double unscaled(const SortedJob &job, int col, double sum) {
-  return job.exponents == nullptr ? sum : scalbn(sum, job.exponents[job.first_col + col]);
-}
 
 /// The walk of a block. Row: of the factors' rows. Term: of terms, sums and the result. Factors: how many other modes
 /// there are, 0 for any number. Ahead: entries whose rows are asked for at once. What run() calls are its stages; all
@@ -83,19 +41,19 @@ public:
         continue;
       }
       const i64 stop = min(tile_end, end_);
-      const unsigned char *rows_of[fixed];
+      Starts rows_of;
       stage_rows(rows_of);
       take_part(at, stop);
-      Key key[Ahead];
-      Term value[Ahead];
-      double sum[Size];
-      Term low[Size]; // of the last 128 entries or so, where that is float
+      Keys key;
+      Values value;
+      Sum sum;
+      Low low;
       begin_part(key, value, sum, low);
       await_copies();
       __syncthreads();
       for (int folded = 0; q_ < hi_; q_ += Ahead) {
-        Term term[Ahead][Size];
-        V factor[Ahead]; // the last one, which the addition multiplies by
+        Terms term;
+        Vectors factor; // the last one, which the addition multiplies by
         multiply_rows(rows_of, key, value, term, factor);
         add_terms(term, factor, sum, low);
         if (sizeof(Term) == 4 && (++folded & (128 / Ahead - 1)) == 0)
@@ -114,7 +72,15 @@ public:
 private:
   static constexpr int fixed = Factors > 0 ? Factors : 1;
   static constexpr bool mixed = sizeof(Row) != sizeof(Term);
+  // Arrays are handed on instead of being members, or they would not be registers.
   using V = Vector<Row, Size>;
+  using Vectors = V[Ahead];
+  using Keys = Key[Ahead];
+  using Values = Term[Ahead];
+  using Terms = Term[Ahead][Size];
+  using Sum = double[Size];
+  using Low = Term[Size]; // of the last 128 entries or so, where that is float
+  using Starts = const unsigned char *[fixed];
 
   /// An equal range of the entries for each block.
   __device__ __forceinline__ void take_range() {
@@ -142,7 +108,7 @@ private:
   }
 
   /// Where this lane's columns of each other mode's rows begin; the rows of some are copied to shared memory.
-  __device__ __forceinline__ void stage_rows(const unsigned char *(&rows_of)[fixed]) const {
+  __device__ __forceinline__ void stage_rows(Starts &rows_of) const {
 #pragma unroll
     for (int m = 0; m < factors_; ++m) {
       const FactorRows &f = job_.factor[m];
@@ -176,8 +142,7 @@ private:
   }
 
   /// The first entries of the part, and the segment that they belong to.
-  __device__ __forceinline__ void begin_part(Key (&key)[Ahead], Term (&value)[Ahead], double (&sum)[Size],
-                                             Term (&low)[Size]) {
+  __device__ __forceinline__ void begin_part(Keys &key, Values &value, Sum &sum, Low &low) {
     if (lane_ < 2)
       group_segment_[2 * group_ + lane_] = -1;
     __syncwarp();
@@ -207,10 +172,9 @@ private:
 
   /// Values times the rows of all other modes but the last, whose rows come besides; the next entries are asked for
   /// meanwhile.
-  __device__ __forceinline__ void multiply_rows(const unsigned char *const (&rows_of)[fixed], Key (&key)[Ahead],
-                                                Term (&value)[Ahead], Term (&term)[Ahead][Size],
-                                                V (&factor)[Ahead]) const {
-    Key now[Ahead];
+  __device__ __forceinline__ void multiply_rows(const Starts &rows_of, Keys &key, Values &value, Terms &term,
+                                                Vectors &factor) const {
+    Keys now;
 #pragma unroll
     for (int j = 0; j < Ahead; ++j) {
       now[j] = key[j];
@@ -226,9 +190,8 @@ private:
       multiply_mode_by_mode(now, term, factor);
   }
 
-  __device__ __forceinline__ void multiply_all_at_once(const unsigned char *const (&rows_of)[fixed],
-                                                       const Key (&now)[Ahead], Term (&term)[Ahead][Size],
-                                                       V (&factor)[Ahead]) const {
+  __device__ __forceinline__ void multiply_all_at_once(const Starts &rows_of, const Keys &now, Terms &term,
+                                                       Vectors &factor) const {
     V rows[fixed][Ahead]; // all are asked for before the first is needed
 #pragma unroll
     for (int m = 0; m < Factors; ++m) {
@@ -256,8 +219,7 @@ private:
       factor[j] = rows[fixed - 1][j];
   }
 
-  __device__ __forceinline__ void multiply_mode_by_mode(const Key (&now)[Ahead], Term (&term)[Ahead][Size],
-                                                        V (&factor)[Ahead]) const {
+  __device__ __forceinline__ void multiply_mode_by_mode(const Keys &now, Terms &term, Vectors &factor) const {
     for (int m = 0; m < factors_; ++m) {
       const FactorRows &f = job_.factor[m];
       const i64 base = job_.tiles > 1 ? job_.tile_base[tile_ * job_.order + f.mode] : 0;
@@ -282,8 +244,7 @@ private:
   }
 
   /// Adds to the sum of the segment, and goes on to the next one where it ends.
-  __device__ __forceinline__ void add_terms(const Term (&term)[Ahead][Size], const V (&factor)[Ahead],
-                                            double (&sum)[Size], Term (&low)[Size]) {
+  __device__ __forceinline__ void add_terms(const Terms &term, const Vectors &factor, Sum &sum, Low &low) {
     const auto add_term = [&](int j) {
 #pragma unroll
       for (int c = 0; c < Size; ++c) {
@@ -327,7 +288,7 @@ private:
   }
 
   /// The segment in which the part ends.
-  __device__ __forceinline__ void end_part(double (&sum)[Size], Term (&low)[Size]) const {
+  __device__ __forceinline__ void end_part(Sum &sum, Low &low) const {
     if (lo_ >= hi_)
       return;
     fold(sum, low);
@@ -338,7 +299,7 @@ private:
   }
 
   /// Adds up segments that groups share, in the order of the groups.
-  __device__ __forceinline__ void join_groups(double (&sum)[Size]) const {
+  __device__ __forceinline__ void join_groups(Sum &sum) const {
 #pragma unroll 1
     for (int s = 2 * group_; s < 2 * group_ + 2; ++s) {
       const int here = group_segment_[s];
@@ -377,7 +338,7 @@ private:
     }
   }
 
-  __device__ __forceinline__ void finish_segment(i64 segment, i64 row, const double (&sum)[Size]) const {
+  __device__ __forceinline__ void finish_segment(i64 segment, i64 row, const Sum &sum) const {
     if (job_.finish == Finish::keep) {
       columns_.keep(job_.slots + segment * job_.cols, sum);
       return;
@@ -397,7 +358,7 @@ private:
 
   /// What the group has of a segment that others may share: `which` is 0 for the segment in which the part
   /// begins, 1 for that in which it ends.
-  __device__ __forceinline__ void keep_group_sum(int which, int segment, const double (&sum)[Size]) const {
+  __device__ __forceinline__ void keep_group_sum(int which, int segment, const Sum &sum) const {
     if (lane_ == 0)
       group_segment_[2 * group_ + which] = segment;
     columns_.keep(group_sums_ + (2 * group_ + which) * job_.cols, sum);
@@ -410,7 +371,7 @@ private:
   }
 
   /// Keys and values from entry q on; 0 for those that are not the part's.
-  __device__ __forceinline__ void load(int q, Key (&key)[Ahead], Term (&value)[Ahead]) const {
+  __device__ __forceinline__ void load(int q, Keys &key, Values &value) const {
     load_some(q, static_cast<const Key *>(job_.keys) + zero_, key);
     if (mixed && job_.f32_values)
       load_some(q, static_cast<const float *>(job_.values) + zero_, value);
@@ -436,7 +397,7 @@ private:
   }
 
   /// What was added in f32 goes to the sum in f64.
-  __device__ __forceinline__ static void fold(double (&sum)[Size], Term (&low)[Size]) {
+  __device__ __forceinline__ static void fold(Sum &sum, Low &low) {
     if constexpr (sizeof(Term) == 4) {
 #pragma unroll
       for (int c = 0; c < Size; ++c) {

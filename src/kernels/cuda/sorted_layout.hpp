@@ -39,7 +39,7 @@ struct SortedLayout {
     std::vector<Mode> modes; // those that are not staged first, as their rows come from farther
   };
 
-  /// Of factors and result types, sizes and alignment count; null is aligned.
+  /// Types, sizes and alignment of factors and result count; a null pointer is aligned.
   SortedLayout(const SortedView &x, const MttkrpArgs &args, const Chip &chip);
 
   i64 passes() const { return (cols + columns - 1) / columns; }

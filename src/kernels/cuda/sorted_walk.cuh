@@ -2,7 +2,7 @@
 // the rows of all modes in registers at once; all else takes one that goes from mode to mode.
 #pragma once
 
-#include "kernels/cuda/sorted_walk.hpp"
+#include "kernels/cuda/sorted_kernel.cuh"
 
 namespace td::kernels::cuda {
 
