@@ -45,9 +45,9 @@ template <class Term> struct BlcoTile {
   typename BlcoSort::TempStorage sort;
 };
 
-/// What a block's threads know of the tile, and the stages of the walk over it. All are inlined, so that members and
-/// arrays are registers. T: of values and factors. Term: of terms, sums and the result. Factors: how many other modes
-/// there are, 0 for any number.
+/// What a block's threads know of their tile, and the stages of walk_blco. All are inlined, so that members and arrays
+/// are registers. T: of values and factors. Term: of terms, sums and the result. Factors: how many other modes there
+/// are, 0 for any number.
 template <class T, class Term, int Factors, int Lanes, int Size> struct BlcoWalk {
   static constexpr int groups = blco_threads / Lanes;
   static constexpr int part = blco_tile / groups;
@@ -85,7 +85,7 @@ template <class T, class Term, int Factors, int Lanes, int Size> struct BlcoWalk
     return base + field_of(key, job.target);
   }
 
-  /// The tile's entries, and the block that each belongs to.
+  /// Loads the tile's entries, and finds the block that each belongs to.
   __device__ __forceinline__ void load() const {
     for (int k = static_cast<int>(threadIdx.x); k < count; k += blco_threads) {
       tile.key[k] = job.keys[begin + k];
@@ -102,7 +102,7 @@ template <class T, class Term, int Factors, int Lanes, int Size> struct BlcoWalk
     }
   }
 
-  /// Sorts the tile by target.
+  /// Sorts the tile by target. `any` and `all` are in shared memory: bits that some target has, and that all have.
   __device__ __forceinline__ void sort(u32 &any, u32 &all) const {
     u32 target[blco_each];
     std::uint16_t from[blco_each];
@@ -143,7 +143,7 @@ template <class T, class Term, int Factors, int Lanes, int Size> struct BlcoWalk
     }
   }
 
-  /// Some entries from number q on; beyond the part's end, hi, its last one, which is not added again.
+  /// Reads entries from number q on; beyond the part's end, hi, its last one, which is not added again.
   __device__ __forceinline__ void read(int q, int hi, int (&at)[ahead], u64 (&key)[ahead], Term (&term)[ahead][Size],
                                        V (&factor)[ahead]) const {
 #pragma unroll
@@ -159,7 +159,7 @@ template <class T, class Term, int Factors, int Lanes, int Size> struct BlcoWalk
     }
   }
 
-  /// Values times the rows of all other modes but the last, whose rows come besides.
+  /// Multiplies values by the rows of all other modes but the last, whose rows come besides.
   __device__ __forceinline__ void multiply_all_at_once(const unsigned char *const (&rows_of)[fixed],
                                                        const u64 (&key)[ahead], Term (&term)[ahead][Size],
                                                        V (&factor)[ahead]) const {
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 || sizeof(T) != siz
   using Walk = BlcoWalk<T, Term, Factors, Lanes, Size>;
   constexpr int ahead = Walk::ahead;
   extern __shared__ __align__(16) unsigned char shared[];
-  __shared__ u32 any, all; // bits that some target has, and that all have
+  __shared__ u32 any, all;
   auto &tile = *reinterpret_cast<BlcoTile<Term> *>(shared);
   const Walk walk(job, tile);
   if (threadIdx.x == 0) {

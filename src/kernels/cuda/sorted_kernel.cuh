@@ -82,7 +82,7 @@ private:
   using Low = Term[Size]; // of the last 128 entries or so, where that is float
   using Starts = const unsigned char *[fixed];
 
-  /// An equal range of the entries for each block.
+  /// Each block takes an equal range of the entries.
   __device__ __forceinline__ void take_range() {
     entries_ = job_.entries;
     if (!job_.all_rows && job_.tiles == 1) {
@@ -97,7 +97,7 @@ private:
     end_ = min(entries_.end, begin_ + each);
   }
 
-  /// The tile and the segment in which the block's range begins.
+  /// Finds the tile and the segment in which the block's range begins.
   __device__ __forceinline__ void find_tile() {
     tile_ = 0;
     if (job_.tiles > 1)
@@ -107,7 +107,7 @@ private:
                                        [&](i64 p) { return job_.row_begin[p] <= begin_; });
   }
 
-  /// Where this lane's columns of each other mode's rows begin; the rows of some are copied to shared memory.
+  /// Finds where this lane's columns of each other mode's rows begin, and stages the rows of some in shared memory.
   __device__ __forceinline__ void stage_rows(Starts &rows_of) const {
 #pragma unroll
     for (int m = 0; m < factors_; ++m) {
@@ -130,7 +130,7 @@ private:
     }
   }
 
-  /// An equal part for each group of what the block has of the tile, entries [at, stop). Entries are counted from
+  /// Each group takes an equal part of what the block has of the tile, entries [at, stop). Entries are counted from
   /// zero_, which is aligned, and segments from first_segment_.
   __device__ __forceinline__ void take_part(i64 at, i64 stop) {
     zero_ = at / Ahead * Ahead;
@@ -141,7 +141,7 @@ private:
     hi_ = min(last, (group_ + 1) * part);
   }
 
-  /// The first entries of the part, and the segment that they belong to.
+  /// Reads the first entries of the part, and finds the segment that they belong to.
   __device__ __forceinline__ void begin_part(Keys &key, Values &value, Sum &sum, Low &low) {
     if (lane_ < 2)
       group_segment_[2 * group_ + lane_] = -1;
@@ -170,8 +170,8 @@ private:
     }
   }
 
-  /// Values times the rows of all other modes but the last, whose rows come besides; the next entries are asked for
-  /// meanwhile.
+  /// Multiplies values by the rows of all other modes but the last, whose rows come besides; the next entries are
+  /// asked for meanwhile.
   __device__ __forceinline__ void multiply_rows(const Starts &rows_of, Keys &key, Values &value, Terms &term,
                                                 Vectors &factor) const {
     Keys now;
@@ -287,7 +287,7 @@ private:
     }
   }
 
-  /// The segment in which the part ends.
+  /// Ends the part and the sum of its last segment.
   __device__ __forceinline__ void end_part(Sum &sum, Low &low) const {
     if (lo_ >= hi_)
       return;
@@ -356,7 +356,7 @@ private:
       columns_.put(to, result, !mixed || job_.out_aligned);
   }
 
-  /// What the group has of a segment that others may share: `which` is 0 for the segment in which the part
+  /// Keeps what the group has of a segment that others may share: `which` is 0 for the segment in which the part
   /// begins, 1 for that in which it ends.
   __device__ __forceinline__ void keep_group_sum(int which, int segment, const Sum &sum) const {
     if (lane_ == 0)
@@ -364,13 +364,13 @@ private:
     columns_.keep(group_sums_ + (2 * group_ + which) * job_.cols, sum);
   }
 
-  /// Where a segment begins; what lies far beyond this range is only known to do so.
+  /// Says where a segment begins; what lies far beyond this range is only known to do so.
   __device__ __forceinline__ int begin_of(int segment) const {
     const i64 from = job_.row_begin[min(first_segment_ + segment, job_.segments)] - zero_;
     return from > 0x7fffffff ? 0x7fffffff : static_cast<int>(from);
   }
 
-  /// Keys and values from entry q on; 0 for those that are not the part's.
+  /// Loads keys and values from entry q on; those that are not the part's are 0.
   __device__ __forceinline__ void load(int q, Keys &key, Values &value) const {
     load_some(q, static_cast<const Key *>(job_.keys) + zero_, key);
     if (mixed && job_.f32_values)
@@ -396,7 +396,7 @@ private:
     }
   }
 
-  /// What was added in f32 goes to the sum in f64.
+  /// Adds what was summed in f32 to the sum in f64.
   __device__ __forceinline__ static void fold(Sum &sum, Low &low) {
     if constexpr (sizeof(Term) == 4) {
 #pragma unroll
