@@ -312,7 +312,8 @@ Plan finish(Stored x, const PlanRequest &request) {
 }
 
 StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings) {
-  return {settings, is_gpu(request), threads_of(request), host_memory(request.options, 0)};
+  return {settings, is_gpu(request), threads_of(request), host_memory(request.options, 0),
+          request.backends.front()->chip()};
 }
 
 } // namespace

@@ -57,7 +57,8 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, c
     x->numbering_ = formats::Numbering(entries, settings.empty_rows, *building, threads);
   else if (settings.numbers_rows())
     x->numbering_ = formats::Numbering(given.on_host(), settings.empty_rows, threads);
-  const plan::StorageRequest request{settings, gpu, threads, MemoryBudget(settings.memory_limit, 0).left()};
+  const plan::StorageRequest request{settings, gpu, threads, MemoryBudget(settings.memory_limit, 0).left(),
+                                     builder != nullptr ? builder->chip() : kernels::Chip{}};
   x->storage_ = decide_storage({x->stored_dims(), entries.nnz, x->type_}, request);
   const bool coordinates = x->format() == plan::Format::coo;
   if (coordinates)

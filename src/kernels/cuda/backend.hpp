@@ -40,6 +40,7 @@ public:
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
   i64 room_to_build(const EntriesView &entries) const override;
 
+  Chip chip() const override { return device_.chip(); }
   Rates rates() const override;
   Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
   Prediction predict_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
@@ -67,7 +68,6 @@ public:
 
 private:
   CurrentDevice enter() const { return device_.memory().enter(); }
-  Chip chip() const;
   void evict_others(i64 bytes, bool for_a_while);
 
   Gpu device_;

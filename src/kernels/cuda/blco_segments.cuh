@@ -44,7 +44,7 @@ template <class T, class Term, int Factors> void start_lanes(Gpu &device, const 
 
 template <class T, class Term> void add_segments(Gpu &device, const BlcoView &x, const MttkrpArgs &args) {
   constexpr bool mixed = sizeof(T) != sizeof(Term);
-  const auto others = OtherFactors::of<T>(x.layout, x.dims, args);
+  const auto others = OtherFactors::of(x.layout, x.dims, args);
   BlcoJob job{};
   job.keys = x.keys;
   job.values = x.values;
@@ -73,7 +73,7 @@ template <class T, class Term> void add_segments(Gpu &device, const BlcoView &x,
   if (job.copies > 1 || !args.add)
     set_zero(device, to);
   if (args.entries.size() > 0) {
-    const bool aligned = others.aligned && (mixed || job.copies > 1 || is_aligned<T>(args.out));
+    const bool aligned = others.aligned && (mixed || job.copies > 1 || is_aligned(args.out));
     const int size = aligned ? 16 / static_cast<int>(sizeof(T)) : 1;
     const Passes passes(cols, size, 32 * size);
     for (i64 first = 0; first < cols; first += passes.columns) {

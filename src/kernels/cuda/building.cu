@@ -217,8 +217,7 @@ public:
       using Key = decltype(key);
       const Field<Key> field{keys_.as<const Key>(), shift, bits};
       auto *const counters = all.as<unsigned long long>();
-      int most = 0;
-      check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_.ordinal()), what);
+      const i64 most = device_.chip().shared_bytes;
       const i64 bytes = count * 4;
       if (bytes > most)
         return launch(device_, size_, CountField<Key>{field, counters});
