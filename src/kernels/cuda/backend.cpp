@@ -86,6 +86,11 @@ void CudaBackend::fetch(int buffer, void *to, const void *from_host, i64 bytes) 
   device_.fetch(buffer, to, from_host, bytes);
 }
 
+void CudaBackend::await(int buffer) noexcept {
+  if (const CurrentDevice current = device_.memory().enter(std::nothrow); current)
+    device_.await(buffer);
+}
+
 void CudaBackend::done(int buffer) {
   const CurrentDevice current = enter();
   device_.done(buffer);

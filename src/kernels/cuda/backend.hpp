@@ -32,7 +32,7 @@ public:
   void make_room(i64 bytes) override;
   std::shared_ptr<const void> pin(const void *host, i64 bytes) override;
   void fetch(int buffer, void *to, const void *from_host, i64 bytes) override;
-  void await(int buffer) noexcept override { device_.await(buffer); }
+  void await(int buffer) noexcept override;
   void done(int buffer) override;
 
   void borrow(const void *array, std::string_view name) override;

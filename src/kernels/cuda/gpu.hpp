@@ -50,6 +50,7 @@ public:
     cudaThreadExchangeStreamCaptureMode(&mode_);
     if (changed_)
       cudaSetDevice(before_);
+    cudaGetLastError(); // an error that td has dealt with, or that a destructor met, is none of the caller's
   }
 
 private:
