@@ -3,6 +3,7 @@
 #include "kernels/cuda/sorted_layout.hpp"
 
 #include <limits>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -155,6 +156,26 @@ TEST(KernelsCudaSortedLayout, WidenedRowsHaveKernelsOfTheirOwn) {
   EXPECT_EQ(call.layout().factors, 0);
   call.set_rows(ValueType::f32, 65);
   EXPECT_EQ(call.layout().size, 1);
+}
+
+// It is a bound of the kernel's on a GPU, which calls in other threads read between setting it and their launches.
+TEST(KernelsCudaSortedLayout, MostSharedMemoryIsOneNumberForAKernel) {
+  std::map<std::pair<int, int>, i64> most; // by threads and lanes, which each kernel has its own of
+  for (const i64 dim : {10, 800, 5000, 300000})
+    for (const i64 nnz : {100, 10000000})
+      for (const i64 rank : {3, 16, 33, 64, 200})
+        for (const auto &[type, key_bytes] :
+             {std::pair(ValueType::f64, 4), {ValueType::f32, 8}, {ValueType::f32, 16}}) {
+          Call call({1000, dim, 240000}, nnz, rank, {0, 9, 17});
+          call.set_rows(type, rank);
+          call.x.key_bytes = key_bytes;
+          const SortedLayout layout = call.layout();
+          EXPECT_EQ(most.try_emplace({layout.threads, layout.lanes}, layout.most_shared).first->second,
+                    layout.most_shared);
+          for (i64 first = 0; first < rank; first += layout.columns)
+            EXPECT_LE(layout.pass(first).shared, layout.most_shared);
+        }
+  EXPECT_EQ((most.at({512, 16})), 232448 - 2 * 32 * 4 - 1024);
 }
 
 TEST(KernelsCudaSortedLayout, SizesThatNothingHasAreNoTrouble) {

@@ -25,8 +25,7 @@ __global__ void merge_copies(const T *copies, int count, i64 copy_size, i64 ld, 
 
 template <class T, class Term, int Factors, int Lanes, int Size> void start(Gpu &device, const BlcoJob &job) {
   const auto kernel = walk_blco<T, Term, Factors, Lanes, Size>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(BlcoTile<Term>)),
-        "asking for shared memory");
+  allow_shared(kernel, sizeof(BlcoTile<Term>));
   const i64 tiles = (job.entries.size() + blco_tile - 1) / blco_tile;
   kernel<<<static_cast<unsigned>(tiles), blco_threads, sizeof(BlcoTile<Term>), device.stream()>>>(job);
   check_launch("MTTKRP of a BLCO copy");

@@ -221,8 +221,7 @@ public:
       const i64 bytes = count * 4;
       if (bytes > most)
         return launch(device_, size_, CountField<Key>{field, counters});
-      check(cudaFuncSetAttribute(histogram<Key>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-            what);
+      allow_shared(histogram<Key>, most);
       const int blocks = (2 * bytes > most ? 1 : 2) * device_.multiprocessors();
       histogram<<<static_cast<unsigned>(blocks), histogram_threads, static_cast<std::size_t>(bytes),
                   device_.stream()>>>(size_, static_cast<int>(count), field, counters);

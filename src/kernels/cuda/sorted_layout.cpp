@@ -52,6 +52,8 @@ SortedLayout::SortedLayout(const SortedView &x, const MttkrpArgs &args, const Ch
   const Passes passes(cols, size, aligned ? columns_for_staged_rows() : unaligned_lanes);
   columns = passes.columns;
   lanes = aligned ? passes.lanes : unaligned_lanes;
+  kept_ = 2 * i64{threads / lanes} * 4 + system_bytes;
+  most_shared = chip.shared_bytes - kept_;
 }
 
 /// So many columns a pass that the rows which a tile was made for can be staged, but not fewer than make whole lines.
@@ -79,7 +81,7 @@ SortedLayout::Pass SortedLayout::pass(i64 first) const {
   pass.pitch = (pass.cols + size - 1) / size * size * static_cast<int>(element_);
   const i64 groups = threads / lanes;
   pass.shared = (2 * groups * pass.cols * 8 + 15) / 16 * 16; // sums that groups share; staged rows stand behind
-  const i64 available = available_ - 2 * groups * 4 - system_bytes;
+  const i64 available = available_ - kept_;
   // Those with fewest rows first, as long as they fit and are read more often than they are filled.
   std::vector<Mode> by_rows = modes_;
   std::sort(by_rows.begin(), by_rows.end(), [](const Mode &a, const Mode &b) { return a.rows < b.rows; });

@@ -51,10 +51,11 @@ struct SortedLayout {
   int factors = 0; // other modes, if the kernel is one for so many; else 0
   int threads = 0; // of a block
   int blocks = 0;
-  int size = 1;    // neighbouring columns a lane, loaded at once
-  int lanes = 0;   // of a group
-  int columns = 0; // of a pass, the last may have fewer
-  i64 fills = 0;   // times that staged rows are filled, by all blocks, about
+  int size = 1;        // neighbouring columns a lane, loaded at once
+  int lanes = 0;       // of a group
+  int columns = 0;     // of a pass, the last may have fewer
+  i64 fills = 0;       // times that staged rows are filled, by all blocks, about
+  i64 most_shared = 0; // bytes of a block, of any call that takes the same kernel
 
 private:
   int columns_for_staged_rows() const;
@@ -62,6 +63,7 @@ private:
   i64 entries_ = 0;
   i64 element_ = 0;   // bytes of a number in rows
   i64 available_ = 0; // bytes of shared memory
+  i64 kept_ = 0;      // of them, for the segments of groups and the system
   bool tiled_ = false;
   bool mixed_ = false;
   std::vector<Mode> modes_;

@@ -2,6 +2,7 @@
 // the rows of all modes in registers at once; all else takes one that goes from mode to mode.
 #pragma once
 
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/sorted_kernel.cuh"
 
 namespace td::kernels::cuda {
@@ -14,8 +15,7 @@ template <class Row, class Term, class Key, int Factors, int Lanes, int Size>
 void start(Gpu &device, const SortedJob &job, const SortedLayout &layout, i64 shared) {
   constexpr int threads = walk_threads(sizeof(Row) != sizeof(Term), sizeof(Key), Factors);
   const auto kernel = walk_sorted<Row, Term, Key, Factors, Lanes, Size, threads, entries_ahead>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
-        "asking for shared memory");
+  allow_shared(kernel, layout.most_shared);
   kernel<<<static_cast<unsigned>(layout.blocks), threads, static_cast<std::size_t>(shared), device.stream()>>>(job);
   check_launch("MTTKRP of a sorted copy");
 }
