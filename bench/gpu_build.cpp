@@ -13,7 +13,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
-#include "formats/gpu_tiles.hpp"
+#include "formats/tiles.hpp"
 #include "kernels/loader.hpp"
 #include "tensor/tensor.hpp"
 
@@ -161,8 +161,9 @@ std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView 
     if (blco)
       formats::build_blco(packed);
     for (int mode = 0; mode < e.order() && !blco; ++mode)
-      formats::build_sorted(packed, mode,
-                            formats::gpu_tile_bits(packed.dims, mode, building.size(), e.value_type, e.value_type));
+      formats::build_sorted(
+          packed, mode,
+          formats::gpu_tile_bits(gpu.chip(), packed.dims, mode, building.size(), e.value_type, e.value_type));
     for (const auto &[step, seconds] : building.seconds)
       steps[step] = repeat == 0 ? seconds : std::min(steps[step], seconds);
   }

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "formats/gpu_tiles.hpp"
+#include "formats/tiles.hpp"
 #include "gpu_tensors.cuh"
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/mttkrp.hpp"
@@ -269,8 +269,8 @@ private:
     }
 
     const auto bits_for = [&](ValueType row_type, ValueType term_type) {
-      return formats::gpu_tile_bits(std::span(x_.shape.dims.data(), x_.shape.dims.size()), mode, x_.nnz, row_type,
-                                    term_type);
+      return formats::gpu_tile_bits(backend_.chip(), std::span(x_.shape.dims.data(), x_.shape.dims.size()), mode,
+                                    x_.nnz, row_type, term_type);
     };
     const auto bits = bits_for(type, type);
     const auto mixed_bits = bits_for(ValueType::f32, ValueType::f64);

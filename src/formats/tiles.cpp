@@ -3,24 +3,20 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "formats/gpu_tiles.hpp"
 #include "formats/key.hpp"
-#include "kernels/tuning.hpp"
+#include "kernels/cpu_model.hpp"
+#include "kernels/gpu_model.hpp"
 
 namespace td::formats {
 
 namespace {
 
-// Rows of the other factors that a tile needs, to begin with: 40 KiB at rank 32 in f64, a first-level cache. Twice as
-// many are tried until rows are cut into pieces of enough nonzeros; by then a tile may fit the second-level cache only.
-constexpr i64 tile_rows = 160;
-// Nonzeros that a tile's piece of a row should have on average: shorter ones cost more in row ends than tiles save.
-constexpr i64 piece_size = 16;
-// Nonzeros for each row of the other factors that a tile fetches: with fewer, fetching them is the work.
-constexpr i64 tile_reuse = 8;
-// Places for pieces of rows that tiles may make, each a counter while a copy is built: for each entry, and at least.
+// Places for segments of rows that tiles may make, each a counter while a copy is built: for each entry, and at least.
 constexpr i64 most_places = 2;
 constexpr i64 few_places = i64{1} << 20;
+// On a GPU:
+constexpr int least_bits = 5;
+constexpr double clear_gain = 0.95; // tiles must be so much cheaper than none
 
 /// Cuts the longest mode but `mode` in half until the rows of a tile are at most `rows`.
 std::vector<int> bits_for_rows(std::span<const i64> dims, int mode, i64 rows) {
@@ -50,10 +46,11 @@ void require_few(const TileRule &rule, std::span<const i64> dims, int mode, i64 
   const double places = tiles * static_cast<double>(dims[static_cast<std::size_t>(mode)]);
   const double most = std::max(static_cast<double>(few_places), most_places * static_cast<double>(nnz));
   if (tiles > 1 && places > most)
-    throw_error(Status::unsupported,
-                "option 'tiles' = \"{}\": {:.0f} places for pieces of rows in one copy of {} entries; expected at most "
-                "{:.0f}, so more rows in a tile",
-                rule.rows, places, nnz, most);
+    throw_error(
+        Status::unsupported,
+        "option 'tiles' = \"{}\": {:.0f} places for segments of rows in one copy of {} entries; expected at most "
+        "{:.0f}, so more rows in a tile",
+        rule.rows, places, nnz, most);
 }
 
 } // namespace
@@ -67,9 +64,11 @@ double tiles_of(std::span<const i64> dims, int mode, std::span<const int> bits) 
 }
 
 std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz) {
+  using kernels::cpu::segment_size;
+  using kernels::cpu::tile_reuse;
   const auto whole = bits_of(dims);
-  const i64 most_tiles = nnz / piece_size / dims[static_cast<std::size_t>(mode)];
-  for (i64 rows = tile_rows; std::min(most_tiles, nnz / tile_reuse / rows) > 1; rows *= 2) {
+  const i64 most_tiles = nnz / segment_size / dims[static_cast<std::size_t>(mode)];
+  for (i64 rows = kernels::cpu::first_tile_rows; std::min(most_tiles, nnz / tile_reuse / rows) > 1; rows *= 2) {
     const auto bits = bits_for_rows(dims, mode, rows);
     if (tiles_of(dims, mode, bits) <= static_cast<double>(std::min(most_tiles, nnz / tile_reuse / rows)))
       return bits;
@@ -77,13 +76,45 @@ std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz) {
   return whole;
 }
 
+std::vector<int> gpu_tile_bits(const kernels::Chip &chip, std::span<const i64> dims, int mode, i64 nnz,
+                               ValueType row_type, ValueType term_type) {
+  const auto whole = bits_of(dims);
+  if (nnz == 0)
+    return whole;
+  const kernels::gpu::SortedCost cost(chip, dims, mode, nnz, row_type, term_type);
+  const int most_bits = cost.most_bits();
+  auto best = whole;
+  double least = clear_gain * cost(whole);
+  const auto attempt = [&](const std::vector<int> &tried) {
+    if (const double cycles = cost(tried); cycles < least) {
+      least = cycles;
+      best = tried;
+    }
+  };
+  // One mode is cut, or two.
+  auto bits = whole;
+  for (std::size_t a = 0; a < dims.size(); ++a)
+    for (std::size_t b = a; b < dims.size(); ++b)
+      for (int bits_a = least_bits; bits_a <= most_bits; ++bits_a)
+        for (int bits_b = a == b ? most_bits : least_bits; bits_b <= most_bits; ++bits_b) {
+          if (static_cast<int>(a) == mode || static_cast<int>(b) == mode)
+            continue;
+          bits = whole;
+          bits[a] = std::min(whole[a], bits_a);
+          if (a != b)
+            bits[b] = std::min(whole[b], bits_b);
+          attempt(bits);
+        }
+  return best;
+}
+
 std::vector<int> tile_bits(const TileRule &rule, std::span<const i64> dims, int mode, i64 nnz) {
   switch (rule.kind) {
   case TileRule::Kind::cpu:
     return tile_bits(dims, mode, nnz);
   case TileRule::Kind::gpu:
-    return gpu_tile_bits(dims, mode, nnz,
-                         rule.f32_rows && kernels::pays_to_gather(dims, nnz) ? ValueType::f32 : rule.type,
+    return gpu_tile_bits(rule.chip, dims, mode, nnz,
+                         rule.f32_rows && kernels::gpu::pays_to_gather(dims, nnz) ? ValueType::f32 : rule.type,
                          rule.f64_sums ? ValueType::f64 : rule.type);
   case TileRule::Kind::rows: {
     auto bits = bits_for_rows(dims, mode, rule.rows);

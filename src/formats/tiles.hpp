@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/types.hpp"
+#include "kernels/tuning.hpp"
 
 namespace td::formats {
 
@@ -18,14 +18,20 @@ struct TileRule {
   ValueType type = ValueType::f64; // of the values
   bool f32_rows = false;           // of factors, for values in f64, where copying the factors pays
   bool f64_sums = false;           // of terms in f64, for values in f32
+  kernels::Chip chip = {};
 };
 
 /// Throws Status::unsupported for `rows` so few that tiles would be too many.
 std::vector<int> tile_bits(const TileRule &rule, std::span<const i64> dims, int mode, i64 nnz);
 
 /// Chooses for the CPU's kernels: one tile where the rows of the other factors fit a cache anyway or rows would be cut
-/// into pieces of few nonzeros.
+/// into segments of few entries.
 std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz);
+
+/// Chooses for the kernels of a GPU: tiles whose rows of the other factors fit a multiprocessor's shared memory.
+/// `row_type` is that of the numbers in these rows, `term_type` of what is made of them.
+std::vector<int> gpu_tile_bits(const kernels::Chip &chip, std::span<const i64> dims, int mode, i64 nnz,
+                               ValueType row_type, ValueType term_type);
 
 /// The number is rounded where it is beyond 2^53.
 double tiles_of(std::span<const i64> dims, int mode, std::span<const int> bits);

@@ -14,7 +14,7 @@ double Device::seconds_between(std::size_t first, std::size_t second) {
   return std::chrono::duration<double>(moments_[second] - moments_[first]).count();
 }
 
-std::shared_ptr<const void> Device::keep(const void *, i64, const char *what) {
+std::shared_ptr<void> Device::keep(i64, const char *what) {
   throw_error(Status::internal, "a copy of {} for kernels that read the original", what);
 }
 

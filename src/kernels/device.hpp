@@ -31,6 +31,7 @@ public:
   /// Null where a device has too little free memory, for which allocate would evict.
   virtual void *try_allocate(i64 bytes, const char *what) { return allocate(bytes, what); }
   virtual void release(void *memory) noexcept = 0;
+  /// The copy is complete when this returns.
   virtual void upload(void *to, const void *from_host, i64 bytes) = 0;
   virtual void download(void *to_host, const void *from, i64 bytes) = 0;
   /// All that was asked for so far is done when this returns.
@@ -46,9 +47,9 @@ public:
 
   // ---- for memory() that is not the host's: copies that stay there, and copies that pass through ----
 
-  /// A copy of host memory for all backends with this memory(), complete when this returns, which may outlive the
-  /// backend. Null if it does not fit the memory or what the backend may keep.
-  virtual std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what);
+  /// Memory for a copy that serves all backends with this memory() and may outlive the backend. Null if it does not fit
+  /// the memory or what the backend may keep.
+  virtual std::shared_ptr<void> keep(i64 bytes, const char *what);
 
   /// How many bytes keep can still give, with some memory left to work in.
   virtual i64 room() const;

@@ -8,14 +8,12 @@
 
 namespace td::kernels {
 
-/// Whether it pays on a GPU to read rows from copies in f32: a column of a factor takes 20 bytes a row to copy (two
-/// passes read 8, one writes 4), and what an entry fetches of it is 4 bytes less.
-constexpr bool pays_to_gather(std::span<const i64> dims, i64 nnz) noexcept {
-  double rows = 0;
-  for (const i64 dim : dims)
-    rows += static_cast<double>(dim);
-  return 4 * static_cast<double>(nnz) * static_cast<double>(dims.size() - 1) > 20 * rows;
-}
+/// What decisions for a GPU go by: its sizes. Where there is none, an H200's stand for them.
+struct Chip {
+  int multiprocessors = 132;
+  i64 shared_bytes = i64{227} << 10; // of shared memory that a block can have
+  i64 cache_bytes = i64{60} << 20;   // of the second-level cache
+};
 
 /// What a backend's machine can do with all its threads; 0: not known.
 struct Rates {
@@ -26,7 +24,7 @@ struct Rates {
   double operations = 0;  // a second, of multiply-adds in f64; each counts two
 };
 
-/// What a function would do, told from sizes alone. The bytes are of memory that it takes for a while.
+/// What a function would do, predicted from sizes alone. The bytes are of workspace.
 struct Prediction {
   std::string kernel;    // how it goes over the entries; empty: the backend does not say
   std::string conflicts; // how sums into one row are kept apart
@@ -39,6 +37,8 @@ class Tuning {
 public:
   virtual ~Tuning() = default;
 
+  /// The GPU that tensors are stored for, if it is one.
+  virtual Chip chip() const { return {}; }
   /// Measured when first asked for, once a process.
   virtual Rates rates() const { return {}; }
   /// What mttkrp would do at these rates. Of views and matrices only sizes are looked at: pointers may be null.

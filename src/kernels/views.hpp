@@ -1,6 +1,7 @@
 // Views of stored tensors, which kernels work on. Pointers are in the backend's memory unless said otherwise.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <variant>
@@ -44,7 +45,7 @@ struct BlcoView {
 ///
 /// It may be cut into tiles, so that the rows of the other factors that a tile needs stay in a cache: entries are then
 /// sorted by tile and within a tile by row, a key keeps the indices counted from where its tile begins, and what is
-/// said of rows holds of a tile's piece of a row.
+/// said of rows holds of a tile's segment of a row.
 struct SortedView {
   std::span<const i64> dims; // host
   int mode = 0;
@@ -67,6 +68,12 @@ struct SortedView {
   std::span<const i64> shares;     // rows that begin equal shares of those in light rows, 0 to dims[mode]
   // Where only some entries are there, as of a streamed tensor: the rows that hold them. Else {0, 0}.
   Range rows_there;
+
+  /// Rows of another mode's factor that the entries of a tile refer to.
+  i64 rows_in_tile(int other) const {
+    const auto m = static_cast<std::size_t>(other);
+    return layout.bits[m] > 62 ? dims[m] : std::min(dims[m], i64{1} << layout.bits[m]);
+  }
 };
 
 /// All elements, first index fastest, no gaps.

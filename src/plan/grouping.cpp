@@ -4,6 +4,7 @@
 #include <map>
 
 #include "formats/merged.hpp"
+#include "kernels/cpu_model.hpp"
 
 namespace td::plan {
 
@@ -12,12 +13,6 @@ namespace {
 constexpr int most_modes = 10;         // partitions are tried one by one, 2^modes of them
 constexpr i64 least_entries = 1 << 14; // below, a sweep takes no time worth saving
 constexpr double worth = 0.95;         // of the time with every mode alone
-
-// Nanoseconds a nonzero or cell on one core of an AMD Zen 5 at rank 16 in f64. Only their proportions matter: a pass
-// over the nonzeros with so many factors to multiply; a cell's row of the partial product, written once and read with
-// the factors' rows for each mode.
-double pass_cost(int factors) { return 0.6 + 0.5 * factors; }
-double cell_cost(int modes) { return 4 + 8 * modes; }
 
 class Chooser {
 public:
@@ -66,9 +61,9 @@ private:
     double sum = 0;
     for (const Group &group : groups) {
       const auto modes = static_cast<int>(group.size());
-      sum += static_cast<double>(x_.nnz) * pass_cost(order_ - modes);
+      sum += static_cast<double>(x_.nnz) * kernels::cpu::pass_cost(order_ - modes);
       if (modes > 1)
-        sum += cells(group) * cell_cost(modes);
+        sum += cells(group) * kernels::cpu::cell_cost(modes);
     }
     return sum;
   }

@@ -116,7 +116,7 @@ Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const Stora
   settle(layout, std::move(storage), numbered, request);
   layout.bytes.stored += numbering.bytes.stored;
   layout.assumptions.emplace_back("entries are spread evenly: of a tensor that is clustered, empty rows, cells of "
-                                  "groups and pieces of rows differ");
+                                  "groups and segments of rows differ");
   layout.assumptions.emplace_back("no two entries are at the same coordinates");
   return layout;
 }

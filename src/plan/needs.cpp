@@ -77,6 +77,7 @@ SolverNeed solver_need(const SolverSizes &sizes) {
     need.host.add("QR decompositions", workers * qr_bytes(sizes));
   }
   need.host.add("rows on their way between workers", workers * sizes.staged);
+  need.host.add("lists of workers' rows", sizes.part_lists);
   need.workers.add("partial products", workers * sizes.cells * row);
   need.workers.add("sums on their way", workers * sizes.kernels);
   // A start is made before the sweeps, and for all rows, those without entries too.

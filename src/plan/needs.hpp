@@ -27,6 +27,7 @@ struct SolverSizes {
   double start = 0;      // what making the start takes besides it, where workers' memory is
   double staged = 0;     // what rows on their way between workers take on the host, of each
   double start_host = 0; // the same on the host, where that is another place
+  double part_lists = 0; // on the host, of the rows of all workers' parts
 };
 
 /// SolverSizes::cell_bytes of a tensor with such groups.

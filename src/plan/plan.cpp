@@ -13,9 +13,11 @@ namespace td::plan {
 
 namespace {
 
-Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int workers) {
+Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int workers, bool slabs) {
   if (workers == 1)
     return {"none", "one worker has it all"};
+  if (format == Format::dense && slabs)
+    return {"entries", "each GPU holds slabs of the last mode, equally many; sums of other modes are merged"};
   if (format == Format::dense)
     return {"rows", "rows of a dense tensor have equally many elements: equally many rows for each worker"};
   if (deterministic)
@@ -89,7 +91,7 @@ Division even_division(const Layout &l, std::size_t mode, int workers, ShardingR
 }
 
 /// `divisions`: of a tensor that there is.
-void set_loads(Plan &plan, const std::vector<Division> &divisions, const Asked &asked) {
+void set_loads(Plan &plan, const std::vector<Division> &divisions, const Asked &asked, bool slabs) {
   const Layout &l = plan.layout;
   const ShardingRule rule = asked.tensor.sharding;
   const bool deterministic = asked.solver.deterministic;
@@ -104,7 +106,7 @@ void set_loads(Plan &plan, const std::vector<Division> &divisions, const Asked &
     mode.split_rows = static_cast<i64>(division.split.size());
     mode.imbalance = division.imbalance();
   }
-  plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers);
+  plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers, slabs);
 }
 
 kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
@@ -148,6 +150,9 @@ SolverSizes sizes_of(const Layout &l, const SweepPrediction &sweep, const PlanRe
     const i64 row_bytes = saturated(static_cast<double>(request.rank) * static_cast<double>(size_of(l.type)));
     const i64 longest = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
     sizes.staged = static_cast<double>(staged_bytes(std::max(longest, saturated(sizes.cells)), row_bytes));
+    // Rows with where they begin, tiles, and what of each tile a worker has.
+    for (const formats::CopySize &copy : l.copies)
+      sizes.part_lists += 16 * copy.rows + sizes.workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
   }
   if (asked.solver.nvecs) {
     const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
@@ -157,9 +162,38 @@ SolverSizes sizes_of(const Layout &l, const SweepPrediction &sweep, const PlanRe
   return sizes;
 }
 
-/// What a GPU keeps of the tensor, of which it has `already` bytes of entries by now, as tensor/resident.cpp will have
+/// What part of the tensor each worker's GPU holds: the entries that it sums (tensor/part.hpp), or all where these are
+/// found nowhere but in the whole form.
+std::vector<double> parts_of(const Plan &plan, bool slabs) {
+  const Layout &l = plan.layout;
+  const auto workers = static_cast<std::size_t>(plan.workers);
+  if (workers == 1 || (!l.sparse && !slabs) || l.nnz == 0)
+    return std::vector<double>(workers, 1.0);
+  std::vector<double> parts(workers, 0.0);
+  for (int w = 0; w < plan.workers && slabs; ++w)
+    parts[static_cast<std::size_t>(w)] =
+        static_cast<double>(part_of({0, l.dims.back()}, w, plan.workers).size()) / static_cast<double>(l.dims.back());
+  if (slabs)
+    return parts;
+  double all = 0; // bytes of entries
+  const auto add = [&](double bytes, const ModePlan &mode) {
+    all += bytes;
+    for (std::size_t w = 0; w < workers; ++w)
+      parts[w] += bytes * mode.load[w] / static_cast<double>(l.nnz);
+  };
+  if (l.format != Format::sorted)
+    add(1, plan.modes.front());
+  for (std::size_t g = 0; g < l.copies.size(); ++g)
+    add(l.copies[g].key_bytes + static_cast<double>(size_of(l.type)),
+        plan.modes[static_cast<std::size_t>(l.partition[g].modes.front())]);
+  for (double &part : parts)
+    part /= all;
+  return parts;
+}
+
+/// What GPUs keep of the tensor, of which they have `already` bytes of entries by now, as tensor/resident.cpp will have
 /// it.
-void place_on_device(Plan &plan, i64 already, const kernels::Backend &backend) {
+void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanRequest &request, bool slabs) {
   const Layout &l = plan.layout;
   double each = static_cast<double>(size_of(l.type)); // bytes of an entry, in all copies
   double longest = each;
@@ -174,16 +208,27 @@ void place_on_device(Plan &plan, i64 already, const kernels::Backend &backend) {
                       : l.format == Format::coo ? 8 * static_cast<double>(l.dims.size())
                                                 : 0;
   }
-  const double entries = each * static_cast<double>(l.nnz);
-  const double room = static_cast<double>(backend.room() + already);
-  plan.device.tensor = plan.host.tensor;
-  if (l.bytes.stored <= room)
-    return;
-  const double passing = std::min(3 * longest * static_cast<double>(span_entries(l.nnz)), std::max(room, 0.0) / 4);
-  const double lists = l.bytes.stored - entries;
-  const double kept = std::clamp(room - lists - passing, 0.0, entries);
-  plan.device.tensor = saturated(lists + passing + kept);
-  plan.device.streamed = saturated(entries - kept);
+  const std::vector<double> parts = parts_of(plan, slabs);
+  double placed = 0;
+  double streamed = 0;
+  for (std::size_t w = 0; w < parts.size(); ++w) {
+    const double stored = l.bytes.stored * parts[w];
+    const double entries = each * static_cast<double>(l.nnz) * parts[w];
+    const double room = static_cast<double>(request.backends[w]->room() + (already.empty() ? 0 : already[w]));
+    if (stored <= room) {
+      placed += stored;
+      continue;
+    }
+    const double span = parts[w] * static_cast<double>(l.nnz);
+    const double passing =
+        std::min(3 * longest * static_cast<double>(span_entries(saturated(span))), std::max(room, 0.0) / 4);
+    const double lists = stored - entries;
+    const double kept = std::clamp(room - lists - passing, 0.0, entries);
+    placed += lists + passing + kept;
+    streamed += entries - kept;
+  }
+  plan.device.tensor = saturated(placed);
+  plan.device.streamed = saturated(streamed);
 }
 
 /// Bytes a second that come to a device as the parts of a streamed tensor do, measured; 0 where too little memory is
@@ -214,7 +259,7 @@ double rate_of_fetching(kernels::Backend &backend) {
 /// What passes from the host passes beside the work: whichever takes longer. Of the copies of "sorted" each mode has
 /// its own share; another format's one copy passes in every mode.
 void tell_streaming(Plan &plan, kernels::Backend &backend) {
-  const auto streamed = static_cast<double>(plan.device.streamed);
+  const double streamed = static_cast<double>(plan.device.streamed) / plan.workers; // each GPU has a link
   if (streamed <= 0 || plan.seconds_mttkrp <= 0)
     return;
   const double link = rate_of_fetching(backend);
@@ -243,7 +288,9 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.seconds_update = sweep.seconds_update;
   for (kernels::Prediction &mode : sweep.modes)
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
-  set_loads(plan, x.divisions, asked);
+  const bool slabs = is_gpu(request) && !l.sparse &&
+                     takes_slabs(l.dims, plan.workers, asked.tensor.sharding, asked.solver.deterministic);
+  set_loads(plan, x.divisions, asked, slabs);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
 
@@ -256,7 +303,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   } else {
     plan.solver = need.host;
     plan.host.solver = need.host.total();
-    place_on_device(plan, x.kept, *request.backends.front());
+    place_on_devices(plan, x.kept, request, slabs);
     plan.device.solver = need.workers.total();
     tell_streaming(plan, *request.backends.front());
   }
@@ -265,7 +312,8 @@ Plan finish(Stored x, const PlanRequest &request) {
 }
 
 StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings) {
-  return {settings, is_gpu(request), threads_of(request), host_memory(request.options, 0)};
+  return {settings, is_gpu(request), threads_of(request), host_memory(request.options, 0),
+          request.backends.front()->chip()};
 }
 
 } // namespace
@@ -311,19 +359,20 @@ Plan plan_of(Stored x, const PlanRequest &request) {
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request) {
   require_rank(request.rank);
   const TensorSettings settings(request.options);
-  return finish({layout_of(dims, nnz, type, storage_request(request, settings)), settings, {}, 0}, request);
+  return finish({layout_of(dims, nnz, type, storage_request(request, settings)), settings, {}, {}}, request);
 }
 
 Plan plan_of(const EntriesView &entries, const PlanRequest &request) {
   require_rank(request.rank);
   const TensorSettings settings(request.options);
-  return finish({layout_of(entries, storage_request(request, settings)), settings, {}, 0}, request);
+  return finish({layout_of(entries, storage_request(request, settings)), settings, {}, {}}, request);
 }
 
 Plan plan_of_dense(std::span<const i64> dims, ValueType type, const PlanRequest &request) {
   require_rank(request.rank);
   const TensorSettings settings(request.options);
-  return finish({dense_layout(dims, type, request.rank, storage_request(request, settings)), settings, {}, 0}, request);
+  return finish({dense_layout(dims, type, request.rank, storage_request(request, settings)), settings, {}, {}},
+                request);
 }
 
 } // namespace td::plan

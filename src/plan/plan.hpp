@@ -69,7 +69,7 @@ struct Stored {
   Layout layout;
   TensorSettings settings;
   std::vector<Division> divisions; // of the work on each mode, as it will be divided
-  i64 kept = 0;                    // bytes of entries that the first worker's device has by now
+  std::vector<i64> kept;           // bytes of entries that each worker's device has by now; empty: none
 };
 
 /// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor of this layout does not fit.

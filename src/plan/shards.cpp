@@ -269,6 +269,10 @@ Division divide_entries(const RowCounts &counts, int workers) {
   return d;
 }
 
+bool takes_slabs(std::span<const i64> dims, int workers, ShardingRule rule, bool deterministic) {
+  return workers > 1 && !deterministic && rule != ShardingRule::rows && dims.back() >= workers;
+}
+
 Division divide_evenly(i64 dim, i64 entries, int workers) {
   Division d;
   for (int w = 0; w < workers; ++w) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/views.hpp"
+#include "plan/settings.hpp"
 
 namespace td::plan {
 
@@ -81,5 +82,9 @@ Division divide_entries(const RowCounts &counts, int workers);
 /// All rows in contiguous ranges, whose numbers of rows differ by at most one; for entries that stand in no order of
 /// rows. The loads are those of divide_entries.
 Division divide_evenly(i64 dim, i64 entries, int workers);
+
+/// Whether workers whose memories are their own take slabs of a dense tensor's last mode, of which each adds to all
+/// rows of the other modes. Else each needs all elements for its rows.
+bool takes_slabs(std::span<const i64> dims, int workers, ShardingRule rule, bool deterministic);
 
 } // namespace td::plan

@@ -59,8 +59,8 @@ std::string why_tiles(const formats::TileRule &rule, Format format) {
   if (rule.kind == Kind::none || rule.kind == Kind::rows)
     return "asked for by option 'tiles'";
   if (rule.kind == Kind::gpu)
-    return "cut where rows in shared memory save more than ending more pieces of rows takes";
-  return "cut until the factor rows of a tile fit a near cache, where pieces of rows stay long enough";
+    return "cut where rows in shared memory save more than ending more segments of rows takes";
+  return "cut until the factor rows of a tile fit a near cache, where segments of rows stay long enough";
 }
 
 /// Why sorted copies or a dense tensor have the groups that they have; `otherwise` where no rule comes first.
@@ -103,6 +103,7 @@ Storage decide_storage(const formats::EntryShape &numbered, const StorageRequest
   const TensorSettings &settings = request.settings;
   Storage storage;
   storage.tiles = settings.tile_rule(numbered.type, request.gpu);
+  storage.tiles.chip = request.chip;
   auto [format, why] = choose_format(numbered, request, storage.tiles);
   storage.format = format;
   storage.why = {std::move(why), why_rows(settings.empty_rows, format), "each mode works on the one copy of the tensor",

@@ -17,6 +17,7 @@ struct StorageRequest {
   bool gpu = false; // whose kernels it is for; else the CPU's
   int threads = 1;
   HostMemory memory;
+  kernels::Chip chip = {}; // of the GPU
 };
 
 /// Why a tensor is stored as it is, a sentence each.

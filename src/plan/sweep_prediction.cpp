@@ -93,8 +93,10 @@ private:
     std::vector<ConstMatrix> factors;
     for (const i64 dim : layout_.stored_dims) {
       factors.push_back(matrix(dim));
-      if (gathers)
+      if (gathers) {
         factors.back().type = ValueType::f32;
+        factors.back().ld = kernels::gathered_columns(std::min(work_.rank, i64{1} << 62));
+      }
     }
     const int at = layout_.format == Format::sorted ? layout_.copies[group].mode : mode;
     return predict(view(group), at, factors, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,

@@ -5,8 +5,7 @@
 namespace td::solvers {
 
 Products::Products(const tensor::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank)
-    : x_(x), share_(share), backend_(backend), rank_(rank), alone_(x, share, backend),
-      versions_(static_cast<std::size_t>(x.order()), 0) {
+    : x_(x), share_(share), rank_(rank), alone_(x, share, backend), versions_(static_cast<std::size_t>(x.order()), 0) {
   i64 most = 0;
   for (int group = 0; group < x.groups().count(); ++group)
     if (x.groups().shared(group, rank))
@@ -59,12 +58,12 @@ void Products::contract(int group, int mode, std::span<const ConstMatrix> factor
   const auto place = static_cast<int>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
 
   if (!share_.deterministic()) {
-    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, {0, out.rows}, cells_, share_.conflicts()});
+    share_.part().cells_mttkrp(group, {place, inside, out, {0, out.rows}, cells_, share_.conflicts()});
     share_.reduce(mode, out);
     return;
   }
   for (const Range &rows : share_.own(mode))
-    x_.cells_view(group, backend_).mttkrp(backend_, {place, inside, out, rows, cells_, share_.conflicts()});
+    share_.part().cells_mttkrp(group, {place, inside, out, rows, cells_, share_.conflicts()});
 }
 
 } // namespace td::solvers

@@ -34,7 +34,6 @@ private:
 
   const tensor::Tensor &x_;
   const Share &share_;
-  kernels::Backend &backend_;
   i64 rank_;
   MixedMttkrp alone_;         // of modes that share nothing
   std::vector<u64> versions_; // how often each factor has changed

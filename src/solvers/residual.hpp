@@ -6,7 +6,7 @@
 
 #include "comm/communicator.hpp"
 #include "solvers/fit.hpp"
-#include "tensor/tensor.hpp"
+#include "tensor/part.hpp"
 
 namespace td::solvers {
 
@@ -17,8 +17,8 @@ struct Comparison {
   double inner = 0;
 };
 
-/// Compares all entries of x, partitioned between the workers; weights and factors are in the backend's memory. The
-/// sums do not depend on how many workers there are.
+/// Compares all entries of a form, partitioned between the workers; weights and factors are in the backend's memory. Of
+/// the form `x` may be the part that has this worker's. The sums do not depend on how many workers there are.
 Comparison compare_entries(kernels::Backend &backend, Communicator &others, const tensor::Placement &x,
                            const double *weights, std::span<const ConstMatrix> factors);
 
@@ -31,10 +31,17 @@ public:
   bool complete() const noexcept { return complete_; }
   tensor::Placement view(kernels::Backend &backend);
 
+  /// Compares them, each worker what it holds already; in order, so that the sums do not depend on how many workers
+  /// there are.
+  Comparison compare(kernels::Backend &backend, Communicator &others, const tensor::Part &part, bool in_order,
+                     const double *weights, std::span<const ConstMatrix> factors);
+
   /// |X - M|^2 from a comparison over view(), and |M|^2 for the cells outside it.
   ResidualSquared residual_squared(const Comparison &over_view, const ModelNorm &model) const;
 
 private:
+  bool visits_stored() const noexcept { return !x_.sparse() || !complete_; }
+
   const tensor::Tensor &x_;
   bool complete_;
   std::once_flag once_;

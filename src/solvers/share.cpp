@@ -6,17 +6,9 @@ namespace td::solvers {
 
 void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
                    std::span<const double *const> exponents) const {
-  const Range all_entries{0, x_.facts().nnz};
-  kernels::MttkrpArgs args{mode, factors, out, {0, out.rows}, all_entries, conflicts(), false, exponents};
-  if (sharding_.by_entries()) {
-    args.entries = part_of(all_entries, others_.rank(), others_.size());
-    x_.view(mode, backend_).mttkrp(backend_, args);
-    reduce(mode, out);
-    return;
-  }
-  const tensor::Portion &portion = sharding_.portion(mode, others_.rank());
-  compute(x_.view(mode, backend_), args, portion);
-  if (portion.parts.empty())
+  if (part_.mttkrp(mode, {mode, factors, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts(), false, exponents}))
+    return reduce(mode, out);
+  if (sharding_.rows(mode).split.empty())
     return;
   Ranges own_split;
   for (const plan::SplitRow &row : sharding_.rows(mode).split)
@@ -26,35 +18,14 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
 }
 
 Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
-  const tensor::Portion &portion = sharding_.cell_portion(group, others_.rank());
-  compute(x_.merged_view(group, backend_),
-          {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()}, portion);
-  if (deterministic()) {
-    others_.allgather_rows(out, sharding_.cells(group).owned);
-    return {0, out.rows};
-  }
-  Range cells{out.rows, 0};
-  const auto include = [&](Range more) { cells = {std::min(cells.begin, more.begin), std::max(cells.end, more.end)}; };
-  for (const Range &range : portion.whole)
-    include(range);
-  for (const tensor::Portion::Part &part : portion.parts)
-    if (part.entries.size() > 0)
-      include({part.row, part.row + 1});
-  return cells.size() > 0 ? cells : Range{};
+  const Range cells = part_.merged_mttkrp(
+      group, {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()});
+  if (!deterministic())
+    return cells;
+  others_.allgather_rows(out, sharding_.cells(group).owned);
+  return {0, out.rows};
 }
 
 void Share::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, own(mode)); }
-
-void Share::compute(const tensor::Placement &x, kernels::MttkrpArgs args, const tensor::Portion &portion) const {
-  for (const Range &rows : portion.whole) {
-    args.rows = rows;
-    x.mttkrp(backend_, args);
-  }
-  for (const auto &[row, entries] : portion.parts) {
-    args.rows = {row, row + 1};
-    args.entries = entries;
-    x.mttkrp(backend_, args);
-  }
-}
 
 } // namespace td::solvers

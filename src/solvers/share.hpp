@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "tensor/sharding.hpp"
+#include "tensor/part.hpp"
 
 namespace td::solvers {
 
@@ -12,10 +12,11 @@ public:
   /// With Sharding::deterministic each worker reads all stored entries for its own rows where others would add up
   /// partial results, and adds them in stored order, so that sums do not depend on the number of workers or threads.
   Share(const tensor::Tensor &x, const tensor::Sharding &sharding, kernels::Backend &backend, Communicator &others)
-      : x_(x), sharding_(sharding), backend_(backend), others_(others) {}
+      : x_(x), sharding_(sharding), others_(others), part_(x, sharding, others.rank(), backend) {}
 
   const Ranges &own(int mode) const { return owned(mode)[static_cast<std::size_t>(others_.rank())]; }
   std::span<const Ranges> owned(int mode) const { return sharding_.rows(mode).owned; }
+  const tensor::Part &part() const noexcept { return part_; }
   bool deterministic() const noexcept { return sharding_.deterministic(); }
   kernels::Conflicts conflicts() const noexcept {
     return deterministic() ? kernels::Conflicts::owner : x_.settings().conflicts;
@@ -33,12 +34,10 @@ public:
   void reduce(int mode, Matrix out) const;
 
 private:
-  void compute(const tensor::Placement &x, kernels::MttkrpArgs args, const tensor::Portion &portion) const;
-
   const tensor::Tensor &x_;
   const tensor::Sharding &sharding_;
-  kernels::Backend &backend_;
   Communicator &others_;
+  tensor::Part part_;
 };
 
 } // namespace td::solvers

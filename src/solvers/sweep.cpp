@@ -226,8 +226,8 @@ bool Sweep::want_exact(const ResidualSquared &expanded) {
 }
 
 ResidualSquared Sweep::exact_residual_squared(const ModelNorm &model) {
-  const Comparison c = compare_entries(backend_, others_, problem_.cells.view(backend_),
-                                       weights_of(settings_.updated_modes.size() - 1), factors_.views());
+  const Comparison c = problem_.cells.compare(backend_, others_, share_.part(), share_.deterministic(),
+                                              weights_of(settings_.updated_modes.size() - 1), factors_.views());
   const ResidualSquared squared = problem_.cells.residual_squared(c, model);
   if (!std::isfinite(squared.value))
     overflow(settings_.updated_modes.back(), "the residual is not finite");

@@ -53,8 +53,6 @@ using detail::Arrays;
 using detail::Stretch;
 using detail::stretch_of;
 
-const char *at(const void *array, i64 offset) { return static_cast<const char *>(array) + offset; }
-
 /// Where an array would begin whose piece from `offset` on is at `piece`.
 const void *origin(const void *piece, i64 offset) {
   return reinterpret_cast<const void *>(reinterpret_cast<std::uintptr_t>(piece) - static_cast<std::uintptr_t>(offset));
@@ -86,9 +84,9 @@ void tell_rows(FormView &x, const kernels::TensorView &host, Range entries) {
 /// Buffers through which ranges of a form's entries pass.
 class Staging {
 public:
-  Staging(kernels::Backend &backend, const kernels::TensorView &host, const Arrays &lists,
+  Staging(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some, const Arrays &lists,
           const std::vector<Range> &ranges)
-      : backend_(backend), host_(host), lists_(lists), ranges_(ranges) {
+      : backend_(backend), host_(host), some_(some), lists_(lists), ranges_(ranges) {
     i64 bytes = 0;
     for (const FormArray &array : FormView(host).arrays()) {
       if (!array.entries)
@@ -125,7 +123,8 @@ public:
     backend_.await(static_cast<int>(buffer));
     const Range range = ranges_[taken_];
     FormView x = with_lists(host_, lists_, [&](const FormArray &array, std::size_t number) {
-      return origin(at(memory_[buffer].data(), places_[number]), stretch_of(array, range).begin);
+      return origin(static_cast<const char *>(memory_[buffer].data()) + places_[number],
+                    stretch_of(array, range).begin);
     });
     tell_rows(x, host_, range);
     return x;
@@ -142,15 +141,18 @@ private:
     const std::size_t buffer = fetched_ % memory_.size();
     for (std::size_t number = 0; number < arrays_.size(); ++number) {
       const FormArray &array = arrays_[number];
-      const Stretch stretch = stretch_of(array, ranges_[fetched_]);
-      backend_.fetch(static_cast<int>(buffer), static_cast<char *>(memory_[buffer].data()) + places_[number],
-                     at(array.data, stretch.begin), stretch.bytes);
+      char *const to = static_cast<char *>(memory_[buffer].data()) + places_[number];
+      detail::for_sources(array, stretch_of(array, ranges_[fetched_]), some_,
+                          [&](i64 offset, const void *from, i64 bytes) {
+                            backend_.fetch(static_cast<int>(buffer), to + offset, from, bytes);
+                          });
     }
     ++fetched_;
   }
 
   kernels::Backend &backend_;
   const kernels::TensorView &host_;
+  const Selection *some_;
   const Arrays &lists_;
   const std::vector<Range> &ranges_;
   std::vector<FormArray> arrays_; // of entries
@@ -164,14 +166,14 @@ private:
 
 void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const {
   const bool in_order = args.conflicts == kernels::Conflicts::owner;
-  const bool by_span = in_order && entries() > plan::span_entries(entries());
+  const bool by_span = in_order && all_entries() > plan::span_entries(all_entries());
   if (kept_ == nullptr || (kept_->whole && !by_span)) {
     backend.mttkrp(whole("MTTKRP").view(), args);
     return;
   }
   if (lists_are_away(host_))
     return Placement(stored_.view(OnHost::lists), kept_).mttkrp(backend, args);
-  const auto spans = in_order ? spans_of(host_, plan::span_entries(entries())) : kept_->spans;
+  const auto spans = in_order ? ordered_spans() : kept_->spans;
   if (const auto *dense = std::get_if<kernels::DenseView>(&host_)) {
     each(backend, spans, [&](const kernels::TensorView &x, std::size_t k) {
       const SlabStep step(*dense, args, spans[k]);
@@ -185,6 +187,18 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
   for (const kernels::MttkrpArgs &step : steps)
     ranges.push_back(step.entries);
   each(backend, ranges, [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
+}
+
+// Of a part what it has of the whole form's spans, so that no sum depends on how a tensor is divided.
+std::vector<Range> Placement::ordered_spans() const {
+  const i64 most = plan::span_entries(all_entries());
+  if (stored_.selection() == nullptr)
+    return spans_of(host_, most);
+  std::vector<Range> spans;
+  for (const Range &span : spans_of(stored_.whole().view(OnHost::lists), most))
+    if (const Range mine = stored_.selection()->entries.within(span); mine.size() > 0)
+      spans.push_back(mine);
+  return spans;
 }
 
 void Placement::unfolding_normal(kernels::Backend &backend, int mode, ConstMatrix omega, Matrix y, i64 most) const {
@@ -206,7 +220,7 @@ void Placement::each(kernels::Backend &backend, const std::vector<Range> &ranges
   }
   std::optional<Staging> staging;
   if (!streamed.empty()) {
-    staging.emplace(backend, host_, kept_->lists, streamed);
+    staging.emplace(backend, host_, stored_.selection(), kept_->lists, streamed);
     staging->start();
   }
   for (std::size_t k = 0; k < ranges.size(); ++k) {

@@ -44,6 +44,20 @@ struct Stretch {
 };
 Stretch stretch_of(const FormArray &array, Range entries);
 
+/// Calls f(offset, from, bytes) for the ranges of host memory that a stretch comes from, in order; the offset counts
+/// from the stretch's begin. The form is a part if some of it is selected.
+template <class F> void for_sources(const FormArray &array, Stretch stretch, const Selection *some, F &&f) {
+  const char *from = static_cast<const char *>(array.data);
+  if (!array.entries || some == nullptr)
+    return f(i64{0}, from + stretch.begin, stretch.bytes);
+  i64 offset = 0;
+  some->entries.each({stretch.begin / array.each, (stretch.begin + stretch.bytes) / array.each}, [&](Range entries) {
+    const i64 bytes = entries.size() * array.each;
+    f(offset, from + entries.begin * array.each, bytes);
+    offset += bytes;
+  });
+}
+
 } // namespace detail
 
 /// A form for one backend's kernels, wherever its numbers are. The tensor must outlive it.
@@ -55,6 +69,9 @@ public:
       : stored_(stored), host_(stored.view(kept->whole ? OnHost::sizes : OnHost::all)), kept_(std::move(kept)) {}
 
   i64 entries() const { return kernels::entries_of(host_); }
+  /// Of the form that this may be a part of: how many it has, and with which of them a range of them begins here.
+  i64 all_entries() const { return kernels::entries_of(stored_.whole().view(OnHost::sizes)); }
+  i64 first_entry() const { return stored_.selection() == nullptr ? 0 : stored_.selection()->entries.first(); }
   bool streamed() const noexcept { return kept_ != nullptr && !kept_->complete(); }
 
   /// This is the backend's mttkrp, over what is resident and what is streamed.
@@ -77,6 +94,7 @@ public:
 
 private:
   FormView kept_view(Range entries) const;
+  std::vector<Range> ordered_spans() const;
 
   StoredForm stored_;
   kernels::TensorView host_;                     // of what is whole on a device, perhaps with nothing but sizes

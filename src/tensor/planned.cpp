@@ -16,8 +16,9 @@ plan::Layout layout_of(const Tensor &x, i64 rank, int threads) {
 
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
   plan::require_rank(request.rank);
-  plan::Stored stored{
-      layout_of(x, request.rank, threads_of(request)), x.settings(), {}, x.kept_on(*request.backends.front())};
+  plan::Stored stored{layout_of(x, request.rank, threads_of(request)), x.settings(), {}, {}};
+  for (const auto &backend : request.backends)
+    stored.kept.push_back(x.kept_on(*backend));
   const Sharding sharding(x, static_cast<int>(request.backends.size()),
                           plan::SolverSettings(request.options).deterministic);
   for (int mode = 0; mode < x.order(); ++mode) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/buffer.hpp"
 #include "core/error.hpp"
 #include "plan/needs.hpp"
 #include "tensor/spans.hpp"
@@ -22,8 +23,58 @@ constexpr const char *what = "a copy of the tensor on the GPU";
 constexpr i64 least_part = 64;
 constexpr i64 most_parts = 64; // beyond them starting kernels takes longer than what they do
 
+/// Uploads fill memory of a device from ranges of host memory, one behind the other. Small ones meet in a buffer first,
+/// since each upload waits for its end.
+class Uploads {
+public:
+  Uploads(kernels::Backend &backend, void *to, i64 bytes)
+      : backend_(backend), to_(static_cast<char *>(to)), bytes_(bytes) {}
+
+  void add(const void *from, i64 bytes) {
+    if (bytes >= small || bytes == bytes_)
+      return upload(from, bytes);
+    if (met_.size() == 0)
+      met_ = Buffer<char>(std::min(most, bytes_), "ranges of a worker's part on their way to the GPU");
+    if (used_ + bytes > met_.size())
+      flush();
+    std::copy_n(static_cast<const char *>(from), bytes, met_.data() + used_);
+    used_ += bytes;
+  }
+  void flush() {
+    if (used_ > 0)
+      backend_.upload(std::exchange(to_, to_ + used_), met_.data(), used_);
+    used_ = 0;
+  }
+
+private:
+  void upload(const void *from, i64 bytes) {
+    flush();
+    backend_.upload(std::exchange(to_, to_ + bytes), from, bytes);
+  }
+
+  static constexpr i64 small = i64{1} << 18;
+  static constexpr i64 most = i64{1} << 22;
+  kernels::Backend &backend_;
+  char *to_;
+  i64 bytes_; // of all ranges
+  Buffer<char> met_;
+  i64 used_ = 0;
+};
+
+/// The copy is null if there is no room.
+std::shared_ptr<const void> keep_copy(kernels::Backend &backend, const FormArray &array, detail::Stretch stretch,
+                                      const Selection *some) {
+  auto copy = backend.keep(stretch.bytes, what);
+  if (copy == nullptr || stretch.bytes == 0)
+    return copy;
+  Uploads uploads(backend, copy.get(), stretch.bytes);
+  detail::for_sources(array, stretch, some, [&](i64, const void *from, i64 bytes) { uploads.add(from, bytes); });
+  uploads.flush();
+  return copy;
+}
+
 /// Copies of the lists, and of the arrays of entries too; what is missing at the end did not fit.
-Arrays keep_arrays(kernels::Backend &backend, const kernels::TensorView &host, bool entries,
+Arrays keep_arrays(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some, bool entries,
                    const std::shared_ptr<const kernels::DeviceArrays> &built = nullptr) {
   Arrays kept;
   if (built != nullptr)
@@ -33,7 +84,7 @@ Arrays keep_arrays(kernels::Backend &backend, const kernels::TensorView &host, b
   for (const FormArray &array : FormView(host).arrays()) {
     if (next++ < kept.size() || (array.entries && !entries))
       continue;
-    auto copy = backend.keep(array.data, array.bytes(), what);
+    auto copy = keep_copy(backend, array, {0, array.bytes()}, some);
     if (copy == nullptr)
       break;
     kept.push_back(std::move(copy));
@@ -41,13 +92,12 @@ Arrays keep_arrays(kernels::Backend &backend, const kernels::TensorView &host, b
   return kept;
 }
 
-Arrays keep_part(kernels::Backend &backend, const kernels::TensorView &host, Range entries) {
+Arrays keep_span(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some, Range entries) {
   Arrays kept;
   for (const FormArray &array : FormView(host).arrays()) {
     if (!array.entries)
       continue;
-    const detail::Stretch stretch = detail::stretch_of(array, entries);
-    auto copy = backend.keep(static_cast<const char *>(array.data) + stretch.begin, stretch.bytes, what);
+    auto copy = keep_copy(backend, array, detail::stretch_of(array, entries), some);
     if (copy == nullptr)
       return {};
     kept.push_back(std::move(copy));
@@ -61,9 +111,9 @@ class Resident::State : public kernels::Evictable, public std::enable_shared_fro
 public:
   explicit State(i64 part_entries) : part_entries_(part_entries) {}
 
-  Placement on(kernels::Backend &backend, int number, const StoredForm &stored, const FormBytes &all) {
+  Placement on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
     for (bool asked = false;; asked = true) {
-      if (Form kept = find(backend, number, stored, all))
+      if (Form kept = find(backend, key, stored, all))
         return {stored, std::move(kept)};
       const i64 lists = bytes_of(stored.view(OnHost::sizes)).lists;
       if (asked)
@@ -77,12 +127,12 @@ public:
   }
 
   void adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare) {
-    const std::lock_guard lock(mutex_);
     const auto built = stored.built(backend.memory());
     Device &device = device_of(backend);
+    const std::lock_guard lock(device.mutex);
     if (backend.room() >= spare && device.most == unlimited) {
       const kernels::TensorView sizes = stored.view(OnHost::sizes);
-      if (Form form = keep_whole(backend, sizes, bytes_of(sizes), built)) {
+      if (Form form = keep_whole(backend, stored, sizes, bytes_of(sizes), built)) {
         device.kept.insert_or_assign(number, Kept{stored, std::move(form)});
         return;
       }
@@ -91,72 +141,104 @@ public:
   }
 
   void evict(const void *memory, i64 bytes, bool for_a_while) override {
-    const std::lock_guard lock(mutex_);
-    const auto found = devices_.find(memory);
-    if (found == devices_.end())
+    Device *const found = device_at(memory);
+    if (found == nullptr)
       return;
-    Device &device = found->second;
+    Device &device = *found;
+    const std::lock_guard lock(device.mutex);
     const i64 before = device.bytes();
-    for (i64 freed = 0; auto &[number, kept] : device.kept)
+    for (i64 freed = 0; auto &[key, kept] : device.kept)
       while (freed < bytes && kept.form != nullptr && kept.form->entry_bytes() > 0)
         freed += shrink(kept);
     if (before > 0 && !for_a_while)
       device.most = std::max<i64>(0, before - bytes - before / 16);
   }
 
-  i64 kept(const void *memory) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = devices_.find(memory);
-    return found == devices_.end() ? 0 : found->second.bytes();
+  i64 kept(const void *memory) {
+    Device *const found = device_at(memory);
+    if (found == nullptr)
+      return 0;
+    const std::lock_guard lock(found->mutex);
+    return found->bytes();
   }
 
 private:
   using Form = std::shared_ptr<const KeptForm>;
   struct Kept {
-    StoredForm stored;
+    StoredForm whole;
     Form form;
   };
   struct Device {
-    std::map<int, Kept> kept;
+    std::mutex mutex; // of its own, so that workers upload to theirs at the same time
+    std::map<FormKey, Kept> kept;
     i64 most = unlimited; // of entries' bytes; less once memory was asked back for good
     i64 bytes() const {
       i64 sum = 0;
-      for (const auto &[number, some] : kept)
+      for (const auto &[key, some] : kept)
         sum += some.form == nullptr ? 0 : some.form->entry_bytes();
       return sum;
+    }
+    /// What is kept for other partitions than the key's goes, for none (the whole form), too: of one form, or of all.
+    void drop_others(const FormKey &own, bool of_all_forms) {
+      for (auto at = kept.begin(); at != kept.end();) {
+        const bool other = at->first.part != own.part && (of_all_forms || at->first.number == own.number);
+        if (other)
+          at->second.whole.view(OnHost::all); // what was built there may be nowhere else
+        at = other ? kept.erase(at) : std::next(at);
+      }
     }
   };
   static constexpr i64 unlimited = std::numeric_limits<i64>::max();
 
   /// Null if not even its lists fit.
-  Form find(kernels::Backend &backend, int number, const StoredForm &stored, const FormBytes &all) {
-    const std::lock_guard lock(mutex_);
+  Form find(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
     Device &device = device_of(backend);
-    Form &form = device.kept.try_emplace(number, Kept{stored, nullptr}).first->second.form;
+    const std::lock_guard lock(device.mutex);
+    Form &form = device.kept.try_emplace(key, Kept{stored.whole(), nullptr}).first->second.form;
     if (form == nullptr || !form->complete())
-      form = place(backend, device, stored.view(OnHost::all), all, form);
+      form = place(backend, device, key, stored, all, form);
     return form;
   }
 
+  /// Null if nothing was ever kept in this memory().
+  Device *device_at(const void *memory) {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(memory);
+    return found == devices_.end() ? nullptr : &found->second;
+  }
+
   Device &device_of(kernels::Backend &backend) {
+    const std::lock_guard lock(mutex_);
     if (devices_.count(backend.memory()) == 0)
       backend.may_evict(weak_from_this());
     return devices_[backend.memory()];
   }
 
-  Form place(kernels::Backend &backend, const Device &device, const kernels::TensorView &host, const FormBytes &all,
-             const Form &before) const {
+  Form place(kernels::Backend &backend, Device &device, const FormKey &key, const StoredForm &stored,
+             const FormBytes &all, const Form &before) const {
+    const kernels::TensorView host = stored.view(OnHost::all);
     const FormBytes mine = bytes_of(host);
     const i64 entries = std::max(all.entries, mine.entries);
     i64 lists = std::max(all.lists, mine.lists); // of those that are not there yet
-    for (const auto &[number, kept] : device.kept)
-      lists -= kept.form == nullptr ? 0 : kept.form->list_bytes;
-    const i64 held = device.bytes();
-    const i64 room = std::min(backend.room() - std::max<i64>(lists, 0), device.most - held);
+    i64 held = 0;
+    for (const auto &[other, kept] : device.kept)
+      if (other.part == key.part && kept.form != nullptr) {
+        lists -= kept.form->list_bytes;
+        held += kept.form->entry_bytes();
+      }
+    const auto room_now = [&] {
+      return std::min(backend.room() - std::max<i64>(lists, 0), device.most - device.bytes());
+    };
+    if (before == nullptr && stored.selection() != nullptr)
+      device.drop_others(key, false);
+    if (entries - held > room_now())
+      device.drop_others(key, true);
+    const i64 room = room_now();
     if (before == nullptr && device.most == unlimited && entries - held <= room)
-      if (Form form = keep_whole(backend, host, mine, nullptr))
+      if (Form form = keep_whole(backend, stored, host, mine, nullptr))
         return form;
-    auto form = before == nullptr ? start_parts(backend, host, mine, room + held) : std::make_shared<KeptForm>(*before);
+    auto form =
+        before == nullptr ? start_spans(backend, stored, host, mine, room + held) : std::make_shared<KeptForm>(*before);
     if (form == nullptr)
       return nullptr;
     const auto share = static_cast<double>(room + held - detail::buffers * form->longest() * mine.each) /
@@ -165,7 +247,7 @@ private:
       const Range next = form->spans[form->parts.size()];
       if (static_cast<double>(next.end * mine.each) > share)
         break;
-      Arrays part = keep_part(backend, host, next);
+      Arrays part = keep_span(backend, host, stored.selection(), next);
       if (part.empty())
         break;
       form->parts.push_back(std::move(part));
@@ -173,28 +255,30 @@ private:
     return form;
   }
 
-  static Form keep_whole(kernels::Backend &backend, const kernels::TensorView &host, const FormBytes &mine,
-                         const std::shared_ptr<const kernels::DeviceArrays> &built) {
+  static Form keep_whole(kernels::Backend &backend, const StoredForm &stored, const kernels::TensorView &host,
+                         const FormBytes &mine, const std::shared_ptr<const kernels::DeviceArrays> &built) {
     auto form = std::make_shared<KeptForm>();
     form->whole = true;
-    form->lists = keep_arrays(backend, host, true, built);
+    form->lists = keep_arrays(backend, host, stored.selection(), true, built);
     form->list_bytes = mine.lists;
     form->whole_bytes = mine.entries;
     return form->lists.size() == FormView(host).arrays().size() ? form : nullptr;
   }
 
-  std::shared_ptr<KeptForm> start_parts(kernels::Backend &backend, const kernels::TensorView &host,
-                                        const FormBytes &mine, i64 room) const {
+  std::shared_ptr<KeptForm> start_spans(kernels::Backend &backend, const StoredForm &stored,
+                                        const kernels::TensorView &host, const FormBytes &mine, i64 room) const {
     auto form = std::make_shared<KeptForm>();
-    form->lists = keep_arrays(backend, host, false);
+    form->lists = keep_arrays(backend, host, stored.selection(), false);
     form->list_bytes = mine.lists;
     form->each = mine.each;
     std::size_t lists = 0;
     for (const FormArray &array : FormView(host).arrays()) {
       lists += array.entries ? 0 : 1;
       if (array.entries)
-        if (auto pin = backend.pin(array.data, array.bytes()))
-          form->pins.push_back(std::move(pin));
+        detail::for_sources(array, {0, array.bytes()}, stored.selection(), [&](i64, const void *from, i64 bytes) {
+          if (auto pin = backend.pin(from, bytes))
+            form->pins.push_back(std::move(pin));
+        });
     }
     if (form->lists.size() < lists)
       return nullptr;
@@ -209,7 +293,7 @@ private:
     Form &form = kept.form;
     const i64 before = form->entry_bytes();
     if (form->whole) {
-      kept.stored.view(OnHost::all); // what was built there may be nowhere else
+      kept.whole.view(OnHost::all); // what was built there may be nowhere else
       form = nullptr;
       return before;
     }
@@ -220,14 +304,14 @@ private:
   }
 
   const i64 part_entries_;
-  mutable std::mutex mutex_;
-  std::map<const void *, Device> devices_;
+  std::mutex mutex_;
+  std::map<const void *, Device> devices_; // none is ever erased
 };
 
 Resident::Resident(i64 part_entries) : state_(std::make_shared<State>(part_entries)) {}
 
-Placement Resident::on(kernels::Backend &backend, int number, const StoredForm &stored, const FormBytes &all) {
-  return backend.memory() == nullptr ? Placement(stored) : state_->on(backend, number, stored, all);
+Placement Resident::on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
+  return backend.memory() == nullptr ? Placement(stored) : state_->on(backend, key, stored, all);
 }
 
 void Resident::adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare) {

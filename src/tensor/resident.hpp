@@ -7,6 +7,24 @@
 
 namespace td::tensor {
 
+/// One worker of those that a tensor is partitioned between. What it has depends on whether rows may be split, too,
+/// which those that sum in order do not allow.
+struct PartOf {
+  int workers = 1;
+  int worker = 0;
+  bool in_order = false;
+  auto operator<=>(const PartOf &) const = default;
+};
+
+/// Tells the forms of a tensor apart, and their parts.
+struct FormKey {
+  FormKey(int form) : number(form) {} // NOLINT: the number of a whole form is its key
+  FormKey(int form, const PartOf &worker) : number(form), part(worker) {}
+  auto operator<=>(const FormKey &) const = default;
+  int number;
+  PartOf part;
+};
+
 /// The copies of one tensor, for any number of contexts at the same time. They go with the tensor.
 class Resident {
 public:
@@ -16,12 +34,13 @@ public:
   Resident &operator=(const Resident &) = delete;
 
   /// A form for this backend's kernels: the host's own where they work in host memory; else what is kept of it, for
-  /// which room is looked for now. `number` tells the tensor's forms apart, and `all` is what they take together: where
-  /// that is too much, each gets the same share of the room, but for what was built there and is kept whole. Throws
-  /// Status::device_memory if not even the lists of rows or blocks fit.
-  Placement on(kernels::Backend &backend, int number, const StoredForm &stored, const FormBytes &all);
-  Placement on(kernels::Backend &backend, int number, const StoredForm &stored) {
-    return on(backend, number, stored, bytes_of(stored.view(OnHost::sizes)));
+  /// which room is looked for now. `all` is what the tensor's forms, or their parts for this worker, take together:
+  /// where that is too much, each gets the same share of the room, but for what was built there and is kept whole. A
+  /// part takes the place of other parts of its form, and of the whole form. Throws Status::device_memory if not even
+  /// the lists of rows or blocks fit.
+  Placement on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all);
+  Placement on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored) {
+    return on(backend, key, stored, bytes_of(stored.view(OnHost::sizes)));
   }
 
   /// Keeps what was just built in the backend's memory, if there is room for all of the form and `spare` bytes besides;

@@ -48,6 +48,7 @@ public:
   SlabStep(const SlabStep &) = delete;
   SlabStep &operator=(const SlabStep &) = delete;
 
+  std::span<const i64> dims() const noexcept { return dims_; }
   /// The slab within a view of all elements.
   kernels::DenseView view(kernels::DenseView x) const;
   /// There is nothing to do where these have no rows.

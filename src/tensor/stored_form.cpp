@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include "core/buffer.hpp"
 
@@ -17,6 +18,21 @@ struct StoredForm::State {
   std::vector<bool> away;                             // of what was built
   std::vector<Buffer<std::byte>> arrays;              // that have come
   i64 bytes = 0;
+
+  // Of a part:
+  struct Part {
+    StoredForm whole;
+    Selection some;
+    std::optional<SelectedLists> lists;
+  };
+  std::optional<Part> part;
+
+  void select(OnHost needed) {
+    const kernels::TensorView whole = part->whole.view(needed);
+    if (needed != OnHost::sizes && !part->lists)
+      part->lists = lists_of(whole, part->some);
+    form = FormView(view_of(whole, part->some, part->lists ? &*part->lists : nullptr));
+  }
 
   void bring(bool entries) {
     std::vector<FormArray> all = form.arrays();
@@ -65,9 +81,20 @@ StoredForm::StoredForm(const kernels::TensorView &sizes, const void *memory,
   state_->built = std::move(built);
 }
 
+StoredForm::StoredForm(const StoredForm &whole, Selection some)
+    : state_(std::make_shared<State>(whole.view(OnHost::sizes))) {
+  state_->part.emplace(State::Part{whole, std::move(some), {}});
+}
+
+const StoredForm &StoredForm::whole() const noexcept { return state_->part ? state_->part->whole : *this; }
+
+const Selection *StoredForm::selection() const noexcept { return state_->part ? &state_->part->some : nullptr; }
+
 kernels::TensorView StoredForm::view(OnHost needed) const {
   const std::lock_guard lock(state_->mutex);
-  if (needed != OnHost::sizes && state_->built != nullptr)
+  if (state_->part)
+    state_->select(needed);
+  else if (needed != OnHost::sizes && state_->built != nullptr)
     state_->bring(needed == OnHost::all);
   return state_->form.view();
 }

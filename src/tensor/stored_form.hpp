@@ -1,5 +1,5 @@
 // StoredForm is what the host has of a stored form: all of it, or at first only its small lists, where it was built in
-// a device's memory.
+// a device's memory; or of a part of it, whose entries stay where they are in the form.
 #pragma once
 
 #include <concepts>
@@ -7,6 +7,7 @@
 
 #include "kernels/building.hpp"
 #include "tensor/arrays.hpp"
+#include "tensor/selection.hpp"
 
 namespace td::tensor {
 
@@ -26,10 +27,16 @@ public:
   StoredForm(const View &host) : state_(in_host_memory(host)) {} // NOLINT: a view is a form
   /// The first arrays of the view are `built`, in that memory().
   StoredForm(const kernels::TensorView &sizes, const void *memory, std::shared_ptr<const kernels::DeviceArrays> built);
+  /// Some of a form. Its own lists are made when they are first needed.
+  StoredForm(const StoredForm &whole, Selection some);
 
-  /// Pointers are null of what is not in host memory. Throws Status::host_memory if there is no room for what is
-  /// needed; it may be asked for again.
+  /// Pointers are null of what is not in host memory; those to the entries of a part are the form's. Throws
+  /// Status::host_memory if there is no room for what is needed; it may be asked for again.
   kernels::TensorView view(OnHost needed) const;
+
+  /// The form that this is a part of, or itself; and what of it, or null.
+  const StoredForm &whole() const noexcept;
+  const Selection *selection() const noexcept;
 
   /// What was built in this memory(), as long as not all of it is on the host.
   std::shared_ptr<const kernels::DeviceArrays> built(const void *memory) const;

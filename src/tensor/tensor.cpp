@@ -57,7 +57,8 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, c
     x->numbering_ = formats::Numbering(entries, settings.empty_rows, *building, threads);
   else if (settings.numbers_rows())
     x->numbering_ = formats::Numbering(given.on_host(), settings.empty_rows, threads);
-  const plan::StorageRequest request{settings, gpu, threads, MemoryBudget(settings.memory_limit, 0).left()};
+  const plan::StorageRequest request{settings, gpu, threads, MemoryBudget(settings.memory_limit, 0).left(),
+                                     builder != nullptr ? builder->chip() : kernels::Chip{}};
   x->storage_ = decide_storage({x->stored_dims(), entries.nnz, x->type_}, request);
   const bool coordinates = x->format() == plan::Format::coo;
   if (coordinates)
@@ -208,7 +209,7 @@ std::string Tensor::describe() const {
                      name_of(format()), parts, size);
 }
 
-const StoredForm &Tensor::stored(int number) const {
+const StoredForm &Tensor::form(int number) const {
   return forms_[sorted_.empty() ? 0 : static_cast<std::size_t>(number)];
 }
 
@@ -219,7 +220,7 @@ Placement Tensor::placed(int number, kernels::Backend &backend) const {
     all.entries += bytes.entries;
     all.lists += bytes.lists;
   }
-  return resident_.on(backend, sorted_.empty() ? 0 : number, stored(number), all);
+  return resident_.on(backend, sorted_.empty() ? 0 : number, form(number), all);
 }
 
 int Tensor::form_of(int mode) const {
@@ -229,7 +230,7 @@ int Tensor::form_of(int mode) const {
   return group;
 }
 
-kernels::TensorView Tensor::view(int mode, OnHost needed) const { return stored(form_of(mode)).view(needed); }
+kernels::TensorView Tensor::view(int mode, OnHost needed) const { return form(form_of(mode)).view(needed); }
 
 Placement Tensor::view(int mode, kernels::Backend &backend) const { return placed(form_of(mode), backend); }
 
@@ -243,7 +244,7 @@ int Tensor::whole_form() const {
 }
 
 kernels::TensorView Tensor::merged_view(int group, OnHost needed) const {
-  kernels::TensorView view = stored(group).view(needed);
+  kernels::TensorView view = form(group).view(needed);
   if (auto *dense = std::get_if<kernels::DenseView>(&view))
     dense->dims = groups_->merged_dims(group);
   return view;
@@ -268,7 +269,7 @@ kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int th
   need.add("coordinates", decoded_bytes(format(), {stored_dims(), facts_.nnz, type_}, threads).peak);
   MemoryBudget(settings_.memory_limit, bytes())
       .require(fmt::format("decoding a tensor of format {}", name_of(format())), need);
-  const kernels::TensorView view = stored(whole_form()).view(OnHost::all);
+  const kernels::TensorView view = form(whole_form()).view(OnHost::all);
   if (blco_)
     holder = formats::decode(std::get<kernels::BlcoView>(view), threads);
   else
@@ -302,7 +303,7 @@ void Tensor::slice_counts(int mode, i64 *counts) const {
 void Tensor::stored_counts(int mode, i64 *counts) const {
   const int group = groups_->group_of(mode);
   const plan::Group &modes = groups_->modes(group);
-  const auto copy = std::get<kernels::SortedView>(stored(group).view(OnHost::lists));
+  const auto copy = std::get<kernels::SortedView>(form(group).view(OnHost::lists));
   const auto place = static_cast<std::size_t>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
   const i64 *index_of_cell = modes.size() > 1 ? groups_->cells(group).columns[place] : nullptr;
   for (i64 row = 0; row < copy.rows; ++row) {

@@ -84,6 +84,17 @@ public:
   /// The cells of a group, an entry of value 1 each.
   Placement cells_view(int group, kernels::Backend &backend) const;
 
+  // Workers' parts (tensor/part.hpp) are made of forms: a sorted copy by the number of its group; what there is one of
+  // whatever the number.
+
+  const StoredForm &form(int number) const;
+  /// The one of whole_view.
+  int whole_form() const;
+  /// Parts that the numbers of `key` tell apart, of forms and of groups' cells; `all`: of this worker.
+  Placement place(const FormKey &key, const StoredForm &some, const FormBytes &all, kernels::Backend &backend) const {
+    return resident_.on(backend, key, some, all);
+  }
+
   /// Whether view(mode) is divided between workers by output rows (else by stored entries).
   bool divided_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
 
@@ -113,10 +124,7 @@ private:
   /// What is on the host as forms.
   void list_forms();
   void sort(formats::Packed &packed, const plan::StorageRequest &request);
-  int whole_form() const;
   int form_of(int mode) const;
-  /// What is stored as `number`: a sorted copy by the number of its group; what there is one of whatever the number.
-  const StoredForm &stored(int number) const;
   Placement placed(int number, kernels::Backend &backend) const;
   void stored_counts(int mode, i64 *counts) const;
 

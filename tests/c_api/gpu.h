@@ -1,4 +1,6 @@
-/* CUDA's runtime for clients in C, looked for when the program runs, so that they build without. */
+/* CUDA's runtime for clients in C, looked for when the program runs, so that they build without. Call find_cuda() when
+ * libtd_cuda is loaded: it takes the runtime that libtd_cuda works with. Another one, as of an older toolkit that the
+ * loader meets first, has last errors of its own, of which td knows nothing. */
 #ifndef TD_TEST_GPU_H
 #define TD_TEST_GPU_H
 
@@ -36,7 +38,7 @@ static int (*cuda_last_error)(void);
 static int (*cuda_memory)(size_t *, size_t *);
 
 static inline int find_cuda(void) {
-  const char *names[] = {"libcudart.so", "libcudart.so.13", "libcudart.so.12"};
+  const char *names[] = {"libcudart.so.13", "libcudart.so.12"};
   const struct {
     const char *name;
     void *function;
@@ -64,7 +66,7 @@ static inline int find_cuda(void) {
   void *library = NULL;
   size_t i;
   for (i = 0; library == NULL && i < sizeof names / sizeof *names; ++i)
-    library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   for (i = 0; library != NULL && i < sizeof functions / sizeof *functions; ++i) {
     void *found = dlsym(library, functions[i].name);
     if (found == NULL)

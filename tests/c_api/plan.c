@@ -241,7 +241,7 @@ static void check_refusals(td_context *context) {
   td_options_destroy(options);
   refuses(context, TD_ERR_OPTION_RANGE, "tiles", "many", "auto", "option 'tiles' = \"many\": expected auto, none or");
   refuses(context, TD_ERR_OPTION_RANGE, "tiles", "0", "auto", "a number of rows, 1 or more");
-  refuses(context, TD_ERR_UNSUPPORTED, "tiles", "1", "sorted", "places for pieces of rows");
+  refuses(context, TD_ERR_UNSUPPORTED, "tiles", "1", "sorted", "places for segments of rows");
   refuses(context, TD_ERR_UNSUPPORTED, "tiles", "64", "coo", "expected auto or none for format coo");
   refuses(context, TD_ERR_UNSUPPORTED, "conflicts", "private", "sorted", "expected auto or owner");
   refuses(context, TD_ERR_UNSUPPORTED, "conflicts", "atomic", "auto", "for format sorted");

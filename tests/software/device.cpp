@@ -103,13 +103,8 @@ public:
     ReferenceBackend::download(to_host, from, bytes);
   }
   const void *memory() const noexcept override { return memory_.get(); }
-  std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *) override {
-    if (bytes > room())
-      return nullptr;
-    auto copy = keep_block(kept_, bytes);
-    if (copy != nullptr && bytes > 0)
-      upload(copy.get(), host, bytes);
-    return copy;
+  std::shared_ptr<void> keep(i64 bytes, const char *) override {
+    return bytes > room() ? nullptr : keep_block(kept_, bytes);
   }
   i64 room() const override { return limit_ - kept_->bytes; }
   void may_evict(std::weak_ptr<kernels::Evictable> evictable) override { evictables_.push_back(std::move(evictable)); }

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "formats/gpu_tiles.hpp"
 #include "formats/key.hpp"
+#include "formats/tiles.hpp"
 #include "formats_random.hpp"
 #include "kernels/loader.hpp"
 #include "kernels/reference/reference.hpp"
@@ -136,7 +136,7 @@ std::vector<std::vector<int>> bits_in_tiles(const std::vector<i64> &dims, int mo
     fine[m] = dims[m] <= 64 ? std::min(fine[m], 2) : std::max(fine[m] - 2, 0);
   if (dims[static_cast<std::size_t>(mode)] > 1 << 17) // the rows of copies in tiles are counted
     return {formats::bits_of(dims)};
-  return {formats::bits_of(dims), formats::gpu_tile_bits(dims, mode, nnz, type, type), fine};
+  return {formats::bits_of(dims), formats::gpu_tile_bits(kernels::Chip{}, dims, mode, nnz, type, type), fine};
 }
 
 template <class Index, class T>

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "formats/formats.hpp"
-#include "formats/gpu_tiles.hpp"
 #include "formats/key.hpp"
 #include "formats/tiles.hpp"
 #include "formats_random.hpp"
@@ -132,20 +131,23 @@ TEST(FormatsLayout, TilesByARule) {
   const auto bits = [&](formats::TileRule rule, i64 nnz) { return formats::tile_bits(rule, dims, 0, nnz); };
   EXPECT_EQ(bits({Kind::none}, 1 << 30), (std::vector<int>{7, 10, 10}));
   EXPECT_EQ(bits({Kind::cpu}, 100 * 256 * 16), formats::tile_bits(dims, 0, 100 * 256 * 16));
-  EXPECT_EQ(bits({Kind::gpu}, 1 << 30), formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f64, ValueType::f64));
+  EXPECT_EQ(bits({Kind::gpu}, 1 << 30),
+            formats::gpu_tile_bits(kernels::Chip{}, dims, 0, 1 << 30, ValueType::f64, ValueType::f64));
   EXPECT_EQ(bits({Kind::gpu, 0, ValueType::f32}, 1 << 30),
-            formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f32, ValueType::f32));
+            formats::gpu_tile_bits(kernels::Chip{}, dims, 0, 1 << 30, ValueType::f32, ValueType::f32));
   EXPECT_EQ(bits({Kind::gpu, 0, ValueType::f32, false, true}, 1 << 30),
-            formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f32, ValueType::f64));
+            formats::gpu_tile_bits(kernels::Chip{}, dims, 0, 1 << 30, ValueType::f32, ValueType::f64));
   EXPECT_EQ(bits({Kind::gpu, 0, ValueType::f64, true}, 1 << 30),
-            formats::gpu_tile_bits(dims, 0, 1 << 30, ValueType::f32, ValueType::f64));
+            formats::gpu_tile_bits(kernels::Chip{}, dims, 0, 1 << 30, ValueType::f32, ValueType::f64));
   // Rows are read in f32 where so many entries read them that copying 30 million rows pays.
   const std::vector<i64> few_rows{100, 30000000, 2000};
   const auto gathering = [&](i64 nnz) {
     return formats::tile_bits(formats::TileRule{Kind::gpu, 0, ValueType::f64, true}, few_rows, 0, nnz);
   };
-  EXPECT_EQ(gathering(75000000), formats::gpu_tile_bits(few_rows, 0, 75000000, ValueType::f64, ValueType::f64));
-  EXPECT_EQ(gathering(75010000), formats::gpu_tile_bits(few_rows, 0, 75010000, ValueType::f32, ValueType::f64));
+  EXPECT_EQ(gathering(75000000),
+            formats::gpu_tile_bits(kernels::Chip{}, few_rows, 0, 75000000, ValueType::f64, ValueType::f64));
+  EXPECT_EQ(gathering(75010000),
+            formats::gpu_tile_bits(kernels::Chip{}, few_rows, 0, 75010000, ValueType::f32, ValueType::f64));
   EXPECT_NE(gathering(75000000), gathering(75010000));
   EXPECT_EQ(bits({Kind::rows, 160}, 0), (std::vector<int>{7, 6, 6}));
   EXPECT_EQ(bits({Kind::rows, 2024}, 0), (std::vector<int>{7, 10, 10}));
@@ -160,34 +162,48 @@ TEST(FormatsLayout, TilesByARule) {
 }
 
 TEST(FormatsLayout, TilesForAGpu) {
-  // One mode of nell2's shape is cut to what fits shared memory, and pieces of rows stay long; two would make them
+  // One mode of nell2's shape is cut to what fits shared memory, and segments of rows stay long; two would make them
   // short.
   const std::vector<i64> nell2{12092, 9184, 28818};
-  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 76900000, ValueType::f64, ValueType::f64), (std::vector<int>{14, 9, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, nell2, 0, 76900000, ValueType::f64, ValueType::f64),
+            (std::vector<int>{14, 9, 15}));
   // Nothing to gain: hardly an entry for each row of a tile; all rows fit anyway; no entries.
-  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 10000, ValueType::f64, ValueType::f64), (std::vector<int>{14, 14, 15}));
-  EXPECT_EQ(formats::gpu_tile_bits(std::vector<i64>{1000000, 300, 400}, 0, 50000000, ValueType::f64, ValueType::f64),
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, nell2, 0, 10000, ValueType::f64, ValueType::f64),
+            (std::vector<int>{14, 14, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, std::vector<i64>{1000000, 300, 400}, 0, 50000000, ValueType::f64,
+                                   ValueType::f64),
             (std::vector<int>{20, 9, 9}));
-  EXPECT_EQ(formats::gpu_tile_bits(nell2, 1, 0, ValueType::f64, ValueType::f64), (std::vector<int>{14, 14, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, nell2, 1, 0, ValueType::f64, ValueType::f64),
+            (std::vector<int>{14, 14, 15}));
   // Of rows half as long twice as many fit; where they are widened, which costs as much wherever they come from, tiles
   // pay less often.
-  EXPECT_EQ(formats::gpu_tile_bits(nell2, 0, 76900000, ValueType::f32, ValueType::f32), (std::vector<int>{14, 10, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, nell2, 0, 76900000, ValueType::f32, ValueType::f32),
+            (std::vector<int>{14, 10, 15}));
   const std::vector<i64> cube{20000, 20000, 20000};
-  EXPECT_EQ(formats::gpu_tile_bits(cube, 0, 40000000, ValueType::f32, ValueType::f32), (std::vector<int>{15, 10, 15}));
-  EXPECT_EQ(formats::gpu_tile_bits(cube, 0, 40000000, ValueType::f32, ValueType::f64), formats::bits_of(cube));
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, cube, 0, 40000000, ValueType::f32, ValueType::f32),
+            (std::vector<int>{15, 10, 15}));
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, cube, 0, 40000000, ValueType::f32, ValueType::f64),
+            formats::bits_of(cube));
+  // Of a multiprocessor with 99 KiB of shared memory 64 are for rows.
+  kernels::Chip small;
+  small.shared_bytes = i64{99} << 10;
+  EXPECT_EQ(formats::gpu_tile_bits(small, nell2, 0, 76900000, ValueType::f64, ValueType::f64),
+            (std::vector<int>{14, 8, 15}));
   // Two modes could be cut to what fits, into 32 or 392 tiles: more pieces than that gains (measured: 1.4 and 1.2 times
   // as slow).
   const std::vector<i64> lopsided{100000, 2000, 2000};
-  EXPECT_EQ(formats::gpu_tile_bits(lopsided, 0, 40000000, ValueType::f64, ValueType::f64),
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, lopsided, 0, 40000000, ValueType::f64, ValueType::f64),
             (std::vector<int>{17, 9, 11}));
-  EXPECT_EQ(formats::gpu_tile_bits(lopsided, 1, 40000000, ValueType::f32, ValueType::f32),
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, lopsided, 1, 40000000, ValueType::f32, ValueType::f32),
             (std::vector<int>{17, 11, 10}));
   // All 1443 rows would fit, had rows of the longer modes not to come from memory.
-  EXPECT_EQ(formats::gpu_tile_bits(std::vector<i64>{532924, 17262471, 2480308, 1443}, 0, 140000000, ValueType::f32,
-                                   ValueType::f32),
+  EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, std::vector<i64>{532924, 17262471, 2480308, 1443}, 0, 140000000,
+                                   ValueType::f32, ValueType::f32),
             (std::vector<int>{20, 25, 22, 10}));
   for (const i64 nnz : {i64{1} << 20, i64{1} << 30}) // 16 modes are not too many
-    EXPECT_EQ(formats::gpu_tile_bits(std::vector<i64>(16, 64), 3, nnz, ValueType::f64, ValueType::f64).size(), 16U);
+    EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, std::vector<i64>(16, 64), 3, nnz, ValueType::f64, ValueType::f64)
+                  .size(),
+              16U);
 }
 
 TEST(formats_layout, sorted_keys_are_as_wide_as_the_other_modes_need) {

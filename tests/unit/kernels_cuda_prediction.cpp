@@ -17,7 +17,7 @@ using kernels::Rates;
 using kernels::TensorView;
 
 constexpr Rates rates{4.3e12, 33e12, 8.5e12, 4.6e12, 30e12};
-const kernels::cuda::Chip chip{132, 232448, 62914560};
+const kernels::Chip chip; // an H200
 
 /// Of factor rows and terms.
 struct Types {
@@ -209,6 +209,12 @@ TEST(KernelsCudaPrediction, TellsWhatKernelsTake) {
   EXPECT_EQ(predict(blco, 0, 32, Conflicts::automatic, rates, mixed).bytes, 32 * 50 * 32 * 8);
   EXPECT_EQ(predict(kernels::DenseView{more, ValueType::f32}, 0, 32, Conflicts::automatic, rates, mixed).bytes,
             18 * 30 * 32 * 8);
+  // Two sums of the columns of a pass, and whose they are, for each block; with `owner` a sum for each segment besides.
+  const PlannedCopy copy({12092, 9184, 28818}, 76869512, 0);
+  const auto segments = static_cast<double>(copy.view().rows);
+  EXPECT_EQ(predict(copy.view(), 0).bytes, 2 * 132 * (32 + 1) * 8);
+  EXPECT_EQ(predict(copy.view(), 0, 33).bytes, 2 * 132 * (17 + 1) * 8); // not aligned: two passes of at most 32
+  EXPECT_EQ(predict(copy.view(), 0, 32, Conflicts::owner).bytes, 2 * 132 * (32 + 1) * 8 + 8 * 32 * segments);
   // A Gram matrix's tile by each of three blocks, for 256 rows and more each.
   EXPECT_EQ(kernels::cuda::predict_update(1000, 32, rates).bytes, 3 * 32 * 32 * 8);
 }

@@ -8,7 +8,7 @@
 #include "kernels/loader.hpp"
 #include "plan/needs.hpp"
 #include "solvers/residual.hpp"
-#include "tensor/resident.hpp"
+#include "tensor/part.hpp"
 #include "tensor/spans.hpp"
 #include "unit/kernels_support.hpp"
 
@@ -167,6 +167,79 @@ TEST_F(KernelsStreamed, GivesWhatAWholeCopyGives) {
     const auto open_with = [&](i64 limit) { return open(spec, limit); };
     check_small<float>(open_with);
     check_small<double>(open_with);
+  }
+}
+
+/// Each worker's part of a form that is not dense.
+std::vector<tensor::StoredForm> parts_of(const kernels::TensorView &host, int workers) {
+  std::vector<tensor::StoredForm> parts;
+  const auto *sorted = std::get_if<kernels::SortedView>(&host);
+  for (int worker = 0; worker < workers; ++worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    parts.emplace_back(tensor::StoredForm(host),
+                       sorted == nullptr
+                           ? tensor::select_range(host, part_of({0, kernels::entries_of(host)}, worker, workers))
+                           : tensor::select_portion(
+                                 *sorted, tensor::shard_copy(*sorted, workers, tensor::Cut::split_rows).portions[w]));
+  }
+  return parts;
+}
+
+/// What workers sum of their parts, whole and streamed, adds up to what the form gives.
+template <class T, class Open> void check_parts(Open &&open, const Stored<T> &x, i64 rank) {
+  const auto factors = random_factors<T>(x.dims, rank, 2, 91);
+  const auto whole = open(0);
+  Run<T> on_whole(*whole, factors);
+  Run<T> positive(*whole, magnitudes(factors));
+  const double n_terms = static_cast<double>(x.coo.values.size()) + 20;
+  for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode)
+    for (const auto &[name, host] : x.views(mode)) {
+      if (std::holds_alternative<kernels::DenseView>(host))
+        continue;
+      const i64 n = x.dims[static_cast<std::size_t>(mode)], nnz = kernels::entries_of(host);
+      tensor::Resident of_form;
+      const auto all = of_form.on(*whole, 0, host);
+      const auto expected = on_whole.mttkrp(all, mode, {0, n}, {0, nnz}, false);
+      const auto magnitude = positive.mttkrp(all, mode, {0, n}, {0, nnz}, false);
+      for (const bool stored_order : {false, true})
+        for (const bool streamed : {false, true}) {
+          SCOPED_TRACE(testing::Message() << name << ", mode " << mode << ", " << name_of(value_type_of<T>) << ", rank "
+                                          << rank << ", streamed " << streamed << ", stored order " << stored_order);
+          std::vector<double> sums(static_cast<std::size_t>(n * rank), 0.0);
+          int worker = 0;
+          for (const tensor::StoredForm &part : parts_of(host, 3)) {
+            const tensor::FormBytes bytes = tensor::bytes_of(part.view(tensor::OnHost::sizes));
+            const auto device = open(streamed ? bytes.lists + bytes.entries / 2 : 0);
+            tensor::Resident of_part(streamed ? 301 : 0);
+            const auto own = of_part.on(*device, {0, {3, worker++, false}}, part);
+            EXPECT_EQ(own.streamed(), streamed);
+            const auto got = Run<T>(*device, factors).mttkrp(own, mode, {0, n}, {0, own.entries()}, stored_order);
+            for (i64 i = 0; i < n; ++i)
+              for (i64 r = 0; r < rank; ++r)
+                sums[static_cast<std::size_t>(i * rank + r)] += static_cast<double>(got.at(i, r));
+          }
+          for (i64 i = 0; i < n; ++i)
+            for (i64 r = 0; r < rank; ++r)
+              ASSERT_NEAR(sums[static_cast<std::size_t>(i * rank + r)], expected.at(i, r),
+                          n_terms * epsilon_of(value_type_of<T>) * static_cast<double>(magnitude.at(i, r)))
+                  << "row " << i << ", column " << r;
+        }
+    }
+}
+
+TEST_F(KernelsStreamed, PartsAddUpToTheWhole) {
+  auto entries = random_entries<i64, double>({40, 300, 200}, 9000, 0, 8);
+  const auto heavy = random_entries<i64, double>({40, 300, 200}, 20000, 0, 9);
+  for (std::size_t k = 0; k < heavy.values.size(); ++k)
+    entries.add({17, heavy.columns[1][k], heavy.columns[2][k]}, heavy.values[k]);
+  const Stored<double> x(std::move(entries), false);
+  const Stored<float> y(random_entries<i64, float>({23, 9, 14}, 1500, 0, 7), false);
+  for (const auto &spec : specs_) {
+    const auto open_with = [&](i64 limit) { return open(spec, limit); };
+    for (const i64 rank : light() ? std::vector<i64>{5} : std::vector<i64>{1, 5, 16, 33}) {
+      check_parts(open_with, x, rank);
+      check_parts(open_with, y, rank);
+    }
   }
 }
 

@@ -96,6 +96,18 @@ template <class T> std::vector<TestMatrix<T>> magnitudes(const std::vector<TestM
   return all;
 }
 
+/// 60 % of the entries have index 17 in mode 0, and mode 1 is uneven: rows are split between workers, who own several
+/// ranges of them.
+inline CallerEntries<i64, double> heavy_entries() {
+  auto entries = random_entries<i64, double>({40, 300, 700}, 4000, 0, 8);
+  for (std::size_t k = 0; k < entries.values.size(); ++k) {
+    if (k % 5 < 3)
+      entries.columns[0][k] = 17;
+    entries.columns[1][k] = entries.columns[1][k] * entries.columns[1][k] / 300;
+  }
+  return entries;
+}
+
 /// Every stored form of one tensor. Values are positive whole numbers.
 template <class T> struct Stored {
   std::vector<i64> dims;

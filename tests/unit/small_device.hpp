@@ -75,15 +75,12 @@ public:
     ReferenceBackend::to_f32(a, to, exponents);
     ++roundings_;
   }
-  std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *) override {
+  std::shared_ptr<void> keep(i64 bytes, const char *) override {
     if (bytes > room())
       return nullptr;
     memory_->kept += bytes;
     uploaded_ += bytes;
-    auto *copy = new char[static_cast<std::size_t>(bytes) + 1];
-    if (bytes > 0) // of an empty list there is no address
-      std::memcpy(copy, host, static_cast<std::size_t>(bytes));
-    return {copy, [bytes, memory = memory_](const void *p) {
+    return {new char[static_cast<std::size_t>(bytes) + 1], [bytes, memory = memory_](const void *p) {
               memory->kept -= bytes;
               delete[] static_cast<const char *>(p);
             }};

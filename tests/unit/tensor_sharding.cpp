@@ -16,17 +16,6 @@ using tensor::Sharded;
 
 constexpr int worker_counts[] = {1, 2, 3, 4, 7, 60}; // 60: more than rows
 
-/// 60 % of the entries have index 17 in mode 0, and mode 1 is uneven.
-CallerEntries<i64, double> heavy_entries() {
-  auto entries = random_entries<i64, double>({40, 300, 700}, 4000, 0, 8);
-  for (std::size_t k = 0; k < entries.values.size(); ++k) {
-    if (k % 5 < 3)
-      entries.columns[0][k] = 17;
-    entries.columns[1][k] = entries.columns[1][k] * entries.columns[1][k] / 300;
-  }
-  return entries;
-}
-
 Range entries_of_slot(const SortedView &x, i64 slot) { return {x.row_begin[slot], x.row_begin[slot + 1]}; }
 
 /// How often each stored entry is summed, by all workers together.

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "formats_random.hpp"
-#include "plan/layout.hpp"
+#include "kernels/building.hpp"
+#include "kernels/reference/backend.hpp"
+#include "plan/plan.hpp"
 #include "tensor/tensor.hpp"
 
 namespace td {
@@ -189,6 +191,36 @@ TEST(plan_tensor, tiles_of_a_gpu_follow_the_precision) {
   // Options for the other type say what is so anyhow.
   EXPECT_EQ(tiles(ValueType::f64, "accumulate", "f64"), 40);
   EXPECT_EQ(tiles(ValueType::f32, "gather", "f32"), 20);
+}
+
+/// A GPU with less shared memory than an H200, on which no tensor is built.
+class SmallChip final : public kernels::reference::ReferenceBackend {
+public:
+  const void *memory() const noexcept override { return this; }
+  kernels::Chip chip() const override { return {132, i64{99} << 10, i64{60} << 20}; }
+  std::unique_ptr<kernels::Building> begin_building(const EntriesView &) override { return nullptr; }
+};
+
+TEST(PlanTensor, TilesFollowTheGpu) {
+  plan::PlanRequest request;
+  request.options.set_text("format", "sorted");
+  request.rank = 32;
+  request.backends = {std::make_shared<SmallChip>()};
+  const std::vector<i64> dims{20000, 20000, 20000};
+  const plan::Plan plan = plan::plan_of(dims, 40000000, ValueType::f64, request);
+  EXPECT_EQ(plan.layout.tiles, "79|79|79"); // of 256 rows, which 64 KiB hold; an H200 would have 40
+
+  // Few entries in 6 tiles of 128 rows pay where these and the 700 of the other mode can be staged.
+  Entries e{{4, 700, 700}, 0, {}, {}, {}};
+  for (i64 k = 0; k < 20000; ++k)
+    e.add({k % 4, k / 4 % 700, k / 2800 * 97}, 1);
+  const auto tiles = [&](kernels::Backend *builder) {
+    const auto x = Tensor::make_sparse(e.view(), with_format("sorted"), 1, "", tensor::Target::gpu, builder);
+    return std::get<kernels::SortedView>(x->view(0)).tiles;
+  };
+  SmallChip small;
+  EXPECT_EQ(tiles(nullptr), 6);
+  EXPECT_EQ(tiles(&small), 1);
 }
 
 } // namespace

@@ -7,7 +7,6 @@
 // Rows and arithmetic go on one after the other, entries beside them. A dense tensor is read beside its arithmetic.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <variant>
 #include <vector>
 
@@ -20,14 +19,12 @@
 #include "kernels/cpu/rates.hpp"
 #include "kernels/cpu/scattered.hpp"
 #include "kernels/cpu/simd.hpp"
+#include "kernels/cpu_model.hpp"
 
 namespace td::kernels::cpu {
 
 namespace {
 
-constexpr double near_bytes = 1 << 15;   // of rows that are fetched at the rate of a near cache
-constexpr double middle_bytes = 1 << 20; // the same, of a second-level cache
-constexpr double far_bytes = 64 << 20;   // the same, of memory
 // Of the rates that are measured what kernels reach, which have other things to do besides.
 constexpr double product_part = 0.9;
 
@@ -46,21 +43,18 @@ double row_rate(double bytes, const Rates &rates) {
                               : between(middle_bytes, rates.middle_rows, far_bytes, rates.far_rows);
 }
 
-/// Rows of the other factors that a tile needs, if the longest modes are cut in half, one after the other, until there
-/// are so many tiles.
+/// Rows of the other factors that a tile needs.
 double rows_of_tile(const SortedView &x) {
-  std::vector<double> rows;
+  double rows = 0;
   for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
     if (m != x.mode)
-      rows.push_back(static_cast<double>(x.dims[static_cast<std::size_t>(m)]));
-  for (double tiles = 1; 1.5 * tiles < static_cast<double>(x.tiles); tiles *= 2)
-    *std::max_element(rows.begin(), rows.end()) /= 2;
-  return std::accumulate(rows.begin(), rows.end(), 0.0);
+      rows += static_cast<double>(x.rows_in_tile(m));
+  return rows;
 }
 
-class Teller {
+class Predictor {
 public:
-  Teller(const MttkrpArgs &args, ValueType values, int threads, const Rates &rates)
+  Predictor(const MttkrpArgs &args, ValueType values, int threads, const Rates &rates)
       : args_(args), widens_(values != args.out.type), threads_(threads), rates_(rates),
         rank_(static_cast<double>(args.out.cols)), element_(static_cast<double>(size_of(args.out.type))) {}
 
@@ -87,8 +81,8 @@ public:
     f.bytes = batch_bytes();
     if (tiled && args_.out.type == ValueType::f32)
       f.bytes += 8 * rank_ * static_cast<double>(args_.rows.size()) + threads_ * 4 * rank_ * simd::batch_size;
-    const double pieces = part * static_cast<double>(x.rows);
-    f.seconds = seconds(n, x.key_bytes + element_, tiled ? rows_of_tile(x) : 0, pieces);
+    const double segments = part * static_cast<double>(x.rows);
+    f.seconds = seconds(n, x.key_bytes + element_, tiled ? rows_of_tile(x) : 0, segments);
     return f;
   }
 
@@ -206,9 +200,9 @@ private:
 Rates CpuBackend::rates() const { return measured_rates(threads_); }
 
 Prediction CpuBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
-  const Teller teller(args, type_of(x), threads_, rates);
-  Prediction f = std::visit(teller, x);
-  const double copied = teller.copied_bytes(x);
+  const Predictor predictor(args, type_of(x), threads_, rates);
+  Prediction f = std::visit(predictor, x);
+  const double copied = predictor.copied_bytes(x);
   f.bytes += copied;
   if (rates.read > 0)
     f.seconds += 1.5 * copied / rates.read; // 4 bytes are read and 8 written for each

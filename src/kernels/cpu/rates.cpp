@@ -15,14 +15,15 @@
 #include "core/memory.hpp"
 #include "core/parallel.hpp"
 #include "kernels/cpu/simd.hpp"
+#include "kernels/cpu_model.hpp"
 
 namespace td::kernels::cpu {
 
 namespace {
 
 constexpr i64 rank = 32;
-constexpr i64 near_rows = 128;               // 32 KiB: a first-level cache, for which tiles are made
-constexpr i64 middle_rows = 4096;            // 1 MiB: a second-level cache
+constexpr i64 near_rows = near_bytes / (rank * 8);
+constexpr i64 middle_rows = middle_bytes / (rank * 8);
 constexpr i64 least_far_rows = i64{1} << 16; // of each thread: 16 MiB
 constexpr i64 all_far_rows = i64{1} << 19;   // 128 MiB: more than most third-level caches
 constexpr i64 fetches = i64{1} << 14;        // of rows: a tenth of a millisecond

@@ -8,6 +8,7 @@
 #include "kernels/cuda/mttkrp.hpp"
 #include "kernels/cuda/pinned.hpp"
 #include "kernels/cuda/rates.hpp"
+#include "kernels/gpu_model.hpp"
 
 namespace td::kernels::cuda {
 
@@ -54,12 +55,9 @@ double CudaBackend::seconds_between(std::size_t first, std::size_t second) {
   return device_.seconds_between(first, second);
 }
 
-std::shared_ptr<const void> CudaBackend::keep(const void *host, i64 bytes, const char *what) {
+std::shared_ptr<void> CudaBackend::keep(i64 bytes, const char *what) {
   const CurrentDevice current = enter();
-  auto copy = device_.keep(bytes, what);
-  if (copy != nullptr)
-    staging_.upload(copy.get(), host, bytes);
-  return copy;
+  return device_.keep(bytes, what);
 }
 
 i64 CudaBackend::room() const {
@@ -86,6 +84,11 @@ std::shared_ptr<const void> CudaBackend::pin(const void *host, i64 bytes) {
 void CudaBackend::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
   const CurrentDevice current = enter();
   device_.fetch(buffer, to, from_host, bytes);
+}
+
+void CudaBackend::await(int buffer) noexcept {
+  if (const CurrentDevice current = device_.memory().enter(std::nothrow); current)
+    device_.await(buffer);
 }
 
 void CudaBackend::done(int buffer) {
@@ -127,22 +130,13 @@ i64 CudaBackend::room_to_build(const EntriesView &entries) const {
   return device_.kept()->limit > 0 ? bytes_to_build(entries) : 0;
 }
 
-Chip CudaBackend::chip() const {
-  const auto ask = [&](cudaDeviceAttr attribute) {
-    int value = 0;
-    check(cudaDeviceGetAttribute(&value, attribute, device_.ordinal()), "asking what GPU it is");
-    return static_cast<double>(value);
-  };
-  return {device_.multiprocessors(), ask(cudaDevAttrMaxSharedMemoryPerBlockOptin), ask(cudaDevAttrL2CacheSize)};
-}
-
 Rates CudaBackend::rates() const {
   const CurrentDevice current = enter();
   return measured_rates(device_);
 }
 
 Prediction CudaBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
-  return cuda::predict_mttkrp(x, args, rates, chip());
+  return cuda::predict_mttkrp(x, args, rates, device_.chip());
 }
 
 Prediction CudaBackend::predict_update(i64 rows, i64 rank, ValueType, const Rates &rates) const {
@@ -166,7 +160,7 @@ void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
 bool CudaBackend::gathers_f32(const TensorView &x) const {
   if (!std::holds_alternative<SortedView>(x))
     return false;
-  return pays_to_gather(dims_of(x), entries_of(x));
+  return gpu::pays_to_gather(dims_of(x), entries_of(x));
 }
 
 void CudaBackend::set_zero(Matrix a) {

@@ -26,13 +26,13 @@ public:
   void mark(std::size_t moment) override;
   double seconds_between(std::size_t first, std::size_t second) override;
   const void *memory() const noexcept override { return &device_.memory(); }
-  std::shared_ptr<const void> keep(const void *host, i64 bytes, const char *what) override;
+  std::shared_ptr<void> keep(i64 bytes, const char *what) override;
   i64 room() const override;
   void may_evict(std::weak_ptr<Evictable> evictable) override { device_.memory().add_evictable(std::move(evictable)); }
   void make_room(i64 bytes) override;
   std::shared_ptr<const void> pin(const void *host, i64 bytes) override;
   void fetch(int buffer, void *to, const void *from_host, i64 bytes) override;
-  void await(int buffer) noexcept override { device_.await(buffer); }
+  void await(int buffer) noexcept override;
   void done(int buffer) override;
 
   void borrow(const void *array, std::string_view name) override;
@@ -40,6 +40,7 @@ public:
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
   i64 room_to_build(const EntriesView &entries) const override;
 
+  Chip chip() const override { return device_.chip(); }
   Rates rates() const override;
   Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
   Prediction predict_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
@@ -67,7 +68,6 @@ public:
 
 private:
   CurrentDevice enter() const { return device_.memory().enter(); }
-  Chip chip() const;
   void evict_others(i64 bytes, bool for_a_while);
 
   Gpu device_;

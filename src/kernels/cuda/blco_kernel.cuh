@@ -45,130 +45,111 @@ template <class Term> struct BlcoTile {
   typename BlcoSort::TempStorage sort;
 };
 
-/// T: of values and factors. Term: of terms, sums and the result. Factors: how many other modes there are, 0 for any
-/// number.
-template <class T, class Term, int Factors, int Lanes, int Size>
-__global__ void __launch_bounds__(blco_threads, Factors == 3 || sizeof(T) != sizeof(Term) ? 2 : 3)
-    walk_blco(const __grid_constant__ BlcoJob job) {
-  constexpr int groups = blco_threads / Lanes;
-  constexpr int part = blco_tile / groups;
-  constexpr int fixed = Factors > 0 ? Factors : 1;
-  constexpr int ahead = 4;
+/// What a block's threads know of their tile, and the stages of walk_blco. All are inlined, so that members and arrays
+/// are registers. T: of values and factors. Term: of terms, sums and the result. Factors: how many other modes there
+/// are, 0 for any number.
+template <class T, class Term, int Factors, int Lanes, int Size> struct BlcoWalk {
+  static constexpr int groups = blco_threads / Lanes;
+  static constexpr int part = blco_tile / groups;
+  static constexpr int fixed = Factors > 0 ? Factors : 1;
+  static constexpr int ahead = 4;
   using V = Vector<T, Size>;
-  extern __shared__ __align__(16) unsigned char shared[];
-  auto &tile = *reinterpret_cast<BlcoTile<Term> *>(shared);
-  __shared__ u32 any, all; // bits that some target has, and that all have
-  const int group = static_cast<int>(threadIdx.x) / Lanes;
-  const LaneColumns<T, Lanes, Size> columns(job.cols);
-  const i64 lane_bytes = static_cast<i64>(job.first_col) * static_cast<i64>(sizeof(T)) + columns.bytes();
 
-  const i64 begin = job.entries.begin + i64{blockIdx.x} * blco_tile;
-  const auto count = static_cast<int>(min(i64{blco_tile}, job.entries.end - begin));
-  const i64 block0 = last_where<Lanes>(0, job.blocks, [&](i64 b) { return job.block_begin[b] <= begin; });
-  const bool one_block = job.block_begin[block0 + 1] >= begin + count;
-  const i64 *const base0 = job.block_base + block0 * job.order;
-  const auto base_of = [&](int k, int mode) {
+  const BlcoJob &job;
+  BlcoTile<Term> &tile;
+  const int group;
+  const LaneColumns<T, Lanes, Size> columns;
+  const i64 lane_bytes;
+  const i64 begin;
+  const int count;
+  const i64 block0; // of BLCO, in which the tile begins
+  const bool one_block;
+  const i64 *const base0;
+  const u32 target_base;
+
+  __device__ __forceinline__ BlcoWalk(const BlcoJob &j, BlcoTile<Term> &t)
+      : job(j), tile(t), group(static_cast<int>(threadIdx.x) / Lanes), columns(j.cols),
+        lane_bytes(static_cast<i64>(j.first_col) * static_cast<i64>(sizeof(T)) + columns.bytes()),
+        begin(j.entries.begin + i64{blockIdx.x} * blco_tile),
+        count(static_cast<int>(min(i64{blco_tile}, j.entries.end - begin))),
+        block0(last_where<Lanes>(0, j.blocks, [&](i64 b) { return j.block_begin[b] <= begin; })),
+        one_block(j.block_begin[block0 + 1] >= begin + count), base0(j.block_base + block0 * j.order),
+        target_base(static_cast<u32>(base0[j.target.mode])) {}
+
+  __device__ __forceinline__ i64 base_of(int k, int mode) const {
     return one_block ? base0[mode] : base0[i64{tile.block[k]} * job.order + mode];
-  };
-  // Targets are told apart by their low 32 bits: a factor of more rows would not fit.
-  const auto target_base = static_cast<u32>(base0[job.target.mode]);
-  const auto target_of = [&](int k, u64 key) {
+  }
+  /// Targets are told apart by their low 32 bits: a factor of more rows would not fit.
+  __device__ __forceinline__ u32 target_of(int k, u64 key) const {
     const u32 base = one_block ? target_base : static_cast<u32>(base_of(k, job.target.mode));
     return base + field_of(key, job.target);
-  };
-
-  if (threadIdx.x == 0) {
-    any = 0;
-    all = ~0u;
   }
-  for (int k = static_cast<int>(threadIdx.x); k < count; k += blco_threads) {
-    tile.key[k] = job.keys[begin + k];
-    tile.value[k] = static_cast<Term>(static_cast<const T *>(job.values)[begin + k]);
-    if (!one_block) {
-      i64 lo = block0;
-      i64 hi = min(job.blocks, block0 + blco_tile); // blocks are not empty
-      while (hi - lo > 1) {
-        const i64 middle = (lo + hi) / 2;
-        (job.block_begin[middle] <= begin + k ? lo : hi) = middle;
+
+  /// Loads the tile's entries, and finds the block that each belongs to.
+  __device__ __forceinline__ void load() const {
+    for (int k = static_cast<int>(threadIdx.x); k < count; k += blco_threads) {
+      tile.key[k] = job.keys[begin + k];
+      tile.value[k] = static_cast<Term>(static_cast<const T *>(job.values)[begin + k]);
+      if (!one_block) {
+        i64 lo = block0;
+        i64 hi = min(job.blocks, block0 + blco_tile); // blocks are not empty
+        while (hi - lo > 1) {
+          const i64 middle = (lo + hi) / 2;
+          (job.block_begin[middle] <= begin + k ? lo : hi) = middle;
+        }
+        tile.block[k] = static_cast<std::uint16_t>(lo - block0);
       }
-      tile.block[k] = static_cast<std::uint16_t>(lo - block0);
     }
   }
-  __syncthreads();
 
-  u32 target[blco_each];
-  std::uint16_t from[blco_each];
-  u32 mine_any = 0;
-  u32 mine_all = ~0u;
+  /// Sorts the tile by target. `any` and `all` are in shared memory: bits that some target has, and that all have.
+  __device__ __forceinline__ void sort(u32 &any, u32 &all) const {
+    u32 target[blco_each];
+    std::uint16_t from[blco_each];
+    u32 mine_any = 0;
+    u32 mine_all = ~0u;
 #pragma unroll
-  for (int i = 0; i < blco_each; ++i) {
-    const int k = static_cast<int>(threadIdx.x) * blco_each + i;
-    from[i] = static_cast<std::uint16_t>(k < count ? k : 0);
-    target[i] = ~0u; // what is no entry stays last, as the sort is stable
-    if (k < count) {
-      target[i] = target_of(k, tile.key[k]);
-      mine_any |= target[i];
-      mine_all &= target[i];
+    for (int i = 0; i < blco_each; ++i) {
+      const int k = static_cast<int>(threadIdx.x) * blco_each + i;
+      from[i] = static_cast<std::uint16_t>(k < count ? k : 0);
+      target[i] = ~0u; // what is no entry stays last, as the sort is stable
+      if (k < count) {
+        target[i] = target_of(k, tile.key[k]);
+        mine_any |= target[i];
+        mine_all &= target[i];
+      }
+    }
+    atomicOr(&any, __reduce_or_sync(0xffffffffu, mine_any));
+    atomicAnd(&all, __reduce_and_sync(0xffffffffu, mine_all));
+    __syncthreads();
+    if (const u32 differ = any & ~all; differ != 0)
+      BlcoSort(tile.sort).Sort(target, from, 0, 32 - __clz(static_cast<int>(differ)));
+    u64 key[blco_each];
+    Term value[blco_each];
+    std::uint16_t block[blco_each];
+#pragma unroll
+    for (int i = 0; i < blco_each; ++i) {
+      key[i] = tile.key[from[i]];
+      value[i] = tile.value[from[i]];
+      block[i] = one_block ? 0 : tile.block[from[i]];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < blco_each; ++i) {
+      const int k = static_cast<int>(threadIdx.x) * blco_each + i;
+      tile.key[k] = key[i];
+      tile.value[k] = value[i];
+      tile.block[k] = block[i];
     }
   }
-  atomicOr(&any, __reduce_or_sync(0xffffffffu, mine_any));
-  atomicAnd(&all, __reduce_and_sync(0xffffffffu, mine_all));
-  __syncthreads();
-  if (const u32 differ = any & ~all; differ != 0)
-    BlcoSort(tile.sort).Sort(target, from, 0, 32 - __clz(static_cast<int>(differ)));
-  u64 key[blco_each];
-  Term value[blco_each];
-  std::uint16_t block[blco_each];
-#pragma unroll
-  for (int i = 0; i < blco_each; ++i) {
-    key[i] = tile.key[from[i]];
-    value[i] = tile.value[from[i]];
-    block[i] = one_block ? 0 : tile.block[from[i]];
-  }
-  __syncthreads();
-#pragma unroll
-  for (int i = 0; i < blco_each; ++i) {
-    const int k = static_cast<int>(threadIdx.x) * blco_each + i;
-    tile.key[k] = key[i];
-    tile.value[k] = value[i];
-    tile.block[k] = block[i];
-  }
-  __syncthreads();
 
-  const int lo = group * part;
-  const int hi = min(count, lo + part);
-  if (lo >= hi)
-    return;
-  Term *const out = static_cast<Term *>(job.out) + i64{blockIdx.x} % job.copies * job.copy_size + job.first_col;
-  const unsigned char *rows_of[fixed];
-#pragma unroll
-  for (int m = 0; m < Factors; ++m)
-    rows_of[m] = job.factor[m].rows + base0[job.factor[m].mode] * job.factor[m].stride + lane_bytes;
-
-  u32 current = target_of(lo, tile.key[lo]);
-  Term sum[Size]; // of a segment, which is short
-#pragma unroll
-  for (int c = 0; c < Size; ++c)
-    sum[c] = 0;
-  const auto flush = [&] {
-    double wide[Size];
-#pragma unroll
-    for (int c = 0; c < Size; ++c) {
-      wide[c] = static_cast<double>(sum[c]);
-      sum[c] = 0;
-    }
-    if (current >= job.rows.begin && current < job.rows.end)
-      columns.add(out + i64{current} * job.out_ld, wide);
-  };
-  for (int q = lo; q < hi; q += ahead) {
-    int at[ahead]; // beyond the part's end its last entry, which is not added again
-    u64 key_at[ahead];
-    Term term[ahead][Size];
-    V factor[ahead];
+  /// Reads entries from number q on; beyond the part's end, hi, its last one, which is not added again.
+  __device__ __forceinline__ void read(int q, int hi, int (&at)[ahead], u64 (&key)[ahead], Term (&term)[ahead][Size],
+                                       V (&factor)[ahead]) const {
 #pragma unroll
     for (int j = 0; j < ahead; ++j) {
       at[j] = min(q + j, hi - 1);
-      key_at[j] = tile.key[at[j]];
+      key[j] = tile.key[at[j]];
       const Term x = tile.value[at[j]];
 #pragma unroll
       for (int c = 0; c < Size; ++c) {
@@ -176,45 +157,110 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 || sizeof(T) != siz
         factor[j].v[c] = 1;
       }
     }
-    if (Factors > 0 && one_block) {
-      V rows[fixed][ahead]; // all are asked for before the first is needed
+  }
+
+  /// Multiplies values by the rows of all other modes but the last, whose rows come besides.
+  __device__ __forceinline__ void multiply_all_at_once(const unsigned char *const (&rows_of)[fixed],
+                                                       const u64 (&key)[ahead], Term (&term)[ahead][Size],
+                                                       V (&factor)[ahead]) const {
+    V rows[fixed][ahead]; // all are asked for before the first is needed
 #pragma unroll
-      for (int m = 0; m < Factors; ++m)
-#pragma unroll
-        for (int j = 0; j < ahead; ++j)
-          rows[m][j] =
-              *reinterpret_cast<const V *>(rows_of[m] + u64{field_of(key_at[j], job.factor[m])} * job.factor[m].stride);
-#pragma unroll
-      for (int m = 0; m < Factors - 1; ++m)
-#pragma unroll
-        for (int j = 0; j < ahead; ++j)
-#pragma unroll
-          for (int c = 0; c < Size; ++c)
-            term[j][c] *= static_cast<Term>(rows[m][j].v[c]);
+    for (int m = 0; m < Factors; ++m)
 #pragma unroll
       for (int j = 0; j < ahead; ++j)
-        factor[j] = rows[fixed - 1][j];
-    } else {
-      for (int m = 0; m < job.factors; ++m) {
-        const FactorRows &f = job.factor[m];
+        rows[m][j] =
+            *reinterpret_cast<const V *>(rows_of[m] + u64{field_of(key[j], job.factor[m])} * job.factor[m].stride);
 #pragma unroll
-        for (int j = 0; j < ahead; ++j) {
-          if (m > 0)
+    for (int m = 0; m < Factors - 1; ++m)
 #pragma unroll
-            for (int c = 0; c < Size; ++c)
-              term[j][c] *= static_cast<Term>(factor[j].v[c]);
-          const i64 i = base_of(at[j], f.mode) + wide_field_of(key_at[j], f);
-          factor[j] = *reinterpret_cast<const V *>(f.rows + i * f.stride + lane_bytes);
-        }
+      for (int j = 0; j < ahead; ++j)
+#pragma unroll
+        for (int c = 0; c < Size; ++c)
+          term[j][c] *= static_cast<Term>(rows[m][j].v[c]);
+#pragma unroll
+    for (int j = 0; j < ahead; ++j)
+      factor[j] = rows[fixed - 1][j];
+  }
+
+  __device__ __forceinline__ void multiply_mode_by_mode(const int (&at)[ahead], const u64 (&key)[ahead],
+                                                        Term (&term)[ahead][Size], V (&factor)[ahead]) const {
+    for (int m = 0; m < job.factors; ++m) {
+      const FactorRows &f = job.factor[m];
+#pragma unroll
+      for (int j = 0; j < ahead; ++j) {
+        if (m > 0)
+#pragma unroll
+          for (int c = 0; c < Size; ++c)
+            term[j][c] *= static_cast<Term>(factor[j].v[c]);
+        const i64 i = base_of(at[j], f.mode) + wide_field_of(key[j], f);
+        factor[j] = *reinterpret_cast<const V *>(f.rows + i * f.stride + lane_bytes);
       }
     }
+  }
+
+  /// Adds a segment to its row, and begins the next.
+  __device__ __forceinline__ void flush(Term *out, u32 row, Term (&sum)[Size]) const {
+    double wide[Size];
+#pragma unroll
+    for (int c = 0; c < Size; ++c) {
+      wide[c] = static_cast<double>(sum[c]);
+      sum[c] = 0;
+    }
+    if (row >= job.rows.begin && row < job.rows.end)
+      columns.add(out + i64{row} * job.out_ld, wide);
+  }
+};
+
+template <class T, class Term, int Factors, int Lanes, int Size>
+__global__ void __launch_bounds__(blco_threads, Factors == 3 || sizeof(T) != sizeof(Term) ? 2 : 3)
+    walk_blco(const __grid_constant__ BlcoJob job) {
+  using Walk = BlcoWalk<T, Term, Factors, Lanes, Size>;
+  constexpr int ahead = Walk::ahead;
+  extern __shared__ __align__(16) unsigned char shared[];
+  __shared__ u32 any, all;
+  auto &tile = *reinterpret_cast<BlcoTile<Term> *>(shared);
+  const Walk walk(job, tile);
+  if (threadIdx.x == 0) {
+    any = 0;
+    all = ~0u;
+  }
+  walk.load();
+  __syncthreads();
+  walk.sort(any, all);
+  __syncthreads();
+
+  // The loop stands here: in a function of its own, some instances take other registers, and one spills them.
+  const int lo = walk.group * Walk::part;
+  const int hi = min(walk.count, lo + Walk::part);
+  if (lo >= hi)
+    return;
+  Term *const out = static_cast<Term *>(job.out) + i64{blockIdx.x} % job.copies * job.copy_size + job.first_col;
+  const unsigned char *rows_of[Walk::fixed];
+#pragma unroll
+  for (int m = 0; m < Factors; ++m)
+    rows_of[m] = job.factor[m].rows + walk.base0[job.factor[m].mode] * job.factor[m].stride + walk.lane_bytes;
+  u32 current = walk.target_of(lo, tile.key[lo]);
+  Term sum[Size]; // of a segment, which is short
+#pragma unroll
+  for (int c = 0; c < Size; ++c)
+    sum[c] = 0;
+  for (int q = lo; q < hi; q += ahead) {
+    int at[ahead];
+    u64 key[ahead];
+    Term term[ahead][Size];
+    typename Walk::V factor[ahead]; // the last one, which the addition multiplies by
+    walk.read(q, hi, at, key, term, factor);
+    if (Factors > 0 && walk.one_block)
+      walk.multiply_all_at_once(rows_of, key, term, factor);
+    else
+      walk.multiply_mode_by_mode(at, key, term, factor);
 #pragma unroll
     for (int j = 0; j < ahead; ++j) {
       if (q + j >= hi)
         break;
-      const u32 row = target_of(at[j], key_at[j]);
+      const u32 row = walk.target_of(at[j], key[j]);
       if (row != current) {
-        flush();
+        walk.flush(out, current, sum);
         current = row;
       }
 #pragma unroll
@@ -222,7 +268,7 @@ __global__ void __launch_bounds__(blco_threads, Factors == 3 || sizeof(T) != siz
         sum[c] = fma(term[j][c], static_cast<Term>(factor[j].v[c]), sum[c]);
     }
   }
-  flush();
+  walk.flush(out, current, sum);
 }
 
 } // namespace td::kernels::cuda

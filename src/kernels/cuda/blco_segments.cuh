@@ -25,8 +25,7 @@ __global__ void merge_copies(const T *copies, int count, i64 copy_size, i64 ld, 
 
 template <class T, class Term, int Factors, int Lanes, int Size> void start(Gpu &device, const BlcoJob &job) {
   const auto kernel = walk_blco<T, Term, Factors, Lanes, Size>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(BlcoTile<Term>)),
-        "asking for shared memory");
+  allow_shared(kernel, sizeof(BlcoTile<Term>));
   const i64 tiles = (job.entries.size() + blco_tile - 1) / blco_tile;
   kernel<<<static_cast<unsigned>(tiles), blco_threads, sizeof(BlcoTile<Term>), device.stream()>>>(job);
   check_launch("MTTKRP of a BLCO copy");
@@ -44,7 +43,7 @@ template <class T, class Term, int Factors> void start_lanes(Gpu &device, const 
 
 template <class T, class Term> void add_segments(Gpu &device, const BlcoView &x, const MttkrpArgs &args) {
   constexpr bool mixed = sizeof(T) != sizeof(Term);
-  const auto others = OtherFactors::of<T>(x.layout, x.dims, args);
+  const auto others = OtherFactors::of(x.layout, x.dims, args);
   BlcoJob job{};
   job.keys = x.keys;
   job.values = x.values;
@@ -73,7 +72,7 @@ template <class T, class Term> void add_segments(Gpu &device, const BlcoView &x,
   if (job.copies > 1 || !args.add)
     set_zero(device, to);
   if (args.entries.size() > 0) {
-    const bool aligned = others.aligned && (mixed || job.copies > 1 || is_aligned<T>(args.out));
+    const bool aligned = others.aligned && (mixed || job.copies > 1 || is_aligned(args.out));
     const int size = aligned ? 16 / static_cast<int>(sizeof(T)) : 1;
     const Passes passes(cols, size, 32 * size);
     for (i64 first = 0; first < cols; first += passes.columns) {

@@ -217,13 +217,11 @@ public:
       using Key = decltype(key);
       const Field<Key> field{keys_.as<const Key>(), shift, bits};
       auto *const counters = all.as<unsigned long long>();
-      int most = 0;
-      check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_.ordinal()), what);
+      const i64 most = device_.chip().shared_bytes;
       const i64 bytes = count * 4;
       if (bytes > most)
         return launch(device_, size_, CountField<Key>{field, counters});
-      check(cudaFuncSetAttribute(histogram<Key>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-            what);
+      allow_shared(histogram<Key>, most);
       const int blocks = (2 * bytes > most ? 1 : 2) * device_.multiprocessors();
       histogram<<<static_cast<unsigned>(blocks), histogram_threads, static_cast<std::size_t>(bytes),
                   device_.stream()>>>(size_, static_cast<int>(count), field, counters);

@@ -1,15 +1,10 @@
-// What the kernels over stored keys are told of the factors.
+// What the kernels over stored keys know of the factors.
 #pragma once
 
 #include "kernels/cuda/lanes.cuh"
-#include "kernels/kernels.hpp"
+#include "kernels/cuda/sizes.hpp"
 
 namespace td::kernels::cuda {
-
-/// Rows that loads of 16 bytes may take in.
-template <class T> bool is_aligned(const ConstMatrix &a) {
-  return reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.ld * static_cast<i64>(sizeof(T)) % 16 == 0;
-}
 
 /// Fields and rows of all modes but `mode`.
 struct OtherFactors {
@@ -18,7 +13,6 @@ struct OtherFactors {
   bool aligned = true;
   bool narrow = true; // no index needs more than 32 bits
 
-  template <class T>
   static OtherFactors of(const KeyLayout &layout, std::span<const i64> dims, const MttkrpArgs &args) {
     OtherFactors others;
     for (int m = 0; m < layout.order; ++m) {
@@ -29,8 +23,8 @@ struct OtherFactors {
       FactorRows &f = others.factor[others.count++];
       f = field(layout, dims, m);
       f.rows = static_cast<const unsigned char *>(a.data);
-      f.stride = static_cast<u32>(a.ld * static_cast<i64>(sizeof(T)));
-      others.aligned = others.aligned && is_aligned<T>(a);
+      f.stride = static_cast<u32>(a.ld * size_of(a.type));
+      others.aligned = others.aligned && is_aligned(a);
       others.narrow = others.narrow && f.mask <= 0xffffffffu;
     }
     return others;

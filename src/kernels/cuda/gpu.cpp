@@ -242,7 +242,7 @@ Gpu::Gpu(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std::make
   check(cudaGetDeviceProperties(&properties, ordinal), "asking what GPU it is");
   name_ = properties.name;
   memory_bytes_ = static_cast<i64>(properties.totalGlobalMem);
-  multiprocessors_ = properties.multiProcessorCount;
+  chip_ = {properties.multiProcessorCount, static_cast<i64>(properties.sharedMemPerBlockOptin), properties.l2CacheSize};
   capability_ = 10 * properties.major + properties.minor;
   stream_ = memory_.open_stream();
 }

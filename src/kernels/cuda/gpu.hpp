@@ -15,6 +15,7 @@
 #include "core/types.hpp"
 #include "kernels/cuda/errors.hpp"
 #include "kernels/device.hpp"
+#include "kernels/tuning.hpp"
 
 namespace td::kernels::cuda {
 
@@ -49,6 +50,7 @@ public:
     cudaThreadExchangeStreamCaptureMode(&mode_);
     if (changed_)
       cudaSetDevice(before_);
+    cudaGetLastError(); // an error that td has dealt with, or that a destructor met, is none of the caller's
   }
 
 private:
@@ -136,7 +138,8 @@ public:
   Memory &memory() const noexcept { return memory_; }
   const std::string &name() const noexcept { return name_; }
   i64 memory_bytes() const noexcept { return memory_bytes_; }
-  int multiprocessors() const noexcept { return multiprocessors_; }
+  const Chip &chip() const noexcept { return chip_; }
+  int multiprocessors() const noexcept { return chip_.multiprocessors; }
   int capability() const noexcept { return capability_; } // 90 for 9.0
 
   /// That an allocation can count on now, but for what others may take.
@@ -186,7 +189,7 @@ private:
   std::vector<cudaEvent_t> moments_;
   std::string name_;
   i64 memory_bytes_ = 0;
-  int multiprocessors_ = 0;
+  Chip chip_;
   int capability_ = 0;
 };
 

@@ -20,8 +20,8 @@ struct FactorRows {
   u64 mask;
   int mode;
   i64 dim;
-  int window;    // rows kept in shared memory, 0 for none
-  u32 window_at; // where, in bytes
+  int staged;    // rows in shared memory, 0 for none
+  u32 staged_at; // where, in bytes
 };
 
 inline constexpr int most_factors = max_order - 1;
@@ -118,21 +118,5 @@ __device__ inline void copy_async(void *shared, const void *global) {
                "l"(global));
 }
 __device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-
-/// How the columns of a result are cut into passes of which each is one walk over the entries.
-struct Passes {
-  int lanes; // of a group: 8, 16 or 32
-  int count;
-  int columns; // of a pass, the last may have fewer
-
-  /// `size` columns a lane, at most `most` columns a pass.
-  Passes(i64 cols, int size, int most) {
-    const int widest = std::min(most, 32 * size);
-    count = static_cast<int>((cols + widest - 1) / widest);
-    const auto even = static_cast<int>((cols + count - 1) / count);
-    columns = (even + size - 1) / size * size;
-    lanes = columns <= 8 * size ? 8 : columns <= 16 * size ? 16 : 32;
-  }
-};
 
 } // namespace td::kernels::cuda

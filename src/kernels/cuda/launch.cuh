@@ -15,6 +15,15 @@ inline unsigned blocks_for(const Gpu &device, i64 work, i64 each) {
   return static_cast<unsigned>(std::clamp<i64>((work + each - 1) / each, 1, most));
 }
 
+/// Lets blocks of a kernel have up to `most` bytes of dynamic shared memory. The bound belongs to the kernel on a GPU,
+/// not to a launch: of two threads that set what each one's launch needs, one would lower it between the other's call
+/// of this and its launch, which CUDA then refuses. So `most` is one number for a kernel on a GPU, whatever a launch
+/// needs.
+template <class... Args> void allow_shared(void (*kernel)(Args...), i64 most) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)),
+        "asking for shared memory");
+}
+
 /// Calls f(row, term) with values of the types of factors' rows and of terms, sums and the result: one type, or f32
 /// and f64.
 template <class F> void dispatch_mixed(ValueType rows, ValueType terms, F &&f) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include "kernels/cuda/by_row.hpp"
 #include "kernels/cuda/factor_rows.hpp"
@@ -11,21 +10,19 @@ namespace td::kernels::cuda {
 
 namespace {
 
-constexpr i64 entries_each = 1024; // that a block has at least
-
-/// Adds up what blocks carry out of pieces that they share, in the order of the blocks. A block for each slot of the
-/// list; the one with a piece's first slot does it.
+/// Adds up what blocks carry out of segments that they share, in the order of the blocks. A block for each slot of the
+/// list; the one with a segment's first slot does it.
 template <class Term> __global__ void add_carried(const __grid_constant__ SortedJob job, int slots) {
   constexpr int parts = 32;
   __shared__ double sums[parts][warp + 1];
   const int first = static_cast<int>(blockIdx.x);
-  const i64 piece = job.carry_piece[first];
-  if (piece < 0)
+  const i64 segment = job.carry_segment[first];
+  if (segment < 0)
     return;
   int before = first - 1;
-  while (before >= 0 && job.carry_piece[before] < 0)
+  while (before >= 0 && job.carry_segment[before] < 0)
     --before;
-  if (before >= 0 && job.carry_piece[before] == piece)
+  if (before >= 0 && job.carry_segment[before] == segment)
     return;
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const int part = static_cast<int>(threadIdx.x) / warp;
@@ -34,7 +31,7 @@ template <class Term> __global__ void add_carried(const __grid_constant__ Sorted
     double sum = 0;
     if (col < job.cols)
       for (int slot = first + part; slot < slots; slot += parts)
-        if (job.carry_piece[slot] == piece)
+        if (job.carry_segment[slot] == segment)
           sum += job.carry[i64{slot} * job.cols + col];
     sums[part][lane] = sum;
     __syncthreads();
@@ -43,19 +40,19 @@ template <class Term> __global__ void add_carried(const __grid_constant__ Sorted
       for (int p = 0; p < parts; ++p)
         sum += sums[p][lane];
       if (job.finish == Finish::keep)
-        job.slots[piece * job.cols + col] = sum;
+        job.slots[segment * job.cols + col] = sum;
       else
-        static_cast<Term *>(job.out)[job.row_index[piece] * job.out_ld + job.first_col + col] =
+        static_cast<Term *>(job.out)[job.row_index[segment] * job.out_ld + job.first_col + col] =
             static_cast<Term>(unscaled(job, col, sum));
     }
     __syncthreads();
   }
 }
 
-/// Adds up rows from their pieces, in the order of tiles. A warp a row, whose lanes look for it in a tile each.
+/// Adds up rows from their segments, in the order of tiles. A warp a row, whose lanes look for it in a tile each.
 template <class Term>
-__global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *tile_light, Range there, Range asked,
-                           bool add) {
+__global__ void add_kept_segments(const __grid_constant__ SortedJob job, const i64 *tile_light, Range there,
+                                  Range asked, bool add) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const i64 warps = i64{gridDim.x} * blockDim.x / warp;
   const i64 first_tile = part_holding(job.tile_begin, job.tiles, there.begin);
@@ -70,16 +67,16 @@ __global__ void add_pieces(const __grid_constant__ SortedJob job, const i64 *til
         if (tile < end_tile) {
           const i64 ends[3] = {job.tile_begin[tile], tile_light[tile], job.tile_begin[tile + 1]};
           for (int part = 0; part < 2; ++part) { // its heavy rows, its light ones
-            const i64 piece = lower_bound(job.row_index, ends[part], ends[part + 1], row);
-            if (piece < ends[part + 1] && job.row_index[piece] == row && job.row_begin[piece] < job.entries.end &&
-                job.row_begin[piece + 1] > job.entries.begin)
-              found = piece;
+            const i64 segment = lower_bound(job.row_index, ends[part], ends[part + 1], row);
+            if (segment < ends[part + 1] && job.row_index[segment] == row && job.row_begin[segment] < job.entries.end &&
+                job.row_begin[segment + 1] > job.entries.begin)
+              found = segment;
           }
         }
         for (unsigned have = __ballot_sync(0xffffffffu, found >= 0); have != 0; have &= have - 1) {
-          const i64 piece = __shfl_sync(0xffffffffu, found, __ffs(static_cast<int>(have)) - 1);
+          const i64 segment = __shfl_sync(0xffffffffu, found, __ffs(static_cast<int>(have)) - 1);
           if (col0 + lane < job.cols)
-            sum += unscaled(job, col0 + lane, job.slots[piece * job.cols + col0 + lane]);
+            sum += unscaled(job, col0 + lane, job.slots[segment * job.cols + col0 + lane]);
         }
       }
       if (col0 + lane < job.cols)
@@ -117,59 +114,25 @@ SortedJob job_of(const SortedView &x, const MttkrpArgs &args) {
   job.entries = args.entries;
   job.row_index = x.row_index;
   job.row_begin = x.row_begin;
-  job.pieces = x.rows;
+  job.segments = x.rows;
   job.tiles = x.tiles;
   job.tile_begin = x.tile_begin;
   job.tile_base = x.tile_base;
   job.order = static_cast<int>(x.dims.size());
   job.out = args.out.data;
   job.out_ld = args.out.ld;
+  job.out_aligned = is_aligned(args.out);
   job.rows = args.rows;
   job.all_rows = args.rows.begin == 0 && args.rows.end == args.out.rows;
   return job;
 }
 
-/// Rows of a factor that the entries of a tile refer to.
-i64 rows_in_tile(const FactorRows &f) {
-  return f.mask < static_cast<u64>(f.dim) ? static_cast<i64>(f.mask) + 1 : f.dim;
-}
-
-/// Puts windows behind `used` bytes of shared memory, those with fewest rows first, as long as they fit and are read
-/// more often than they are filled. Returns the bytes used then.
-i64 place_windows(SortedJob &job, i64 used, i64 available, i64 fills) {
-  std::vector<FactorRows *> by_rows;
-  for (int m = 0; m < job.factors; ++m)
-    by_rows.push_back(&job.factor[m]);
-  std::sort(by_rows.begin(), by_rows.end(),
-            [](const FactorRows *a, const FactorRows *b) { return rows_in_tile(*a) < rows_in_tile(*b); });
-  for (FactorRows *f : by_rows) {
-    const i64 rows = rows_in_tile(*f);
-    if (rows > available || used + rows * job.pitch > available || rows * fills > job.entries.size() / 2)
-      break;
-    f->window = static_cast<int>(rows);
-    f->window_at = static_cast<u32>(used);
-    used += rows * job.pitch;
-  }
-  std::stable_sort(job.factor, job.factor + job.factors,
-                   [](const FactorRows &a, const FactorRows &b) { return a.window == 0 && b.window > 0; });
-  return used;
-}
-
 template <class Row, class Term> class Sum {
 public:
   Sum(Gpu &device, const SortedView &x, const MttkrpArgs &args)
-      : device_(device), x_(x), args_(args), job_(job_of(x, args)) {
-    const auto others = OtherFactors::of<Row>(x.layout, x.dims, args);
-    job_.factors = others.count;
-    std::copy_n(others.factor, others.count, job_.factor);
-    job_.out_aligned = is_aligned<Term>(args.out);
-    const bool aligned = others.aligned && (mixed || job_.out_aligned);
-    size_ = aligned ? 16 / static_cast<int>(sizeof(Row)) : 1;
-    const bool own = job_.factors == 2 || job_.factors == 3;
-    fixed_ = own && others.narrow && aligned && x.key_bytes < 16 ? job_.factors : 0;
-    threads_ = walk_threads<Row, Term>(x.key_bytes, fixed_);
-    const i64 entries = args.entries.size();
-    blocks_ = static_cast<int>(std::clamp<i64>(entries / entries_each, 1, device.multiprocessors()));
+      : device_(device), x_(x), args_(args), layout_(x, args, device.chip()), job_(job_of(x, args)),
+        others_(OtherFactors::of(x.layout, x.dims, args)) {
+    job_.factors = others_.count;
     there_ = x.rows_there.size() > 0 ? x.rows_there : Range{0, x.rows};
     job_.finish = x.tiles == 1 ? Finish::write : args.conflicts == Conflicts::owner ? Finish::keep : Finish::add;
   }
@@ -182,44 +145,38 @@ public:
       set_zero(device_, args_.out.slice(args_.rows.begin, args_.rows.end));
     if (none)
       return;
-    int available = 0;
-    check(cudaDeviceGetAttribute(&available, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_.ordinal()),
-          "asking how much shared memory there is");
     const i64 cols = args_.out.cols;
-    if (rows_from_memory(cols))
-      available -= static_cast<int>(room_for_far_rows);
-    const Passes passes(cols, size_, size_ == 1 ? 32 : columns_for_windows(available));
-    const int lanes = size_ == 1 ? 32 : passes.lanes;
-    const Scratch<double> carry(device_, 2 * i64{blocks_} * passes.columns, "sums of rows that blocks share");
-    const Scratch<i64> carry_piece(device_, 2 * i64{blocks_}, "sums of rows that blocks share");
+    const Scratch<double> carry(device_, i64{2} * layout_.blocks * layout_.columns, "sums of rows that blocks share");
+    const Scratch<i64> carry_segment(device_, i64{2} * layout_.blocks, "sums of rows that blocks share");
     const Scratch<int> exponents(device_, args_.exponents.empty() ? 0 : cols, "exponents of columns");
     if (!args_.exponents.empty()) {
       add_exponents<<<1, block_threads, 0, device_.stream()>>>(exponents_of_others(), cols, exponents.data());
       check_launch("adding up exponents");
       job_.exponents = exponents.data();
     }
-    const Scratch<double> slots(device_, job_.finish == Finish::keep ? there_.size() * passes.columns : 0,
-                                "sums of pieces of rows");
+    const Scratch<double> slots(device_, job_.finish == Finish::keep ? there_.size() * layout_.columns : 0,
+                                "sums of segments of rows");
     job_.carry = carry.data();
-    job_.carry_piece = carry_piece.data();
-    for (i64 first = 0; first < cols; first += passes.columns) {
+    job_.carry_segment = carry_segment.data();
+    for (i64 first = 0; first < cols; first += layout_.columns) {
+      const SortedLayout::Pass pass = layout_.pass(first);
       SortedJob job = job_;
       job.first_col = static_cast<int>(first);
-      job.cols = static_cast<int>(std::min<i64>(passes.columns, cols - first));
+      job.cols = pass.cols;
       job.slots = slots.data() - there_.begin * job.cols;
-      job.pitch = static_cast<u32>((job.cols + size_ - 1) / size_ * size_) * static_cast<u32>(sizeof(Row));
-      const int groups = threads_ / lanes;
-      const i64 fragments = (2 * i64{groups} * job.cols * 8 + 15) / 16 * 16;
-      const i64 fixed_bytes = 2 * i64{groups} * 4 + 1024; // static, and what the system takes
-      const i64 shared = place_windows(job, fragments, available - fixed_bytes, blocks_ + tiles_met() - 1);
-      start_walk<Row, Term>(device_, job, {x_.key_bytes, lanes, size_, blocks_, shared}, fixed_);
+      job.pitch = static_cast<u32>(pass.pitch);
+      for (std::size_t k = 0; k < pass.modes.size(); ++k) {
+        const SortedLayout::Mode &mode = pass.modes[k];
+        job.factor[k] = others_.factor[mode.mode < args_.mode ? mode.mode : mode.mode - 1];
+        job.factor[k].staged = static_cast<int>(mode.staged);
+        job.factor[k].staged_at = static_cast<u32>(mode.at);
+      }
+      start_walk<Row, Term>(device_, job, layout_, pass.shared);
       finish(job);
     }
   }
 
 private:
-  static constexpr bool mixed = sizeof(Row) != sizeof(Term);
-
   Exponents exponents_of_others() const {
     Exponents all{};
     for (std::size_t m = 0; m < args_.exponents.size(); ++m)
@@ -228,64 +185,26 @@ private:
     return all;
   }
 
-  /// Whether a tile's rows of some factor are more than the second-level cache holds.
-  bool rows_from_memory(i64 cols) const {
-    int cache = 0;
-    check(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device_.ordinal()), "asking how large the cache is");
-    return std::any_of(job_.factor, job_.factor + job_.factors, [&](const FactorRows &f) {
-      return rows_in_tile(f) > cache / (cols * static_cast<i64>(sizeof(Row)));
-    });
-  }
-
-  /// Tiles that the entries lie in, about.
-  i64 tiles_met() const {
-    return std::min(x_.tiles, static_cast<i64>(static_cast<double>(x_.tiles) *
-                                               static_cast<double>(job_.entries.size()) / static_cast<double>(x_.nnz)) +
-                                  1);
-  }
-
-  /// So many columns a pass that the windows which a tile was made for fit, but not fewer than make whole lines.
-  int columns_for_windows(i64 available) const {
-    const int widest = most_lanes<Row, Term> * size_;
-    if (x_.tiles == 1)
-      return widest;
-    i64 rows = 0;
-    for (int m = 0; m < job_.factors; ++m)
-      if (rows_in_tile(job_.factor[m]) <= most_window_rows)
-        rows += rows_in_tile(job_.factor[m]);
-    int columns = widest;
-    const auto fits = [&] {
-      const i64 groups = threads_ / Passes(columns, size_, columns).lanes;
-      return columns * (rows * static_cast<i64>(sizeof(Row)) + 2 * groups * 8) <= available - 2048;
-    };
-    while (columns > 8 * size_ && !fits())
-      columns -= size_;
-    return fits() ? columns : widest;
-  }
-
   void finish(const SortedJob &job) {
+    const int carried = 2 * layout_.blocks;
     if (job.finish != Finish::add) {
-      add_carried<Term><<<static_cast<unsigned>(2 * blocks_), 1024, 0, device_.stream()>>>(job, 2 * blocks_);
+      add_carried<Term><<<static_cast<unsigned>(carried), 1024, 0, device_.stream()>>>(job, carried);
       check_launch("adding up rows that blocks share");
     }
     if (job.finish == Finish::keep) {
       const unsigned blocks = blocks_for(device_, args_.rows.size(), block_threads / warp);
-      add_pieces<Term>
+      add_kept_segments<Term>
           <<<blocks, block_threads, 0, device_.stream()>>>(job, x_.tile_light, there_, args_.rows, args_.add);
-      check_launch("adding up pieces of rows");
+      check_launch("adding up segments of rows");
     }
   }
-
-  static constexpr i64 most_window_rows = 1024;
 
   Gpu &device_;
   const SortedView &x_;
   const MttkrpArgs &args_;
+  SortedLayout layout_;
   SortedJob job_;
-  int size_ = 1;  // columns a lane
-  int fixed_ = 0; // other modes, if the kernel is to know
-  int threads_ = 0;
-  int blocks_ = 1;
+  OtherFactors others_;
   Range there_; // rows whose entries may be there
 };
 

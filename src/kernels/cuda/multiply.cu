@@ -220,8 +220,7 @@ __global__ void __launch_bounds__(warps *warp) solve_rest(Solve solve, Rows<doub
 
 template <int Tiles, class T> void launch_whole(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a) {
   constexpr int bytes = warps * mma_tile * solve_ld(Tiles) * static_cast<int>(sizeof(double));
-  check(cudaFuncSetAttribute(solve_whole<Tiles, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-        "room for a factor's rows");
+  allow_shared(solve_whole<Tiles, T>, bytes);
   solve_whole<Tiles><<<blocks_for(device, m.rows, i64{warps} * mma_tile), warps * warp, bytes, device.stream()>>>(
       solve, rows_of<T>(m), rows_of<T>(a));
   check_launch("solving for a factor");

@@ -1,8 +1,8 @@
-// Bytes follow the kernels' own allocations (sizes.hpp). Seconds are a simple model: an entry is read once and fetches
-// a row of each other factor, from shared memory where a window of rows holds it, else from the second-level cache or
-// memory; and what starting kernels and tiles, ending pieces of rows and adding to rows costs besides. Constants are
-// set by measurements (bench/results); a tile's start and a piece's end are those of formats/gpu_tiles.cpp. A
-// multiprocessor reads 128 bytes of shared memory a cycle, so cycles are told in such bytes.
+// Bytes follow the kernels' own allocations (sizes.hpp, sorted_layout.hpp). Seconds are a simple model: an entry is
+// read once and fetches a row of each other factor, from shared memory where the row is staged, else from the
+// second-level cache or memory; and what starting kernels and tiles, ending segments of rows and adding to rows costs
+// besides. Constants are set by measurements (bench/results); those that decisions go by, too, are in gpu_model.hpp. A
+// cycle of a multiprocessor is the time in which it reads gpu::near_bytes of shared memory.
 #include "kernels/cuda/prediction.hpp"
 
 #include <algorithm>
@@ -12,22 +12,19 @@
 
 #include <fmt/format.h>
 
-#include "kernels/cuda/sizes.hpp"
+#include "kernels/cuda/sorted_layout.hpp"
+#include "kernels/gpu_model.hpp"
 
 namespace td::kernels::cuda {
 
 namespace {
 
-constexpr double bytes_a_cycle = 128;      // from shared memory
-constexpr double tile_start_cycles = 8000; // of a multiprocessor
-constexpr double piece_cycles = 80;
 // That a row at least takes whose numbers are widened, wherever it comes from: with values in f64, and in f32.
 constexpr double gathered_row_cycles = 3.2;
 constexpr double f64_sums_row_cycles = 3.7;
 constexpr double mixed_end_cycles = 65; // of a row that is written, where rows of factors are widened
 constexpr double near_part = 0.8;       // of shared memory's rate, what the walk over entries reaches
 constexpr double launch = 5e-6;         // seconds, of a kernel with what waits for it
-constexpr double cache_part = 0.8;      // of the second-level cache: rows that fit it
 constexpr double memory_caches = 8;     // times the second-level cache: rows of which few are met there again
 constexpr double added_row = 3.4;       // rows fetched that adding to one, atomically, costs
 constexpr double coo_part = 0.55;       // of the rows' rates, what the kernel for coordinates reaches
@@ -37,8 +34,9 @@ double number_of(i64 n) { return static_cast<double>(n); }
 
 /// Bytes a second of rows in no order that lie about in so many bytes: between cache and memory by the logarithm.
 double row_rate(double bytes, const Rates &rates, const Chip &chip) {
-  const double from = cache_part * chip.cache_bytes;
-  const double part = std::clamp(std::log(bytes / from) / std::log(memory_caches / cache_part), 0.0, 1.0);
+  const double from = gpu::cached_bytes(chip);
+  const double to = memory_caches * number_of(chip.cache_bytes);
+  const double part = std::clamp(std::log(bytes / from) / std::log(to / from), 0.0, 1.0);
   return 1 / ((1 - part) / rates.middle_rows + part / rates.far_rows);
 }
 
@@ -54,9 +52,9 @@ double rows_of_part(std::span<const i64> dims, int mode, double nnz, double entr
 /// Different ones of `rows` that `entries` refer to.
 double different(double rows, double entries) { return rows * -std::expm1(-entries / rows); }
 
-class Teller {
+class Predictor {
 public:
-  Teller(const MttkrpArgs &args, const Rates &rates, const Chip &chip)
+  Predictor(const MttkrpArgs &args, const Rates &rates, const Chip &chip)
       : args_(args), rates_(rates), chip_(chip), rank_(number_of(args.out.cols)),
         out_row_(rank_ * number_of(size_of(args.out.type))),
         element_(number_of(size_of(args.factors[args.mode == 0 ? args.factors.size() - 1 : 0].type))),
@@ -66,33 +64,38 @@ public:
     const bool tiled = x.tiles > 1;
     const bool in_order = args_.conflicts == Conflicts::owner;
     Prediction f;
-    f.kernel = tiled ? fmt::format("sorted by the mode, {} tiles with windows of factor rows in shared memory", x.tiles)
+    f.kernel = tiled ? fmt::format("sorted by the mode, {} tiles with factor rows staged in shared memory", x.tiles)
                      : "sorted by the mode, row after row";
     f.conflicts = !tiled     ? "rows that blocks share are summed in order"
-                  : in_order ? "pieces of rows are kept and summed in the order of tiles"
-                             : "pieces of rows are added, atomically";
+                  : in_order ? "segments of rows are kept and summed in the order of tiles"
+                             : "segments of rows are added, atomically";
     const double part = number_of(args_.rows.size()) / number_of(std::max<i64>(args_.out.rows, 1));
     const double n = part * number_of(x.nnz);
-    const double pieces = part * number_of(x.rows);
-    const double blocks = std::clamp(n / 1024, 1.0, number_of(chip_.multiprocessors));
-    f.bytes = 2 * blocks * 8 * (rank_ + 1) + (tiled && in_order ? 8 * rank_ * pieces : 0);
+    const double segments = part * number_of(x.rows);
+    const SortedLayout layout(x, args_, chip_);
+    const double columns = number_of(layout.columns);
+    const bool scaled = mixed() && x.type == ValueType::f64;
+    f.bytes = 2 * 8 * number_of(layout.blocks) * (columns + 1) + (scaled ? 4 * rank_ : 0) +
+              (tiled && in_order ? 8 * columns * segments : 0);
     if (!known())
       return f;
-    const double most = (mixed() ? 256 : 512) / element_; // columns of a pass
-    const double passes = std::ceil(rank_ / most);
-    const double starts = blocks + (tiled ? number_of(x.tiles) : 0);
-    const Windows windows = place_windows(x, n, starts, std::ceil(rank_ / passes));
+    const double passes = number_of(layout.passes());
     const double row_cycles = x.type == ValueType::f32 ? f64_sums_row_cycles : gathered_row_cycles;
     const double least = mixed() ? cycles(row_cycles) * number_of(std::ssize(x.dims) - 1) : 0;
-    // Of a piece, or of a row that is written.
+    // Of a segment, or of a row that is written.
     const double ends =
-        tiled ? cycles(piece_cycles) : out_row_ / rates_.read + (mixed() ? cycles(mixed_end_cycles) : 0);
-    f.seconds = passes * n * number_of(x.key_bytes + size_of(x.type)) / rates_.read +
-                n * std::max({windows.near, windows.far, least}) + pieces * ends +
-                passes * starts * cycles(tile_start_cycles) + starts * windows.rows * row_ / rates_.middle_rows +
-                passes * 3 * launch;
+        tiled ? cycles(gpu::segment_cycles) : out_row_ / rates_.read + (mixed() ? cycles(mixed_end_cycles) : 0);
+    f.seconds = passes * n * number_of(x.key_bytes + size_of(x.type)) / rates_.read + segments * ends +
+                passes * number_of(layout.fills) * cycles(gpu::tile_start_cycles) + passes * 3 * launch;
+    const auto add_rows = [&](const SortedLayout::Pass &pass) {
+      const Rows rows = rows_of(pass);
+      return n * std::max({rows.near, rows.far, least}) + number_of(layout.fills) * rows.filling;
+    };
+    f.seconds += add_rows(layout.pass((layout.passes() - 1) * layout.columns)); // the last one may have fewer columns
+    if (layout.passes() > 1)
+      f.seconds += (passes - 1) * add_rows(layout.pass(0));
     if (tiled && in_order)
-      f.seconds += launch + 2 * 8 * rank_ * pieces / rates_.read;
+      f.seconds += launch + 2 * 8 * rank_ * segments / rates_.read;
     return f;
   }
 
@@ -164,7 +167,7 @@ private:
     return rates_.read > 0 && rates_.near_rows > 0 && rates_.middle_rows > 0 && rates_.far_rows > 0;
   }
   /// Seconds that all multiprocessors together take for so many cycles of one.
-  double cycles(double of_one) const { return of_one * bytes_a_cycle / rates_.near_rows; }
+  double cycles(double of_one) const { return of_one * gpu::near_bytes / rates_.near_rows; }
   /// Seconds for one of `rows` rows of so many bytes in no order.
   double far(double rows, double bytes) const { return bytes / row_rate(rows * bytes, rates_, chip_); }
   /// For one of each other factor.
@@ -176,37 +179,25 @@ private:
     return seconds;
   }
 
-  struct Windows {
-    double near = 0; // seconds for an entry's rows from windows
-    double far = 0;  // for those from elsewhere, which come meanwhile
-    double rows = 0; // in windows
+  /// Seconds of a pass for an entry's rows that are staged, for those from elsewhere, which come meanwhile, and for
+  /// staging all rows once.
+  struct Rows {
+    double near = 0;
+    double far = 0;
+    double filling = 0;
   };
-  /// As the kernel does: those with fewest rows first, as long as they fit and are read more often than filled.
-  Windows place_windows(const SortedView &x, double n, double fills, double columns) const {
-    std::vector<double> rows;
-    for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
-      if (m != x.mode) {
-        const auto at = static_cast<std::size_t>(m);
-        const double dim = number_of(x.dims[at]);
-        rows.push_back(x.tiles > 1 ? std::min(dim, std::ldexp(1, x.layout.bits[at])) : dim);
+  Rows rows_of(const SortedLayout::Pass &pass) const {
+    Rows rows;
+    for (const SortedLayout::Mode &mode : pass.modes) {
+      const double bytes = number_of(pass.cols) * element_;
+      if (mode.staged == 0) {
+        rows.far += bytes / row_rate(number_of(mode.rows) * row_, rates_, chip_);
+        continue;
       }
-    std::sort(rows.begin(), rows.end());
-    double room = chip_.shared_bytes - 8 * 1024 - 64 * columns * 8;
-    if (!rows.empty() && rows.back() * row_ > chip_.cache_bytes)
-      room -= number_of(room_for_far_rows);
-    Windows windows;
-    bool fit = true;
-    for (const double r : rows) {
-      fit = fit && r * columns * element_ <= room && r * fills <= n / 2;
-      if (fit) {
-        room -= r * columns * element_;
-        windows.rows += r;
-        windows.near += row_ / (near_part * rates_.near_rows);
-      } else {
-        windows.far += far(r, row_);
-      }
+      rows.near += bytes / (near_part * rates_.near_rows);
+      rows.filling += number_of(mode.staged) * bytes / rates_.middle_rows;
     }
-    return windows;
+    return rows;
   }
 
   /// Entries in no order, sorted by row first: pairs of a row and a number, four bytes at a time.
@@ -232,7 +223,7 @@ private:
 } // namespace
 
 Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip) {
-  Prediction f = std::visit(Teller(args, rates, chip), x);
+  Prediction f = std::visit(Predictor(args, rates, chip), x);
   if (f.seconds > 0 && args.out.type != type_of(x)) // sums in f64, rounded at the end
     f.seconds += 12 * number_of(args.out.rows * args.out.cols) / rates.read + launch;
   return f;

@@ -59,12 +59,12 @@ __global__ void fetch_rows(const double2 *rows, unsigned mask, double *sink) {
 }
 
 __global__ void fetch_near_rows(const double2 *rows, double *sink) {
-  __shared__ double2 window[near_rows * row_lanes];
+  __shared__ double2 staged[near_rows * row_lanes];
   for (int k = static_cast<int>(threadIdx.x); k < near_rows * row_lanes; k += threads)
-    window[k] = rows[k];
+    staged[k] = rows[k];
   __syncthreads();
   const unsigned group = (blockIdx.x * blockDim.x + threadIdx.x) / row_lanes;
-  use(fetch(window, near_rows - 1, near_fetches, group * 2654435761u, static_cast<int>(threadIdx.x) % row_lanes), sink);
+  use(fetch(staged, near_rows - 1, near_fetches, group * 2654435761u, static_cast<int>(threadIdx.x) % row_lanes), sink);
 }
 
 __global__ void multiply_add(double by, double *sink) {

@@ -18,11 +18,25 @@ inline int lanes_for(i64 columns) {
   return lanes;
 }
 
-// ---- sorted copies ----
+/// Rows that loads of 16 bytes may take in.
+inline bool is_aligned(const ConstMatrix &a) {
+  return reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.ld % 16 * size_of(a.type) % 16 == 0;
+}
 
-/// Bytes that windows leave to the first-level cache where rows of other factors come from memory: these have to arrive
-/// somewhere. With 180 KB of windows of an H200's 228, walks took up to 1.3 times as long as with none.
-inline constexpr i64 room_for_far_rows = i64{64} << 10;
+/// How the columns of a result are cut into passes of which each is one walk over the entries.
+struct Passes {
+  int lanes;   // of a group: 8, 16 or 32
+  int columns; // of a pass, the last may have fewer
+
+  /// `size` columns a lane, at most `most` columns a pass.
+  Passes(i64 cols, int size, int most) {
+    const int widest = std::min(most, warp * size);
+    const i64 count = (cols + widest - 1) / widest;
+    const auto even = static_cast<int>((cols + count - 1) / count);
+    columns = (even + size - 1) / size * size;
+    lanes = columns <= 8 * size ? 8 : columns <= 16 * size ? 16 : 32;
+  }
+};
 
 // ---- BLCO ----
 

@@ -1,389 +1,446 @@
 // MTTKRP over a sorted copy. Blocks of threads take equal ranges of the entries, and within a tile their groups of
-// lanes equal parts of those; a group sums the pieces of rows that lie in its part in registers. A piece that groups or
-// blocks share is summed in the order of the entries: within a block through shared memory, between blocks through a
-// list of what they carry out of their ranges, which another kernel adds up. So no sum depends on chance, and a row
-// that holds most of the tensor costs no more than others.
+// lanes equal parts of those; a group sums the segments of rows that lie in its part in registers. A segment that
+// groups or blocks share is summed in the order of the entries: within a block through shared memory, between blocks
+// through a list of what they carry out of their ranges, which another kernel adds up. So no sum depends on chance, and
+// a row that holds most of the tensor costs no more than others.
 //
-// The rows of other factors that all entries of a tile refer to may be copied to shared memory (a window): a row from
-// there costs about a third of one from the second-level cache, which is the bound otherwise.
+// The rows of other factors that a tile refers to may be staged in shared memory: a row from there costs about a third
+// of one from the second-level cache, which is the bound otherwise.
 #pragma once
 
-#include "kernels/cuda/lanes.cuh"
-#include "kernels/kernels.hpp"
+#include "kernels/cuda/sorted_walk.hpp"
 
 namespace td::kernels::cuda {
 
-/// What becomes of a piece's sum.
-enum class Finish {
-  write, // it is the row: pieces are whole rows
-  add,   // it is added to the row, in any order
-  keep   // it goes to `slots`, to be added up in the order of tiles
-};
+/// The walk of a block. Row: of the factors' rows. Term: of terms, sums and the result. Factors: how many other modes
+/// there are, 0 for any number. Ahead: entries whose rows are asked for at once. What run() calls are its stages; all
+/// of them are inlined, so that members are registers.
+template <class Row, class Term, class Key, int Factors, int Lanes, int Size, int Threads, int Ahead> class SortedWalk {
+public:
+  static constexpr int groups = Threads / Lanes;
 
-struct SortedJob {
-  const void *keys;
-  const void *values;
-  bool f32_values; // where rows are f32 and sums f64; else values have the type of both
-  Range entries;   // to work on; pieces end where it ends
-  const i64 *row_index;
-  const i64 *row_begin;
-  i64 pieces;
-  i64 tiles;
-  const i64 *tile_begin;
-  const i64 *tile_base;
-  int order;
-  int factors;
-  FactorRows factor[most_factors]; // those without a window first, as their rows come from farther
-  const int *exponents;            // by column of the result: it is multiplied by 2 to that; null for none
-  void *out;
-  i64 out_ld;
-  bool out_aligned; // rows may be written 16 bytes at a time
-  Range rows;       // of the result, others are not touched
-  bool all_rows;
-  int first_col;
-  int cols;  // of this pass
-  u32 pitch; // bytes of a window's row
-  Finish finish;
-  double *carry;    // [2 * blocks][cols] what blocks carry out: of the piece that began before, of the one that goes on
-  i64 *carry_piece; // [2 * blocks] of which piece, -1 for none
-  double *slots;    // [pieces][cols]
-};
+  __device__ __forceinline__ SortedWalk(const SortedJob &job, unsigned char *shared, int *group_segment)
+      : job_(job), shared_(shared), group_sums_(reinterpret_cast<double *>(shared)), group_segment_(group_segment),
+        lane_(static_cast<int>(threadIdx.x) % Lanes), group_(static_cast<int>(threadIdx.x) / Lanes), columns_(job.cols),
+        my_bytes_(columns_.bytes()), first_bytes_(static_cast<i64>(job.first_col) * static_cast<i64>(sizeof(Row))),
+        factors_(Factors > 0 ? Factors : job.factors) {}
 
-/// A sum of products with rows that were scaled, as it is without.
-__device__ inline double unscaled(const SortedJob &job, int col, double sum) {
-  return job.exponents == nullptr ? sum : scalbn(sum, job.exponents[job.first_col + col]);
-}
-
-/// Row: of the factors' rows. Term: of terms, sums and the result. Factors: how many other modes there are, 0 for any
-/// number. Ahead: entries whose rows are asked for at once.
-template <class Row, class Term, class Key, int Factors, int Lanes, int Size, int Threads, int Ahead>
-__global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant__ SortedJob job) {
-  extern __shared__ __align__(16) unsigned char shared[];
-  constexpr int groups = Threads / Lanes;
-  constexpr int fixed = Factors > 0 ? Factors : 1;
-  __shared__ int fragment_piece[2 * groups];
-  auto *const fragments = reinterpret_cast<double *>(shared); // [2 * groups][cols]; windows stand behind
-  constexpr bool mixed = sizeof(Row) != sizeof(Term);
-  using V = Vector<Row, Size>;
-
-  const int lane = static_cast<int>(threadIdx.x) % Lanes;
-  const int group = static_cast<int>(threadIdx.x) / Lanes;
-  const LaneColumns<Row, Lanes, Size> columns(job.cols);
-  const u32 my_bytes = columns.bytes();
-  const i64 first_bytes = static_cast<i64>(job.first_col) * static_cast<i64>(sizeof(Row));
-  const int factors = Factors > 0 ? Factors : job.factors;
-
-  if (threadIdx.x < 2)
-    job.carry_piece[2 * blockIdx.x + threadIdx.x] = -1;
-  Range entries = job.entries;
-  if (!job.all_rows && job.tiles == 1) {
-    const auto first_not_below = [&](i64 row) {
-      return last_where<Lanes>(0, job.pieces + 1, [&](i64 p) { return p == 0 || job.row_index[p - 1] < row; });
-    };
-    entries.begin = max(entries.begin, job.row_begin[first_not_below(job.rows.begin)]);
-    entries.end = min(entries.end, job.row_begin[first_not_below(job.rows.end)]);
+  __device__ __forceinline__ void run() {
+    if (threadIdx.x < 2)
+      job_.carry_segment[2 * blockIdx.x + threadIdx.x] = -1;
+    take_range();
+    if (begin_ >= end_)
+      return;
+    find_tile();
+    for (i64 at = begin_; at < end_;) {
+      tile_segments_ = job_.tiles > 1 ? job_.tile_begin[tile_ + 1] : job_.segments;
+      const i64 tile_end = job_.row_begin[tile_segments_];
+      if (tile_end <= at) { // it has no entries
+        ++tile_;
+        first_segment_ = tile_segments_;
+        continue;
+      }
+      const i64 stop = min(tile_end, end_);
+      Starts rows_of;
+      stage_rows(rows_of);
+      take_part(at, stop);
+      Keys key;
+      Values value;
+      Sum sum;
+      Low low;
+      begin_part(key, value, sum, low);
+      await_copies();
+      __syncthreads();
+      for (int folded = 0; q_ < hi_; q_ += Ahead) {
+        Terms term;
+        Vectors factor; // the last one, which the addition multiplies by
+        multiply_rows(rows_of, key, value, term, factor);
+        add_terms(term, factor, sum, low);
+        if (sizeof(Term) == 4 && (++folded & (128 / Ahead - 1)) == 0)
+          fold(sum, low);
+      }
+      end_part(sum, low);
+      __syncthreads();
+      join_groups(sum);
+      __syncthreads(); // before the next tile's staged rows and sums
+      at = stop;
+      ++tile_;
+      first_segment_ = tile_segments_;
+    }
   }
-  const i64 each = ((entries.end - entries.begin + gridDim.x - 1) / gridDim.x + Ahead - 1) / Ahead * Ahead;
-  const i64 begin = min(entries.end, entries.begin + each * blockIdx.x);
-  const i64 end = min(entries.end, begin + each);
-  if (begin >= end)
-    return;
 
-  const auto finish_piece = [&](i64 piece, i64 row, const double(&sum)[Size]) {
-    if (job.finish == Finish::keep) {
-      columns.keep(job.slots + piece * job.cols, sum);
-      return;
+private:
+  static constexpr int fixed = Factors > 0 ? Factors : 1;
+  static constexpr bool mixed = sizeof(Row) != sizeof(Term);
+  // Arrays are handed on instead of being members, or they would not be registers.
+  using V = Vector<Row, Size>;
+  using Vectors = V[Ahead];
+  using Keys = Key[Ahead];
+  using Values = Term[Ahead];
+  using Terms = Term[Ahead][Size];
+  using Sum = double[Size];
+  using Low = Term[Size]; // of the last 128 entries or so, where that is float
+  using Starts = const unsigned char *[fixed];
+
+  /// Each block takes an equal range of the entries.
+  __device__ __forceinline__ void take_range() {
+    entries_ = job_.entries;
+    if (!job_.all_rows && job_.tiles == 1) {
+      const auto first_not_below = [&](i64 row) {
+        return last_where<Lanes>(0, job_.segments + 1, [&](i64 p) { return p == 0 || job_.row_index[p - 1] < row; });
+      };
+      entries_.begin = max(entries_.begin, job_.row_begin[first_not_below(job_.rows.begin)]);
+      entries_.end = min(entries_.end, job_.row_begin[first_not_below(job_.rows.end)]);
     }
-    if (!job.all_rows && (row < job.rows.begin || row >= job.rows.end))
-      return;
-    Term *to = static_cast<Term *>(job.out) + row * job.out_ld + job.first_col;
-    double result[Size];
-#pragma unroll
-    for (int c = 0; c < Size; ++c)
-      result[c] = mixed && columns.at + c < job.cols ? unscaled(job, columns.at + c, sum[c]) : sum[c];
-    if (job.finish == Finish::add)
-      columns.add(to, result);
-    else
-      columns.put(to, result, !mixed || job.out_aligned);
-  };
-  const auto keep_fragment = [&](int which, int piece, const double(&sum)[Size]) {
-    if (lane == 0)
-      fragment_piece[2 * group + which] = piece;
-    columns.keep(fragments + (2 * group + which) * job.cols, sum);
-  };
+    const i64 each = ((entries_.end - entries_.begin + gridDim.x - 1) / gridDim.x + Ahead - 1) / Ahead * Ahead;
+    begin_ = min(entries_.end, entries_.begin + each * blockIdx.x);
+    end_ = min(entries_.end, begin_ + each);
+  }
 
-  i64 tile = 0;
-  if (job.tiles > 1)
-    tile = last_where<Lanes>(0, job.tiles, [&](i64 t) { return job.row_begin[job.tile_begin[t]] <= begin; });
-  i64 first_piece = job.tiles > 1 ? job.tile_begin[tile] : 0;
-  first_piece = last_where<Lanes>(first_piece, job.tiles > 1 ? job.tile_begin[tile + 1] : job.pieces,
-                                  [&](i64 p) { return job.row_begin[p] <= begin; });
-  for (i64 at = begin; at < end;) {
-    const i64 tile_pieces = job.tiles > 1 ? job.tile_begin[tile + 1] : job.pieces;
-    const i64 tile_end = job.row_begin[tile_pieces];
-    if (tile_end <= at) { // it has no entries
-      ++tile;
-      first_piece = tile_pieces;
-      continue;
-    }
-    const i64 stop = min(tile_end, end);
+  /// Finds the tile and the segment in which the block's range begins.
+  __device__ __forceinline__ void find_tile() {
+    tile_ = 0;
+    if (job_.tiles > 1)
+      tile_ = last_where<Lanes>(0, job_.tiles, [&](i64 t) { return job_.row_begin[job_.tile_begin[t]] <= begin_; });
+    first_segment_ = job_.tiles > 1 ? job_.tile_begin[tile_] : 0;
+    first_segment_ = last_where<Lanes>(first_segment_, job_.tiles > 1 ? job_.tile_begin[tile_ + 1] : job_.segments,
+                                       [&](i64 p) { return job_.row_begin[p] <= begin_; });
+  }
 
-    const unsigned char *rows_of[fixed];
+  /// Finds where this lane's columns of each other mode's rows begin, and stages the rows of some in shared memory.
+  __device__ __forceinline__ void stage_rows(Starts &rows_of) const {
 #pragma unroll
-    for (int m = 0; m < factors; ++m) {
-      const FactorRows &f = job.factor[m];
-      const i64 base = job.tiles > 1 ? job.tile_base[tile * job.order + f.mode] : 0;
-      const unsigned char *from = f.rows + base * f.stride + first_bytes + my_bytes;
+    for (int m = 0; m < factors_; ++m) {
+      const FactorRows &f = job_.factor[m];
+      const i64 base = job_.tiles > 1 ? job_.tile_base[tile_ * job_.order + f.mode] : 0;
+      const unsigned char *from = f.rows + base * f.stride + first_bytes_ + my_bytes_;
       if (Factors > 0)
         rows_of[Factors > 0 ? m : 0] = from;
-      if (f.window == 0 || !columns.any())
+      if (f.staged == 0 || !columns_.any())
         continue;
-      unsigned char *to = shared + f.window_at + my_bytes;
-      const int count = static_cast<int>(min(i64{f.window}, f.dim - base));
+      unsigned char *to = shared_ + f.staged_at + my_bytes_;
+      const int count = static_cast<int>(min(i64{f.staged}, f.dim - base));
 #pragma unroll 1
-      for (int r = group; r < count; r += groups) {
+      for (int r = group_; r < count; r += groups) {
         if constexpr (sizeof(V) == 16)
-          copy_async(to + r * job.pitch, from + i64{r} * f.stride);
+          copy_async(to + r * job_.pitch, from + i64{r} * f.stride);
         else
-          *reinterpret_cast<V *>(to + r * job.pitch) = *reinterpret_cast<const V *>(from + i64{r} * f.stride);
+          *reinterpret_cast<V *>(to + r * job_.pitch) = *reinterpret_cast<const V *>(from + i64{r} * f.stride);
       }
     }
+  }
 
-    // Entries are counted from `zero`, which is aligned, and pieces from first_piece.
-    const i64 zero = at / Ahead * Ahead;
-    const int first = static_cast<int>(at - zero);
-    const int last = static_cast<int>(stop - zero);
+  /// Each group takes an equal part of what the block has of the tile, entries [at, stop). Entries are counted from
+  /// zero_, which is aligned, and segments from first_segment_.
+  __device__ __forceinline__ void take_part(i64 at, i64 stop) {
+    zero_ = at / Ahead * Ahead;
+    const int first = static_cast<int>(at - zero_);
+    const int last = static_cast<int>(stop - zero_);
     const int part = ((last + groups - 1) / groups + Ahead - 1) / Ahead * Ahead;
-    const int lo = max(first, group * part);
-    const int hi = min(last, (group + 1) * part);
-    const Key *const keys = static_cast<const Key *>(job.keys) + zero;
-    const auto begin_of = [&](int p) { // what lies far beyond this range is only known to do so
-      const i64 from = job.row_begin[min(first_piece + p, job.pieces)] - zero;
-      return from > 0x7fffffff ? 0x7fffffff : static_cast<int>(from);
-    };
+    lo_ = max(first, group_ * part);
+    hi_ = min(last, (group_ + 1) * part);
+  }
 
-    Key key[Ahead];
-    Term value[Ahead];
-    const auto load_some = [&](int q, const auto *from, auto(&to)[Ahead]) {
-      using From = std::decay_t<decltype(*from)>;
-      using To = std::decay_t<decltype(*to)>;
-      constexpr int each = std::min<int>(Ahead, 16 / sizeof(From));
-      if (q >= lo && q + Ahead <= hi) {
-#pragma unroll
-        for (int j = 0; j < Ahead; j += each) {
-          const auto some = *reinterpret_cast<const Vector<From, each> *>(from + q + j);
-#pragma unroll
-          for (int i = 0; i < each; ++i)
-            to[j + i] = static_cast<To>(some.v[i]);
-        }
-      } else {
-#pragma unroll
-        for (int j = 0; j < Ahead; ++j)
-          to[j] = q + j >= lo && q + j < hi ? static_cast<To>(from[q + j]) : To{0};
-      }
-    };
-    const auto load = [&](int q) {
-      load_some(q, keys, key);
-      if (mixed && job.f32_values)
-        load_some(q, static_cast<const float *>(job.values) + zero, value);
-      else
-        load_some(q, static_cast<const Term *>(job.values) + zero, value);
-    };
-
-    if (lane < 2)
-      fragment_piece[2 * group + lane] = -1;
+  /// Reads the first entries of the part, and finds the segment that they belong to.
+  __device__ __forceinline__ void begin_part(Keys &key, Values &value, Sum &sum, Low &low) {
+    if (lane_ < 2)
+      group_segment_[2 * group_ + lane_] = -1;
     __syncwarp();
-    double sum[Size];
-    Term low[Size]; // of the last 128 entries or so, where that is float
 #pragma unroll
     for (int c = 0; c < Size; ++c) {
       sum[c] = 0;
       low[c] = 0;
     }
-    const auto fold = [&] {
-      if constexpr (sizeof(Term) == 4) {
-#pragma unroll
-        for (int c = 0; c < Size; ++c) {
-          sum[c] += static_cast<double>(low[c]);
-          low[c] = 0;
-        }
-      }
-    };
-    int piece = 0;
-    int next = 0; // where the next piece begins, and the one after it
-    int next2 = 0;
-    i64 row = 0;
-    bool whole = false; // the piece began in this group's part
-    int q = lo / Ahead * Ahead;
-    if (lo < hi) {
-      load(q);
-      piece = static_cast<int>(
-          last_where<Lanes>(first_piece, tile_pieces, [&](i64 p) { return job.row_begin[p] <= zero + lo; }) -
-          first_piece);
-      // A piece that the range of entries cuts begins with it.
-      whole = job.row_begin[first_piece + piece] == zero + lo || zero + lo == entries.begin;
-      next = begin_of(piece + 1);
-      next2 = begin_of(piece + 2);
-      row = job.row_index[first_piece + piece];
+    segment_ = 0;
+    next_ = 0;
+    next2_ = 0;
+    row_ = 0;
+    whole_ = false;
+    q_ = lo_ / Ahead * Ahead;
+    if (lo_ < hi_) {
+      load(q_, key, value);
+      segment_ = static_cast<int>(
+          last_where<Lanes>(first_segment_, tile_segments_, [&](i64 p) { return job_.row_begin[p] <= zero_ + lo_; }) -
+          first_segment_);
+      // A segment that the range of entries cuts begins with it.
+      whole_ = job_.row_begin[first_segment_ + segment_] == zero_ + lo_ || zero_ + lo_ == entries_.begin;
+      next_ = begin_of(segment_ + 1);
+      next2_ = begin_of(segment_ + 2);
+      row_ = job_.row_index[first_segment_ + segment_];
     }
-    await_copies();
-    __syncthreads();
+  }
 
-    for (int folded = 0; q < hi; q += Ahead) {
-      Key now[Ahead];
-      Term term[Ahead][Size];
-      V factor[Ahead]; // the last one, which the addition multiplies by
+  /// Multiplies values by the rows of all other modes but the last, whose rows come besides; the next entries are
+  /// asked for meanwhile.
+  __device__ __forceinline__ void multiply_rows(const Starts &rows_of, Keys &key, Values &value, Terms &term,
+                                                Vectors &factor) const {
+    Keys now;
 #pragma unroll
-      for (int j = 0; j < Ahead; ++j) {
-        now[j] = key[j];
+    for (int j = 0; j < Ahead; ++j) {
+      now[j] = key[j];
+#pragma unroll
+      for (int c = 0; c < Size; ++c)
+        term[j][c] = value[j];
+    }
+    if (q_ + Ahead < hi_)
+      load(q_ + Ahead, key, value);
+    if constexpr (Factors > 0)
+      multiply_all_at_once(rows_of, now, term, factor);
+    else
+      multiply_mode_by_mode(now, term, factor);
+  }
+
+  __device__ __forceinline__ void multiply_all_at_once(const Starts &rows_of, const Keys &now, Terms &term,
+                                                       Vectors &factor) const {
+    V rows[fixed][Ahead]; // all are asked for before the first is needed
+#pragma unroll
+    for (int m = 0; m < Factors; ++m) {
+      const FactorRows &f = job_.factor[m];
+      if (f.staged > 0) {
+        const unsigned char *from = shared_ + (f.staged_at + my_bytes_);
+#pragma unroll
+        for (int j = 0; j < Ahead; ++j)
+          rows[m][j] = *reinterpret_cast<const V *>(from + field_of(now[j], f) * job_.pitch);
+      } else {
+#pragma unroll
+        for (int j = 0; j < Ahead; ++j)
+          rows[m][j] = *reinterpret_cast<const V *>(rows_of[m] + u64{field_of(now[j], f)} * f.stride);
+      }
+    }
+#pragma unroll
+    for (int m = 0; m < Factors - 1; ++m)
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
 #pragma unroll
         for (int c = 0; c < Size; ++c)
-          term[j][c] = value[j];
-      }
-      if (q + Ahead < hi)
-        load(q + Ahead);
-      if constexpr (Factors > 0) {
-        V rows[fixed][Ahead]; // all are asked for before the first is needed
+          term[j][c] *= static_cast<Term>(rows[m][j].v[c]);
 #pragma unroll
-        for (int m = 0; m < Factors; ++m) {
-          const FactorRows &f = job.factor[m];
-          if (f.window > 0) {
-            const unsigned char *window = shared + (f.window_at + my_bytes);
+    for (int j = 0; j < Ahead; ++j)
+      factor[j] = rows[fixed - 1][j];
+  }
+
+  __device__ __forceinline__ void multiply_mode_by_mode(const Keys &now, Terms &term, Vectors &factor) const {
+    for (int m = 0; m < factors_; ++m) {
+      const FactorRows &f = job_.factor[m];
+      const i64 base = job_.tiles > 1 ? job_.tile_base[tile_ * job_.order + f.mode] : 0;
 #pragma unroll
-            for (int j = 0; j < Ahead; ++j)
-              rows[m][j] = *reinterpret_cast<const V *>(window + field_of(now[j], f) * job.pitch);
-          } else {
-#pragma unroll
-            for (int j = 0; j < Ahead; ++j)
-              rows[m][j] = *reinterpret_cast<const V *>(rows_of[m] + u64{field_of(now[j], f)} * f.stride);
-          }
-        }
-#pragma unroll
-        for (int m = 0; m < Factors - 1; ++m)
-#pragma unroll
-          for (int j = 0; j < Ahead; ++j)
-#pragma unroll
-            for (int c = 0; c < Size; ++c)
-              term[j][c] *= static_cast<Term>(rows[m][j].v[c]);
-#pragma unroll
-        for (int j = 0; j < Ahead; ++j)
-          factor[j] = rows[fixed - 1][j];
-      } else {
-        for (int m = 0; m < factors; ++m) {
-          const FactorRows &f = job.factor[m];
-          const i64 base = job.tiles > 1 ? job.tile_base[tile * job.order + f.mode] : 0;
-#pragma unroll
-          for (int j = 0; j < Ahead; ++j) {
-            const i64 i = wide_field_of(now[j], f);
-            if (m > 0)
-#pragma unroll
-              for (int c = 0; c < Size; ++c)
-                term[j][c] *= static_cast<Term>(factor[j].v[c]);
-            factor[j] = f.window > 0
-                            ? *reinterpret_cast<const V *>(shared + f.window_at + my_bytes + i * job.pitch)
-                            : *reinterpret_cast<const V *>(f.rows + (base + i) * f.stride + first_bytes + my_bytes);
-          }
-        }
-        if (factors == 0)
-#pragma unroll
-          for (int j = 0; j < Ahead; ++j)
-#pragma unroll
-            for (int c = 0; c < Size; ++c)
-              factor[j].v[c] = 1;
-      }
-      const auto add_term = [&](int j) {
-#pragma unroll
-        for (int c = 0; c < Size; ++c) {
-          if constexpr (sizeof(Term) == 4)
-            low[c] = fmaf(term[j][c], factor[j].v[c], low[c]);
-          else
-            sum[c] = fma(term[j][c], static_cast<Term>(factor[j].v[c]), sum[c]);
-        }
-      };
-      if (q >= lo && q + Ahead <= min(next, hi)) {
-#pragma unroll
-        for (int j = 0; j < Ahead; ++j)
-          add_term(j);
-      } else {
-        int j0 = max(lo - q, 0);
-        const int j_end = min(hi - q, Ahead);
-        while (true) {
-          const int j1 = min(next - q, j_end);
-#pragma unroll
-          for (int j = 0; j < Ahead; ++j)
-            if (j >= j0 && j < j1)
-              add_term(j);
-          if (j1 == j_end)
-            break;
-          fold();
-          if (whole)
-            finish_piece(first_piece + piece, row, sum);
-          else
-            keep_fragment(0, piece, sum);
-          j0 = j1;
-          ++piece;
-          whole = true;
-          next = next2;
-          next2 = begin_of(piece + 2);
-          row = job.row_index[first_piece + piece];
+      for (int j = 0; j < Ahead; ++j) {
+        const i64 i = wide_field_of(now[j], f);
+        if (m > 0)
 #pragma unroll
           for (int c = 0; c < Size; ++c)
-            sum[c] = 0;
-        }
+            term[j][c] *= static_cast<Term>(factor[j].v[c]);
+        factor[j] = f.staged > 0
+                        ? *reinterpret_cast<const V *>(shared_ + f.staged_at + my_bytes_ + i * job_.pitch)
+                        : *reinterpret_cast<const V *>(f.rows + (base + i) * f.stride + first_bytes_ + my_bytes_);
       }
-      if (sizeof(Term) == 4 && (++folded & (128 / Ahead - 1)) == 0)
-        fold();
     }
-    if (lo < hi) {
-      fold();
-      if (whole && (next == hi || zero + hi == entries.end))
-        finish_piece(first_piece + piece, row, sum);
-      else
-        keep_fragment(1, piece, sum); // also where the group's whole part lies in one piece
-    }
+    if (factors_ == 0)
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
+#pragma unroll
+        for (int c = 0; c < Size; ++c)
+          factor[j].v[c] = 1;
+  }
 
-    __syncthreads();
+  /// Adds to the sum of the segment, and goes on to the next one where it ends.
+  __device__ __forceinline__ void add_terms(const Terms &term, const Vectors &factor, Sum &sum, Low &low) {
+    const auto add_term = [&](int j) {
+#pragma unroll
+      for (int c = 0; c < Size; ++c) {
+        if constexpr (sizeof(Term) == 4)
+          low[c] = fmaf(term[j][c], factor[j].v[c], low[c]);
+        else
+          sum[c] = fma(term[j][c], static_cast<Term>(factor[j].v[c]), sum[c]);
+      }
+    };
+    if (q_ >= lo_ && q_ + Ahead <= min(next_, hi_)) {
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
+        add_term(j);
+      return;
+    }
+    int j0 = max(lo_ - q_, 0);
+    const int j_end = min(hi_ - q_, Ahead);
+    while (true) {
+      const int j1 = min(next_ - q_, j_end);
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
+        if (j >= j0 && j < j1)
+          add_term(j);
+      if (j1 == j_end)
+        break;
+      fold(sum, low);
+      if (whole_)
+        finish_segment(first_segment_ + segment_, row_, sum);
+      else
+        keep_group_sum(0, segment_, sum);
+      j0 = j1;
+      ++segment_;
+      whole_ = true;
+      next_ = next2_;
+      next2_ = begin_of(segment_ + 2);
+      row_ = job_.row_index[first_segment_ + segment_];
+#pragma unroll
+      for (int c = 0; c < Size; ++c)
+        sum[c] = 0;
+    }
+  }
+
+  /// Ends the part and the sum of its last segment.
+  __device__ __forceinline__ void end_part(Sum &sum, Low &low) const {
+    if (lo_ >= hi_)
+      return;
+    fold(sum, low);
+    if (whole_ && (next_ == hi_ || zero_ + hi_ == entries_.end))
+      finish_segment(first_segment_ + segment_, row_, sum);
+    else
+      keep_group_sum(1, segment_, sum); // also where the group's whole part lies in one segment
+  }
+
+  /// Adds up segments that groups share, in the order of the groups.
+  __device__ __forceinline__ void join_groups(Sum &sum) const {
 #pragma unroll 1
-    for (int s = 2 * group; s < 2 * group + 2; ++s) {
-      const int here = fragment_piece[s];
+    for (int s = 2 * group_; s < 2 * group_ + 2; ++s) {
+      const int here = group_segment_[s];
       if (here < 0)
         continue;
       int before = s - 1;
-      while (before >= 0 && fragment_piece[before] < 0)
+      while (before >= 0 && group_segment_[before] < 0)
         --before;
-      if (before >= 0 && fragment_piece[before] == here)
-        continue; // the group with its first fragment does it
+      if (before >= 0 && group_segment_[before] == here)
+        continue; // the first group that has a sum of it does it
 #pragma unroll
       for (int c = 0; c < Size; ++c)
         sum[c] = 0;
 #pragma unroll 1
       for (int other = s; other < 2 * groups; ++other) {
-        if (fragment_piece[other] < 0)
+        if (group_segment_[other] < 0)
           continue;
-        if (fragment_piece[other] != here)
+        if (group_segment_[other] != here)
           break;
 #pragma unroll
         for (int c = 0; c < Size; ++c)
-          if (columns.at + c < job.cols)
-            sum[c] += fragments[other * job.cols + columns.at + c];
+          if (columns_.at + c < job_.cols)
+            sum[c] += group_sums_[other * job_.cols + columns_.at + c];
       }
-      const i64 id = first_piece + here;
-      const i64 piece_begin = max(job.row_begin[id], entries.begin);
-      const i64 piece_end = min(job.row_begin[id + 1], entries.end);
-      if (job.finish == Finish::add || (piece_begin >= begin && piece_end <= end)) {
-        finish_piece(id, job.row_index[id], sum);
+      const i64 id = first_segment_ + here;
+      const i64 segment_begin = max(job_.row_begin[id], entries_.begin);
+      const i64 segment_end = min(job_.row_begin[id + 1], entries_.end);
+      if (job_.finish == Finish::add || (segment_begin >= begin_ && segment_end <= end_)) {
+        finish_segment(id, job_.row_index[id], sum);
       } else {
-        const i64 slot = 2 * i64{blockIdx.x} + (piece_begin < begin ? 0 : 1);
-        if (lane == 0)
-          job.carry_piece[slot] = id;
-        columns.keep(job.carry + slot * job.cols, sum);
+        const i64 slot = 2 * i64{blockIdx.x} + (segment_begin < begin_ ? 0 : 1);
+        if (lane_ == 0)
+          job_.carry_segment[slot] = id;
+        columns_.keep(job_.carry + slot * job_.cols, sum);
       }
     }
-    __syncthreads(); // before the next tile's windows and fragments
-    at = stop;
-    ++tile;
-    first_piece = tile_pieces;
   }
+
+  __device__ __forceinline__ void finish_segment(i64 segment, i64 row, const Sum &sum) const {
+    if (job_.finish == Finish::keep) {
+      columns_.keep(job_.slots + segment * job_.cols, sum);
+      return;
+    }
+    if (!job_.all_rows && (row < job_.rows.begin || row >= job_.rows.end))
+      return;
+    Term *to = static_cast<Term *>(job_.out) + row * job_.out_ld + job_.first_col;
+    double result[Size];
+#pragma unroll
+    for (int c = 0; c < Size; ++c)
+      result[c] = mixed && columns_.at + c < job_.cols ? unscaled(job_, columns_.at + c, sum[c]) : sum[c];
+    if (job_.finish == Finish::add)
+      columns_.add(to, result);
+    else
+      columns_.put(to, result, !mixed || job_.out_aligned);
+  }
+
+  /// Keeps what the group has of a segment that others may share: `which` is 0 for the segment in which the part
+  /// begins, 1 for that in which it ends.
+  __device__ __forceinline__ void keep_group_sum(int which, int segment, const Sum &sum) const {
+    if (lane_ == 0)
+      group_segment_[2 * group_ + which] = segment;
+    columns_.keep(group_sums_ + (2 * group_ + which) * job_.cols, sum);
+  }
+
+  /// Says where a segment begins; what lies far beyond this range is only known to do so.
+  __device__ __forceinline__ int begin_of(int segment) const {
+    const i64 from = job_.row_begin[min(first_segment_ + segment, job_.segments)] - zero_;
+    return from > 0x7fffffff ? 0x7fffffff : static_cast<int>(from);
+  }
+
+  /// Loads keys and values from entry q on; those that are not the part's are 0.
+  __device__ __forceinline__ void load(int q, Keys &key, Values &value) const {
+    load_some(q, static_cast<const Key *>(job_.keys) + zero_, key);
+    if (mixed && job_.f32_values)
+      load_some(q, static_cast<const float *>(job_.values) + zero_, value);
+    else
+      load_some(q, static_cast<const Term *>(job_.values) + zero_, value);
+  }
+  template <class From, class To>
+  __device__ __forceinline__ void load_some(int q, const From *from, To (&to)[Ahead]) const {
+    constexpr int each = std::min<int>(Ahead, 16 / sizeof(From));
+    if (q >= lo_ && q + Ahead <= hi_) {
+#pragma unroll
+      for (int j = 0; j < Ahead; j += each) {
+        const auto some = *reinterpret_cast<const Vector<From, each> *>(from + q + j);
+#pragma unroll
+        for (int i = 0; i < each; ++i)
+          to[j + i] = static_cast<To>(some.v[i]);
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < Ahead; ++j)
+        to[j] = q + j >= lo_ && q + j < hi_ ? static_cast<To>(from[q + j]) : To{0};
+    }
+  }
+
+  /// Adds what was summed in f32 to the sum in f64.
+  __device__ __forceinline__ static void fold(Sum &sum, Low &low) {
+    if constexpr (sizeof(Term) == 4) {
+#pragma unroll
+      for (int c = 0; c < Size; ++c) {
+        sum[c] += static_cast<double>(low[c]);
+        low[c] = 0;
+      }
+    }
+  }
+
+  const SortedJob &job_;
+  unsigned char *const shared_;
+  double *const group_sums_; // [2 * groups][cols] of segments that groups share; staged rows stand behind
+  int *const group_segment_; // [2 * groups] of which segment, -1 for none
+  const int lane_;
+  const int group_;
+  const LaneColumns<Row, Lanes, Size> columns_;
+  const u32 my_bytes_;
+  const i64 first_bytes_;
+  const int factors_;
+
+  Range entries_; // of all blocks
+  i64 begin_;     // the block's range of them
+  i64 end_;
+  i64 tile_;
+  i64 first_segment_;
+  i64 tile_segments_; // where the tile's end
+  i64 zero_;
+  int lo_; // the group's part
+  int hi_;
+  int q_;
+  int segment_;
+  int next_; // where the next segment begins, and the one after it
+  int next2_;
+  i64 row_;
+  bool whole_; // the segment began in this group's part
+};
+
+template <class Row, class Term, class Key, int Factors, int Lanes, int Size, int Threads, int Ahead>
+__global__ void __launch_bounds__(Threads, 1) walk_sorted(const __grid_constant__ SortedJob job) {
+  using Walk = SortedWalk<Row, Term, Key, Factors, Lanes, Size, Threads, Ahead>;
+  extern __shared__ __align__(16) unsigned char shared[];
+  __shared__ int group_segment[2 * Walk::groups];
+  Walk(job, shared, group_segment).run();
 }
 
 } // namespace td::kernels::cuda

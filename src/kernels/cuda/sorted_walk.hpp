@@ -1,38 +1,59 @@
-// Starts the walk over a sorted copy with the kernel for its widths.
+// What the walk over a sorted copy works on, and what starts it with the kernel for its widths.
 #pragma once
 
 #include "kernels/cuda/gpu.hpp"
-#include "kernels/cuda/sorted_kernel.cuh"
+#include "kernels/cuda/lanes.cuh"
+#include "kernels/cuda/sorted_layout.hpp"
 
 namespace td::kernels::cuda {
 
-/// Threads of a block of the kernel for `factors` other modes, 0 for any number. With 512, rows of f32 and terms of f64
-/// spill registers, most where keys take 8 bytes: on an H200 those kernels took 1.04 to 1.36 times as long as with 384,
-/// which spill none, and with keys of 16 bytes 1.01 to 1.18 times. With keys of 4 bytes, 384 took up to 1.3 times as
-/// long.
-template <class Row, class Term> constexpr int walk_threads(int key_bytes, int factors) {
-  return sizeof(Row) != sizeof(Term) && (key_bytes == 16 || (key_bytes == 8 && factors > 0)) ? 384 : 512;
-}
-
-/// How a walk is laid out. Groups of `lanes` lanes with `size` columns each.
-struct Walk {
-  int key_bytes;
-  int lanes;
-  int size;
-  int blocks;
-  i64 shared; // bytes of a block
+/// What becomes of a segment's sum.
+enum class Finish {
+  write, // it is the row: segments are whole rows
+  add,   // it is added to the row, in any order
+  keep   // it goes to `slots`, to be added up in the order of tiles
 };
 
-/// Lanes of the widest group. Where rows and sums have different types there are fewer kernels: a rank above 64 takes
-/// another pass instead.
-template <class Row, class Term> inline constexpr int most_lanes = sizeof(Row) == sizeof(Term) ? 32 : 16;
+struct SortedJob {
+  const void *keys;
+  const void *values;
+  bool f32_values; // where rows are f32 and sums f64; else values have the type of both
+  Range entries;   // to work on; segments end where it ends
+  const i64 *row_index;
+  const i64 *row_begin;
+  i64 segments;
+  i64 tiles;
+  const i64 *tile_begin;
+  const i64 *tile_base;
+  int order;
+  int factors;
+  FactorRows factor[most_factors]; // those that are not staged first, as their rows come from farther
+  const int *exponents;            // by column of the result: it is multiplied by 2 to that; null for none
+  void *out;
+  i64 out_ld;
+  bool out_aligned; // rows may be written 16 bytes at a time
+  Range rows;       // of the result, others are not touched
+  bool all_rows;
+  int first_col;
+  int cols;  // of this pass
+  u32 pitch; // bytes of a staged row
+  Finish finish;
+  double *carry; // [2 * blocks][cols] what blocks carry out: of the segment that began before, of the one that goes on
+  i64 *carry_segment; // [2 * blocks] of which segment, -1 for none
+  double *slots;      // [segments][cols]
+};
 
-/// Job of one pass. `factors`: other modes, if they are 2 or 3 with aligned rows and fields of at most 32 bits in keys
-/// of 4 or 8 bytes, which have kernels of their own; else 0.
-template <class Row, class Term> void start_walk(Gpu &device, const SortedJob &job, const Walk &walk, int factors);
+/// A sum of products with rows that were scaled, as it is without.
+__device__ inline double unscaled(const SortedJob &job, int col, double sum) {
+  return job.exponents == nullptr ? sum : scalbn(sum, job.exponents[job.first_col + col]);
+}
 
-extern template void start_walk<float, float>(Gpu &, const SortedJob &, const Walk &, int);
-extern template void start_walk<double, double>(Gpu &, const SortedJob &, const Walk &, int);
-extern template void start_walk<float, double>(Gpu &, const SortedJob &, const Walk &, int);
+/// Starts the walk for one pass, whose blocks have so many bytes of shared memory.
+template <class Row, class Term>
+void start_walk(Gpu &device, const SortedJob &job, const SortedLayout &layout, i64 shared);
+
+extern template void start_walk<float, float>(Gpu &, const SortedJob &, const SortedLayout &, i64);
+extern template void start_walk<double, double>(Gpu &, const SortedJob &, const SortedLayout &, i64);
+extern template void start_walk<float, double>(Gpu &, const SortedJob &, const SortedLayout &, i64);
 
 } // namespace td::kernels::cuda

@@ -2,6 +2,6 @@
 
 namespace td::kernels::cuda {
 
-template void start_walk<double, double>(Gpu &, const SortedJob &, const Walk &, int);
+template void start_walk<double, double>(Gpu &, const SortedJob &, const SortedLayout &, i64);
 
 } // namespace td::kernels::cuda

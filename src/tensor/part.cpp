@@ -1,0 +1,238 @@
+#include "tensor/part.hpp"
+
+#include <algorithm>
+
+#include "tensor/spans.hpp"
+
+namespace td::tensor {
+
+namespace {
+
+/// Rows of which the entries among some are wanted.
+struct Wanted {
+  Range rows;
+  Range entries;
+};
+
+/// The result is in the order of the rows.
+std::vector<Wanted> wanted_of(const kernels::SortedView &x, const Portion &portion) {
+  std::vector<Wanted> wanted;
+  for (const Range &rows : portion.whole)
+    wanted.push_back({rows, {0, x.nnz}});
+  for (const Portion::Part &part : portion.parts)
+    wanted.push_back({{part.row, part.row + 1}, part.entries});
+  std::sort(wanted.begin(), wanted.end(), [](const Wanted &a, const Wanted &b) { return a.rows.begin < b.rows.begin; });
+  return wanted;
+}
+
+/// Adds what is wanted among slots that list rows in ascending order.
+void select(const kernels::SortedView &x, const std::vector<Wanted> &wanted, Range slots, Selection &to) {
+  const i64 *const end = x.row_index + slots.end;
+  for (i64 slot = slots.begin; slot < slots.end;) {
+    const auto next = std::upper_bound(wanted.begin(), wanted.end(), x.row_index[slot],
+                                       [](i64 row, const Wanted &some) { return row < some.rows.end; });
+    if (next == wanted.end())
+      return;
+    const i64 *const first = std::lower_bound(x.row_index + slot, end, next->rows.begin);
+    const i64 *const last = std::lower_bound(first, end, next->rows.end);
+    const Range found{first - x.row_index, last - x.row_index};
+    const Range entries{std::max(x.row_begin[found.begin], next->entries.begin),
+                        std::min(x.row_begin[found.end], next->entries.end)};
+    if (entries.begin < entries.end) {
+      to.entries.add(entries);
+      to.lists.add(found);
+    }
+    slot = found.end;
+  }
+}
+
+/// Which of the ranges that begin at begin[0 .. count] hold some entries, at least one.
+Range ranges_with(const i64 *begin, i64 count, Range entries) {
+  const auto holding = [&](i64 entry) { return std::upper_bound(begin, begin + count + 1, entry) - begin - 1; };
+  return {holding(entries.begin), holding(entries.end - 1) + 1};
+}
+
+} // namespace
+
+Selection select_portion(const kernels::SortedView &x, const Portion &portion) {
+  const std::vector<Wanted> wanted = wanted_of(x, portion);
+  Selection some;
+  for (i64 tile = 0; tile < x.tiles; ++tile) {
+    const Range slots{x.tile_begin[tile], x.tile_begin[tile + 1]};
+    const i64 light = x.tiles > 1 ? x.tile_light[tile] : slots.begin;
+    select(x, wanted, {slots.begin, light}, some);
+    select(x, wanted, {light, slots.end}, some);
+  }
+  return some;
+}
+
+Selection select_range(const kernels::TensorView &x, Range entries) {
+  Selection some;
+  some.entries.add(entries);
+  if (entries.size() == 0)
+    return some;
+  if (const auto *sorted = std::get_if<kernels::SortedView>(&x))
+    some.lists.add(ranges_with(sorted->row_begin, sorted->rows, entries));
+  else if (const auto *blco = std::get_if<kernels::BlcoView>(&x))
+    some.lists.add(ranges_with(blco->block_begin, blco->blocks, entries));
+  return some;
+}
+
+Selection select_slabs(const kernels::DenseView &x, Range slabs) {
+  const i64 slab = kernels::entries_of(x) / x.dims.back();
+  Selection some;
+  some.entries.add({slabs.begin * slab, slabs.end * slab});
+  some.dims.assign(x.dims.begin(), x.dims.end());
+  some.dims.back() = slabs.size();
+  return some;
+}
+
+Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend)
+    : x_(x), sharding_(sharding), worker_(worker), backend_(backend) {
+  const int workers = sharding.workers();
+  if (backend.memory() == nullptr || workers == 1)
+    return;
+  if (!x.sparse()) {
+    if (!plan::takes_slabs(x.dims(), workers, x.settings().sharding, sharding.deterministic()))
+      return;
+    slabs_ = part_of({0, x.dims().back()}, worker, workers);
+    forms_.emplace_back(x.form(0), select_slabs(x.dense()->view(), slabs_));
+  }
+  if (sharding.by_entries()) {
+    const kernels::TensorView form = x.form(0).view(OnHost::lists);
+    forms_.emplace_back(x.form(0), select_range(form, part_of({0, x.facts().nnz}, worker, workers)));
+  }
+  for (int number = 0; number < x.groups().count() && x.sparse() && x.divided_by_rows(); ++number) {
+    const auto copy = std::get<kernels::SortedView>(x.form(number).view(OnHost::lists));
+    const plan::Group &modes = x.groups().modes(number);
+    const Portion &portion =
+        modes.size() > 1 ? sharding.cell_portion(number, worker) : sharding.portion(modes.front(), worker);
+    forms_.emplace_back(x.form(number), select_portion(copy, portion));
+  }
+  for (const StoredForm &form : forms_) {
+    const FormBytes bytes = bytes_of(form.view(OnHost::sizes));
+    all_.entries += bytes.entries;
+    all_.lists += bytes.lists;
+  }
+}
+
+bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
+  if (sharding_.by_entries()) {
+    args.entries = has_own() ? Range{0, forms_.front().selection()->entries.count()}
+                             : part_of(args.entries, worker_, sharding_.workers());
+    (has_own() ? place(0, forms_.front()) : x_.view(mode, backend_)).mttkrp(backend_, args);
+    return true;
+  }
+  if (slabs_.size() > 0) {
+    sum_slabs(x_.dims(), args);
+    return mode + 1 < x_.order();
+  }
+  const Portion &portion = sharding_.portion(mode, worker_);
+  if (has_own())
+    compute_own(x_.groups().group_of(mode), args, portion);
+  else
+    compute(x_.view(mode, backend_), args, portion);
+  return false;
+}
+
+Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
+  if (slabs_.size() > 0) {
+    const std::span<const i64> dims = x_.groups().merged_dims(group);
+    sum_slabs(dims, args);
+    const i64 cells = dims.back() / x_.dims().back(); // of an index of the last mode, where the group has it
+    return args.mode + 1 < std::ssize(dims) ? args.rows : Range{slabs_.begin * cells, slabs_.end * cells};
+  }
+  const Portion &portion = sharding_.cell_portion(group, worker_);
+  if (has_own())
+    compute_own(group, args, portion);
+  else
+    compute(x_.merged_view(group, backend_), args, portion);
+  Range cells{args.out.rows, 0};
+  const auto include = [&](Range more) { cells = {std::min(cells.begin, more.begin), std::max(cells.end, more.end)}; };
+  for (const Range &range : portion.whole)
+    include(range);
+  for (const Portion::Part &part : portion.parts)
+    if (part.entries.size() > 0)
+      include({part.row, part.row + 1});
+  return cells.size() > 0 ? cells : Range{};
+}
+
+void Part::cells_mttkrp(int group, kernels::MttkrpArgs args) const {
+  if (!has_own() || sharding_.deterministic())
+    return x_.cells_view(group, backend_).mttkrp(backend_, args);
+  const kernels::CooView all = x_.groups().cells(group).view();
+  const StoredForm own(all, select_range(all, args.entries));
+  args.entries = {0, args.entries.size()};
+  place(x_.groups().count() + group, own).mttkrp(backend_, args);
+}
+
+Placement Part::own_view() const { return place(x_.whole_form(), forms_[static_cast<std::size_t>(x_.whole_form())]); }
+
+std::vector<ConstMatrix> Part::own_factors(std::span<const ConstMatrix> factors) const {
+  std::vector<ConstMatrix> own(factors.begin(), factors.end());
+  if (slabs_.size() > 0)
+    own.back() = own.back().slice(slabs_.begin, slabs_.end);
+  return own;
+}
+
+Placement Part::view_of(Range entries) const {
+  if (!has_own())
+    return x_.whole_view(backend_);
+  const StoredForm &form = x_.form(x_.whole_form());
+  return place(2 * x_.groups().count(), StoredForm(form, select_range(form.view(OnHost::lists), entries)));
+}
+
+Placement Part::place(int number, const StoredForm &some) const {
+  FormBytes all = all_;
+  if (number >= x_.groups().count()) {
+    const FormBytes more = bytes_of(some.view(OnHost::sizes));
+    all.entries += more.entries;
+    all.lists += more.lists;
+  }
+  return x_.place({number, {sharding_.workers(), worker_, sharding_.deterministic()}}, some, all, backend_);
+}
+
+void Part::compute(const Placement &whole, kernels::MttkrpArgs args, const Portion &portion) const {
+  for (const Range &rows : portion.whole) {
+    args.rows = rows;
+    whole.mttkrp(backend_, args);
+  }
+  for (const auto &[row, entries] : portion.parts) {
+    args.rows = {row, row + 1};
+    args.entries = entries;
+    whole.mttkrp(backend_, args);
+  }
+}
+
+// Slabs are a tensor by themselves, with some rows of the last factor or of the result.
+void Part::sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args) const {
+  const i64 first = forms_.front().selection()->entries.first();
+  const SlabStep step({dims, x_.type(), nullptr}, args, {first, first + forms_.front().selection()->entries.count()});
+  Placement own = place(0, forms_.front());
+  own.set_dense_dims(step.dims());
+  kernels::MttkrpArgs of_slabs = step.args();
+  of_slabs.add = args.add;
+  own.mttkrp(backend_, of_slabs);
+}
+
+// A part has entries of the portion's rows alone, so one call does for all rows from the first of them to the last: the
+// entries are walked once, and rows between that others own become zeros here.
+void Part::compute_own(int number, kernels::MttkrpArgs args, const Portion &portion) const {
+  args.rows = {args.out.rows, 0};
+  const auto include = [&](Range more) {
+    args.rows = {std::min(args.rows.begin, more.begin), std::max(args.rows.end, more.end)};
+  };
+  for (const Range &rows : portion.whole)
+    include(rows);
+  for (const Portion::Part &part : portion.parts)
+    include({part.row, part.row + 1});
+  if (args.rows.size() <= 0)
+    return;
+  const StoredForm &form = forms_[static_cast<std::size_t>(number)];
+  args.entries = {0, kernels::entries_of(form.view(OnHost::sizes))};
+  if (args.entries.size() == 0)
+    return backend_.set_zero(args.out.slice(args.rows.begin, args.rows.end));
+  place(number, form).mttkrp(backend_, args);
+}
+
+} // namespace td::tensor

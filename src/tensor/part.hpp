@@ -1,0 +1,58 @@
+// A part is what one worker holds of a tensor. On a device with memory of its own that is the entries which the worker
+// sums and no others, so that another device adds room; in the host's memory all workers share what is stored there.
+#pragma once
+
+#include <vector>
+
+#include "tensor/sharding.hpp"
+
+namespace td::tensor {
+
+/// The stored entries that a portion of a sorted copy sums, and their rows.
+Selection select_portion(const kernels::SortedView &x, const Portion &portion);
+/// Entries one after the other, of anything but a dense tensor.
+Selection select_range(const kernels::TensorView &x, Range entries);
+/// Slabs of a dense tensor's last mode.
+Selection select_slabs(const kernels::DenseView &x, Range slabs);
+
+/// What this worker does of MTTKRP. Forms stay whole where their entries are in no order of rows and no sum may be
+/// split, of a dense tensor too: each worker then looks for its rows in all of them.
+class Part {
+public:
+  /// References must live as long.
+  Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend);
+
+  /// The rows of this worker's portion of a mode that is alone in its group; other rows may be overwritten. Or it gives
+  /// true: all rows then have the sums of this worker's entries, to be added to those of others. `args` are those for
+  /// the whole tensor.
+  [[nodiscard]] bool mttkrp(int mode, kernels::MttkrpArgs args) const;
+  /// MTTKRP in a group's merged modes, for this worker's cells, which it gives: their sums add up to the cells' where
+  /// several workers have some.
+  Range merged_mttkrp(int group, kernels::MttkrpArgs args) const;
+  /// MTTKRP in a mode of a group over those of its cells that args.entries tell: all, or always the same ones.
+  void cells_mttkrp(int group, kernels::MttkrpArgs args) const;
+
+  /// Whether this worker holds what no other one does.
+  bool has_own() const noexcept { return !forms_.empty(); }
+  /// All that it does, of one form; and factors for it.
+  Placement own_view() const;
+  std::vector<ConstMatrix> own_factors(std::span<const ConstMatrix> factors) const;
+  /// A view of what is stored that has these entries, in the order of Tensor::whole_view: always the same ones.
+  Placement view_of(Range entries) const;
+
+private:
+  Placement place(int number, const StoredForm &some) const;
+  void compute(const Placement &whole, kernels::MttkrpArgs args, const Portion &portion) const;
+  void compute_own(int number, kernels::MttkrpArgs args, const Portion &portion) const;
+  void sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args) const;
+
+  const Tensor &x_;
+  const Sharding &sharding_;
+  int worker_;
+  kernels::Backend &backend_;
+  std::vector<StoredForm> forms_; // parts of the tensor's forms; none where the whole ones are worked on
+  FormBytes all_;                 // of these
+  Range slabs_;                   // of a dense tensor
+};
+
+} // namespace td::tensor

@@ -1,0 +1,403 @@
+// What each of several workers holds whose devices have memory of their own, resident and streamed, and what comes of
+// them together.
+#include "tensor/part.hpp"
+
+#include <thread>
+
+#include "plan/needs.hpp"
+#include "solvers/share.hpp"
+#include "tensor/planned.hpp"
+#include "unit/kernels_support.hpp"
+#include "unit/small_device.hpp"
+#include "unit/solver_make.hpp"
+
+namespace td::test {
+namespace {
+
+constexpr i64 much = i64{1} << 30;
+
+/// Even ones, of which each worker's are a P-th but for a percent or two.
+CallerEntries<i64, double> even_entries() { return random_entries<i64, double>({200, 300, 250}, 30000, 0, 4); }
+
+TensorPointer make(CallerEntries<i64, double> entries,
+                   std::initializer_list<std::pair<const char *, const char *>> given,
+                   kernels::Backend *builder = nullptr) {
+  Options options;
+  options.set_text("format", "sorted");
+  options.set_text("groups", "none");
+  for (const auto &[name, value] : given)
+    options.set_text(name, value);
+  return tensor::Tensor::make_sparse(entries.view(), options, 1, "", tensor::Target::gpu, builder);
+}
+
+std::vector<std::shared_ptr<SmallDevice>> small_devices(int count, i64 bytes) {
+  std::vector<std::shared_ptr<SmallDevice>> devices;
+  for (int k = 0; k < count; ++k)
+    devices.push_back(std::make_shared<SmallDevice>(bytes));
+  return devices;
+}
+
+/// Rows of MTTKRP's result, each as its owner has it.
+TestMatrix<double> product(const tensor::Tensor &x, int mode, const Backends &backends, bool in_order) {
+  const std::vector<i64> dims(x.dims().begin(), x.dims().end());
+  std::vector<TestMatrix<double>> factors = random_factors<double>(dims, 3, 0, 5);
+  const auto f = views(factors);
+  const auto workers = static_cast<int>(backends.size());
+  const tensor::Sharding sharding(x, workers, in_order);
+  TestMatrix<double> result(dims[static_cast<std::size_t>(mode)], 3, 0);
+  auto communicators = make_thread_communicators(workers);
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < workers; ++worker)
+    threads.emplace_back([&, worker] {
+      const auto w = static_cast<std::size_t>(worker);
+      const solvers::Share share(x, sharding, *backends[w], *communicators[w]);
+      TestMatrix<double> out(result.rows(), 3, 0);
+      share.mttkrp(mode, f, out.view());
+      for (const Range &rows : share.own(mode))
+        for (i64 i = rows.begin; i < rows.end; ++i)
+          for (i64 r = 0; r < 3; ++r)
+            result.at(i, r) = out.at(i, r);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return result;
+}
+
+Backends backends_of(const std::vector<std::shared_ptr<SmallDevice>> &devices) {
+  return {devices.begin(), devices.end()};
+}
+
+// Workers with parts, whole or streamed, give the bits of workers that share the host's memory.
+TEST(Part, GivesWhatTheWholeFormGives) {
+  for (const char *format : {"sorted", "blco", "coo"})
+    for (const char *tiles : {"none", "24"})
+      for (const char *sharding : {"auto", "rows", "entries"}) {
+        if (std::string_view(format) != "sorted" && std::string_view(tiles) != "none")
+          continue;
+        for (const int workers : {2, 3, 60})
+          for (const bool in_order : {false, true}) {
+            const auto x = make(heavy_entries(), {{"format", format}, {"tiles", tiles}, {"sharding", sharding}});
+            SCOPED_TRACE(testing::Message() << format << ", tiles " << tiles << ", sharding " << sharding << ", "
+                                            << workers << " workers, in order " << in_order);
+            std::vector<TestMatrix<double>> expected;
+            const auto devices = small_devices(workers, much);
+            for (int mode = 0; mode < 3; ++mode) {
+              expected.push_back(product(*x, mode, reference_backends(workers), in_order));
+              EXPECT_TRUE(product(*x, mode, backends_of(devices), in_order).same_bits(expected.back())) << mode;
+            }
+            if (workers > 3)
+              continue;
+            for (const auto &device : devices) { // room for a quarter of its entries
+              const i64 kept = x->kept_on(*device), lists = device->kept() - kept;
+              device->run_short(much);
+              device->set_limit(lists + kept / 4);
+            }
+            for (int mode = 0; mode < 3; ++mode) {
+              const auto streamed = product(*x, mode, backends_of(devices), in_order);
+              i64 fetched = 0;
+              for (const auto &device : devices)
+                fetched += device->take_fetched();
+              EXPECT_GT(fetched, 0) << mode;
+              for (i64 i = 0; i < streamed.rows(); ++i)
+                for (i64 r = 0; r < 3; ++r) // 2400 terms of at most 9, added in another order
+                  EXPECT_NEAR(streamed.at(i, r), expected[static_cast<std::size_t>(mode)].at(i, r),
+                              2400.0 * 2400 * 9e-16);
+              if (in_order) {
+                EXPECT_TRUE(streamed.same_bits(expected[static_cast<std::size_t>(mode)])) << mode;
+              }
+            }
+          }
+      }
+}
+
+/// What each of P devices has after a run of CP-ALS, with the model that it gave.
+std::vector<double> fitted(const tensor::Tensor &x, const Backends &backends, bool in_order = false,
+                           const char *exact_residual = "never") {
+  auto request = request_for(x, 4);
+  request.backends = backends;
+  set(request,
+      {{"max_iters", "3"}, {"tol", "0"}, {"deterministic", in_order ? "1" : "0"}, {"exact_residual", exact_residual}});
+  auto result = solvers::cpals(request);
+  std::vector<double> numbers = result.report.fit;
+  for (int m = 0; m < result.model.order(); ++m)
+    for (i64 i = 0; i < result.model.factor(m).rows; ++i)
+      numbers.insert(numbers.end(), result.model.factor(m).row<double>(i), result.model.factor(m).row<double>(i) + 4);
+  return numbers;
+}
+
+void expect_near(const std::vector<double> &a, const std::vector<double> &b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t k = 0; k < a.size(); ++k)
+    ASSERT_NEAR(a[k], b[k], 1e-9) << k; // roundings of sums of 30000 terms, through the solves of three iterations
+}
+
+i64 entry_bytes(const tensor::Tensor &x, bool sorted) {
+  i64 bytes = 0;
+  for (int m = 0; m < (sorted ? 3 : 1); ++m)
+    bytes += tensor::bytes_of(x.view(m, tensor::OnHost::sizes)).entries;
+  return bytes;
+}
+
+// Adding a device adds room: of the entries each has a P-th.
+TEST(Part, EachDeviceHasAPth) {
+  struct Case {
+    const char *format, *tiles;
+    bool heavy;
+  };
+  for (const Case &c : {Case{"sorted", "none", false}, Case{"sorted", "none", true}, Case{"sorted", "64", false},
+                        Case{"sorted", "64", true}, Case{"blco", "none", false}, Case{"coo", "none", true}}) {
+    const auto entries = c.heavy ? heavy_entries() : even_entries();
+    const auto x = make(entries, {{"format", c.format}, {"tiles", c.tiles}});
+    const i64 all = entry_bytes(*x, std::string_view(c.format) == "sorted");
+    const auto one = small_devices(1, much);
+    const std::vector<double> expected = fitted(*x, backends_of(one));
+    const i64 all_with_lists = one[0]->kept();
+    EXPECT_EQ(x->kept_on(*one[0]), all);
+    std::vector<std::shared_ptr<SmallDevice>> earlier; // a tensor knows devices by where they are
+    for (const int workers : {2, 3, 4}) {
+      SCOPED_TRACE(testing::Message() << c.format << ", tiles " << c.tiles << ", heavy " << c.heavy << ", " << workers
+                                      << " workers");
+      const auto devices = small_devices(workers, much);
+      expect_near(fitted(*x, backends_of(devices)), expected);
+      i64 sum = 0;
+      for (const auto &device : devices) {
+        const i64 kept = x->kept_on(*device);
+        EXPECT_LE(static_cast<double>(kept), static_cast<double>(all) / workers * (1 + plan::most_imbalance));
+        // Of tiles each lists all, and a list of blocks or rows has an end.
+        const double lists = static_cast<double>(all_with_lists - all);
+        EXPECT_LE(static_cast<double>(device->kept() - kept),
+                  100 + lists * (std::string_view(c.tiles) == "none" ? 0.7 : 0.9));
+        sum += kept;
+        earlier.push_back(device);
+      }
+      EXPECT_EQ(sum, all);
+    }
+  }
+}
+
+TEST(Part, FitsDevicesThatAreEachTooSmall) {
+  for (const char *tiles : {"none", "64"}) {
+    SCOPED_TRACE(tiles);
+    const auto x = make(even_entries(), {{"tiles", tiles}});
+    const auto wide = small_devices(1, much);
+    const std::vector<double> expected = fitted(*x, backends_of(wide));
+    const i64 room = wide[0]->kept() * 2 / 3;
+
+    const auto one = small_devices(1, room);
+    expect_near(fitted(*x, backends_of(one)), expected);
+    EXPECT_GT(one[0]->take_fetched(), 0);
+    const auto two = small_devices(2, room);
+    expect_near(fitted(*x, backends_of(two)), expected);
+    for (const auto &device : two)
+      EXPECT_EQ(device->take_fetched(), 0);
+    const auto tight = small_devices(2, room / 2);
+    expect_near(fitted(*x, backends_of(tight)), expected);
+    for (const auto &device : tight) {
+      EXPECT_GT(device->take_fetched(), 0);
+      EXPECT_LE(device->kept(), room / 2);
+      device->run_short(much); // and when all is asked back
+    }
+    expect_near(fitted(*x, backends_of(tight)), expected);
+    EXPECT_EQ(x->kept_on(*tight[0]), 0);
+  }
+}
+
+// In order, no number depends on who has what, residuals included.
+TEST(Part, InOrderTheBitsAreThoseOfOneDevice) {
+  for (const char *format : {"sorted", "blco"})
+    for (const char *groups : {"none", "0,1|2"}) {
+      if (std::string_view(groups) != "none" && std::string_view(format) != "sorted")
+        continue;
+      SCOPED_TRACE(testing::Message() << format << ", groups " << groups);
+      const auto fit = [&](int workers, i64 room) {
+        const auto x = make(heavy_entries(), {{"format", format}, {"groups", groups}});
+        return fitted(*x, backends_of(small_devices(workers, room)), true, "always");
+      };
+      const std::vector<double> expected = fit(1, much);
+      for (const int workers : {2, 3})
+        for (const i64 room : {much, i64{90000}})
+          EXPECT_EQ(fit(workers, room), expected);
+    }
+}
+
+TEST(Part, MayHaveNothing) {
+  for (const char *format : {"sorted", "blco", "coo"})
+    for (const char *tiles : {"none", "24"}) {
+      if (std::string_view(format) != "sorted" && std::string_view(tiles) != "none")
+        continue;
+      SCOPED_TRACE(testing::Message() << format << ", tiles " << tiles);
+      auto entries = random_entries<i64, double>({4, 9, 5}, 30, 0, 8);
+      const auto x = make(entries, {{"format", format}, {"tiles", tiles}, {"sharding", "auto"}});
+      const auto one = small_devices(1, much), many = small_devices(40, much);
+      const auto expected = fitted(*x, backends_of(one), false, "always");
+      expect_near(fitted(*x, backends_of(many), false, "always"), expected);
+      EXPECT_EQ(fitted(*x, backends_of(many), true, "always"), fitted(*x, backends_of(one), true, "always"));
+    }
+}
+
+TEST(Part, SharesPartialProducts) {
+  const auto fit = [](int workers, i64 room) {
+    const auto x = make(heavy_entries(), {{"groups", "0,1|2"}});
+    return fitted(*x, backends_of(small_devices(workers, room)), false, "always");
+  };
+  const std::vector<double> expected = fit(1, much);
+  for (const int workers : {2, 3})
+    for (const i64 room : {much, i64{90000}})
+      expect_near(fit(workers, room), expected);
+}
+
+// What is compared for a residual is what a worker has; in order a range of entries, beside the parts.
+TEST(Part, ResidualsTakeNoMoreOrAPth) {
+  for (const bool in_order : {false, true}) {
+    SCOPED_TRACE(in_order);
+    const auto x = make(even_entries(), {});
+    const i64 all = entry_bytes(*x, true);
+    const i64 more = in_order ? tensor::bytes_of(x->view(0, tensor::OnHost::sizes)).entries : 0;
+    const auto devices = small_devices(2, much), one = small_devices(1, much);
+    expect_near(fitted(*x, backends_of(devices), in_order, "always"), fitted(*x, backends_of(one), in_order, "always"));
+    for (const auto &device : devices)
+      EXPECT_LE(static_cast<double>(x->kept_on(*device)),
+                0.5 * (1 + plan::most_imbalance) * static_cast<double>(all + more));
+  }
+}
+
+// Whole copies that one device has built, or has for work of its own, give way to its part.
+TEST(Part, TakesThePlaceOfWholeForms) {
+  const auto entries = even_entries();
+  for (const char *format : {"sorted", "blco"})
+    for (const bool tight : {false, true}) {
+      SCOPED_TRACE(testing::Message() << format << ", tight " << tight);
+      const auto devices = small_devices(2, much);
+      const auto x = make(entries, {{"format", format}}, devices[0].get());
+      const i64 all = entry_bytes(*x, std::string_view(format) == "sorted");
+      EXPECT_EQ(x->kept_on(*devices[0]), all);
+      if (tight)
+        for (const auto &device : devices)
+          device->set_limit(devices[0]->kept());
+      const std::vector<double> together = fitted(*x, backends_of(devices));
+      for (const auto &device : devices) {
+        EXPECT_LE(static_cast<double>(x->kept_on(*device)),
+                  0.5 * (1 + plan::most_imbalance) * static_cast<double>(all));
+        EXPECT_EQ(device->take_fetched(), 0);
+      }
+      // And the other way: one device alone needs all of them again.
+      const std::vector<double> alone = fitted(*x, {devices[0]});
+      expect_near(alone, together);
+      EXPECT_GE(x->kept_on(*devices[0]), all);
+      EXPECT_EQ(devices[0]->take_fetched(), 0);
+      devices[0]->run_short(much);
+      expect_near(fitted(*x, backends_of(devices)), together);
+    }
+}
+
+TensorPointer make_dense(const std::vector<i64> &dims, const char *groups, const char *sharding) {
+  std::vector<double> values;
+  for (i64 k = 0; k < checked_product(dims).value(); ++k)
+    values.push_back(static_cast<double>(k * k % 101) / 50 - 1);
+  Options options;
+  options.set_text("groups", groups);
+  options.set_text("sharding", sharding);
+  return tensor::Tensor::make_dense({dims, {}, ValueType::f64, values.data()}, options, 1, "", tensor::Target::gpu);
+}
+
+// Of a dense tensor a device has slabs of the last mode, but all elements where a row's sum may not be split.
+TEST(Part, HasSlabsOfADenseTensor) {
+  const std::vector<i64> dims{6, 5, 9, 12};
+  for (const char *groups : {"none", "0,1|2,3", "0|1,2|3", "0,1,2|3", "0|1|2,3"})
+    for (const int workers : {2, 3, 5, 12, 13})
+      for (const char *sharding : {"auto", "rows"})
+        for (const bool in_order : {false, true}) {
+          SCOPED_TRACE(testing::Message()
+                       << groups << ", " << workers << " workers, sharding " << sharding << ", in order " << in_order);
+          const auto x = make_dense(dims, groups, sharding);
+          const auto one = small_devices(1, much), devices = small_devices(workers, much);
+          const auto expected = fitted(*x, backends_of(one), in_order, "always");
+          const auto got = fitted(*x, backends_of(devices), in_order, "always");
+          expect_near(got, expected);
+          if (in_order) {
+            EXPECT_EQ(got, expected);
+          }
+          const bool slabs = !in_order && workers < 13 && std::string_view(sharding) == "auto";
+          const i64 slab = 6 * 5 * 9 * 8;
+          for (const auto &device : devices) {
+            const i64 slab_count = slabs ? part_of({0, 12}, &device - devices.data(), workers).size() : 12;
+            if (std::string_view(groups) == "none") { // else cells are there, too
+              EXPECT_EQ(x->kept_on(*device), slab_count * slab);
+            }
+          }
+        }
+}
+
+TEST(Part, SlabsThatDoNotFitAreStreamed) {
+  for (const char *groups : {"none", "0,1|2,3"}) {
+    SCOPED_TRACE(groups);
+    const auto x = make_dense({6, 5, 9, 12}, groups, "auto");
+    const auto wide = small_devices(1, much), one = small_devices(1, 20000), two = small_devices(2, 20000),
+               tight = small_devices(2, 9000);
+    const auto expected = fitted(*x, backends_of(wide), false, "always");
+    for (const auto *devices : {&one, &two, &tight}) {
+      expect_near(fitted(*x, backends_of(*devices), false, "always"), expected);
+      for (const auto &device : *devices)
+        EXPECT_EQ(device->take_fetched() > 0, devices != &two);
+    }
+  }
+}
+
+// What a plan says of all devices beforehand is what comes, resident and streamed.
+TEST(Part, APlanTellsWhatDevicesHold) {
+  for (const char *format : {"sorted", "blco", "coo"})
+    for (const char *tiles : {"none", "64"})
+      for (const int workers : {2, 3}) {
+        if (std::string_view(format) != "sorted" && std::string_view(tiles) != "none")
+          continue;
+        SCOPED_TRACE(testing::Message() << format << ", tiles " << tiles << ", " << workers << " workers");
+        const auto x = make(even_entries(), {{"format", format}, {"tiles", tiles}});
+        const auto all = static_cast<double>(entry_bytes(*x, std::string_view(format) == "sorted"));
+        plan::PlanRequest request;
+        request.rank = 4;
+        const auto devices = small_devices(workers, much);
+        request.backends = backends_of(devices);
+        const plan::Plan wide = tensor::plan_of(*x, request);
+        fitted(*x, request.backends);
+        i64 kept = 0;
+        for (const auto &device : devices)
+          kept += device->kept();
+        EXPECT_EQ(wide.device.streamed, 0);
+        // Tiles are listed by each worker; rows without a number and heavy ones stay on the host.
+        EXPECT_NEAR(static_cast<double>(kept) / static_cast<double>(wide.device.tensor), 1, 0.1);
+
+        const auto tight = small_devices(workers, kept / workers * 3 / 4);
+        request.backends = backends_of(tight);
+        const plan::Plan some = tensor::plan_of(*x, request);
+        fitted(*x, request.backends);
+        double entries = 0;
+        for (const auto &device : tight)
+          entries += static_cast<double>(x->kept_on(*device));
+        EXPECT_GT(some.device.streamed, 0);
+        // As many parts of copies stay as are whole, up to a twelfth of the room each for every copy.
+        EXPECT_NEAR(static_cast<double>(some.device.streamed), all - entries, 0.25 * static_cast<double>(kept) + 6000);
+        EXPECT_LE(some.device.tensor, kept * 3 / 4 + workers);
+      }
+}
+
+// Rows longer than a span are added up span by span, in parts as in the whole form.
+TEST(Part, SpansInOrderAreThoseOfTheWholeForm) {
+  const i64 nnz = (i64{1} << 20) + 60000;
+  CallerEntries<i64, double> entries{{3000, 1 << 21, 5}, 0, {}, {}, {}};
+  for (i64 k = 0; k < nnz; ++k) // row 1000 of mode 0 and row 4 of mode 2 have more than a span
+    entries.add({k % 40 == 0 ? k / 40 % 3000 : 1000, k, k % 40 == 1 ? k / 40 % 4 : 4}, static_cast<double>(k % 7) / 3);
+  for (const char *tiles : {"none", "100000"}) {
+    const auto x = make(entries, {{"tiles", tiles}});
+    ASSERT_GT(x->facts().nnz, plan::span_entries(x->facts().nnz));
+    for (const int mode : {0, 2}) {
+      SCOPED_TRACE(testing::Message() << "tiles " << tiles << ", mode " << mode);
+      const auto one = small_devices(1, much), two = small_devices(2, much), three = small_devices(3, 8000000);
+      const auto expected = product(*x, mode, backends_of(one), true);
+      EXPECT_TRUE(product(*x, mode, backends_of(two), true).same_bits(expected));
+      EXPECT_TRUE(product(*x, mode, backends_of(three), true).same_bits(expected));
+    }
+  }
+}
+
+} // namespace
+} // namespace td::test
