@@ -120,7 +120,8 @@ protected:
   bool always_in_f64() const {
     return GetParam().device == "reference" ||
            text(td_context_describe, context()).find("in software") != std::string::npos ||
-           (!on_gpu() && !sorted() && !GetParam().form.options.empty());
+           (on_gpu() ? std::string_view(GetParam().form.name) == "dense"
+                     : !sorted() && !GetParam().form.options.empty());
   }
   bool sorted() const {
     const std::string name = GetParam().form.name;

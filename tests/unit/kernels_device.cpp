@@ -434,6 +434,81 @@ TEST_F(KernelsDevice, Mttkrp) {
   }
 }
 
+/// A dense tensor of which a kernel takes several tiles of rows, columns and depth, and parts of tiles.
+struct DenseCase {
+  std::vector<i64> dims;
+  i64 rank;
+  i64 offset = 0; // elements from where memory begins: copies of 16 bytes are aligned only if it is 0
+};
+
+template <class T, class Out>
+void check_dense(Backend &reference, Backend &device, const DenseCase &dense, const char *what) {
+  i64 size = 1;
+  for (const i64 d : dense.dims)
+    size *= d;
+  const auto elements = TestMatrix<T>::random(1, dense.offset + size, 0, 5).magnitudes();
+  const Placed<T> there(device, elements);
+  const kernels::DenseView host{dense.dims, value_type_of<T>, &elements.at(0, dense.offset)};
+  const kernels::DenseView x{dense.dims, value_type_of<T>, static_cast<const T *>(there.view().data) + dense.offset};
+  const auto factors = magnitudes(random_factors<T>(dense.dims, dense.rank, 1 + dense.rank % 2, 92));
+  const auto f = views(factors);
+  const PlacedFactors<T> placed(device, factors);
+  for (int mode = 0; mode < static_cast<int>(dense.dims.size()); ++mode) {
+    const i64 n = dense.dims[static_cast<std::size_t>(mode)];
+    TestMatrix<Out> expected(n, dense.rank, 1);
+    reference.mttkrp(host, {mode, f, expected.view(), {0, n}, {0, size}});
+    for (const bool add : {false, true}) {
+      SCOPED_TRACE(testing::Message() << what << ", order " << dense.dims.size() << " from " << dense.dims[0]
+                                      << ", mode " << mode << ", rank " << dense.rank << ", add " << add);
+      const Range rows = add ? Range{n / 3, n - n / 4} : Range{0, n};
+      const auto run = [&] {
+        TestMatrix<Out> before(n, dense.rank, 1);
+        set_before(before, rows);
+        Placed<Out> out(device, before);
+        device.mttkrp(x, {mode, placed.views, out.view(), rows, {0, size}, kernels::Conflicts::automatic, add});
+        return std::pair(std::move(before), out.download());
+      };
+      const auto [before, got] = run();
+      EXPECT_TRUE(got.padding_untouched());
+      // Nothing cancels, so errors are relative: of a term's products and of as many sums as there are terms, in f64
+      // but for the reference's and the last one of f32.
+      const double most = static_cast<double>(size / n + 8) * 0x1p-52 + (sizeof(Out) == 4 ? 0x1p-20 : 0);
+      for (i64 i = rows.begin; i < rows.end; ++i)
+        for (i64 r = 0; r < dense.rank; ++r) {
+          const auto sum = static_cast<double>(expected.at(i, r));
+          const double sum_before = add ? static_cast<double>(before.at(i, r)) : 0;
+          ASSERT_NEAR(got.at(i, r), sum + sum_before, most * (sum + 2)) << "row " << i << ", column " << r;
+        }
+      for (const i64 i : {rows.begin - 1, rows.end}) {
+        if (i >= 0 && i < n) {
+          EXPECT_TRUE(std::isnan(got.at(i, 0))) << "row " << i << " is not one of those asked for";
+        }
+      }
+      EXPECT_TRUE(run().second.same_bits(got)) << "twice is not the same";
+    }
+  }
+}
+
+TEST_F(KernelsDevice, DenseOfManyTiles) {
+  std::vector<DenseCase> cases{{{150, 41, 37}, 33}, {{5, 7, 150, 9}, 97}};
+  if (!light())
+    cases.insert(cases.end(), {{{96, 64, 36}, 32},
+                               {{96, 64, 36}, 70, 1},
+                               {{150, 41, 37}, 8, 1},
+                               {{2, 129, 1, 260}, 200},
+                               {{3000, 40}, 31},
+                               {{3, 33, 3, 35, 5, 2}, 64},
+                               {{70, 70, 128}, 1000}}); // parts of a Khatri-Rao product
+  for (const auto &device : backends_)
+    for (const DenseCase &dense : cases) {
+      check_dense<double, double>(*reference_, *device, dense, "f64");
+      if (dense.rank > 200)
+        continue;
+      check_dense<float, double>(*reference_, *device, dense, "f32 with f64 sums");
+      check_dense<float, float>(*reference_, *device, dense, "f32");
+    }
+}
+
 template <class T> void check_compare(Backend &reference, Backend &device) {
   const Stored<T> x(random_entries<i64, T>({23, 9, 14}, 1500, 0, 7), true);
   for (const i64 rank : ranks()) {

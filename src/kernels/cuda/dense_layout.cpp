@@ -29,9 +29,9 @@ i64 shared_bytes(const DenseLayout &l, ValueType type) {
 
 // Measured on an H200 with 200 x 150 x 12 x 250 and 1000 x 1000 x 1000, ranks 10 to 500.
 double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, double memory_bytes) {
-  constexpr double multiply_adds = 128; // a cycle, of the tensor cores in f64
+  constexpr double multiply_adds = 104; // a cycle, of the tensor cores in f64, of 128
   constexpr double cache_bytes = 40;    // a cycle, from the second-level cache
-  constexpr double tile_end = 1;        // cycles for a row and a column
+  constexpr double tile_end = 2;        // cycles for a row and a column
   constexpr double product = 1;         // cycles to make a number of a Khatri-Rao product
   constexpr double part = 14000;        // cycles of each multiprocessor, to start the kernels of a part
   const auto number = [](i64 n) { return static_cast<double>(n); };
@@ -69,7 +69,7 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
     const i64 eights = tiles(rank, 8);
     l.column_tiles = tiles(eights, dense_most_columns / 8);
     l.columns = tiles(eights, l.column_tiles) * 8;
-    const auto fitting = static_cast<i64>(chip.shared_bytes / static_cast<double>(shared_bytes(l, type)));
+    const i64 fitting = chip.shared_bytes / shared_bytes(l, type);
     const i64 together = std::clamp<i64>(fitting, 1, dense_together(l.across()));
     // Where the depth is one mode, its factor is the product.
     const int depth_modes = l.leading ? order - cut : cut;

@@ -8,7 +8,7 @@
 
 #include <span>
 
-#include "kernels/cuda/prediction.hpp"
+#include "kernels/tuning.hpp"
 
 namespace td::kernels::cuda {
 
@@ -20,8 +20,8 @@ inline constexpr i64 dense_most_blocks = 1024;
 constexpr int dense_across(i64 columns) { return columns <= 32 ? 1 : columns <= 64 ? 2 : 3; }
 constexpr int dense_together(int across) { return across == 1 ? 2 : 1; }
 /// The depth of a chunk, and chunks that are on their way at a time.
-constexpr int dense_depth(int across) { return across == 1 ? 16 : 32; }
-constexpr int dense_stages(int across) { return across == 1 ? 4 : 3; }
+constexpr int dense_depth(int across) { return across == 3 ? 32 : 16; }
+constexpr int dense_stages(int across) { return across == 3 ? 3 : 4; }
 
 /// The leading dimension of a Khatri-Rao product: rows of 16 bytes.
 constexpr i64 dense_product_ld(i64 rank) { return (rank + 1) / 2 * 2; }

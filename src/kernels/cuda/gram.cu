@@ -47,10 +47,10 @@ template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Row
 #pragma unroll
     for (int g = 0; g < ahead; ++g)
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
+      for (int i = 0; i < 4; i += 2)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          mma(u[g][i], v[g][j], d[i][j]);
+          mma(u[g][i], u[g][i + 1], v[g][j], d[i][j], d[i + 1][j]);
   }
   for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
     if (own == w)

@@ -92,7 +92,7 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
     const Rows<Out> out = rows_of<Out>(args.out);
     const bool add = args.add || part.begin > 0;
     const i64 work = l.count * ((job.rank + 31) / 32);
-    if (l.outer > 1)
+    if (l.outer > 1 || l.count < l.blocks) // each row is in many blocks
       fused::add_blocks<T, Out, true>
           <<<blocks_for(device, work, 1), 32 * fused::add_parts, 0, device.stream()>>>(job, out, add);
     else
@@ -104,8 +104,8 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
 
 } // namespace
 
-void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args, const Chip &chip) {
-  const DenseLayout l = dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type, chip);
+void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
+  const DenseLayout l = dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type, device.chip());
   const Scratch<double> partial(device, l.partial_bytes() / 8, "sums of a dense MTTKRP");
   const Scratch<double> products(device, l.product_bytes / 8, "rows of a Khatri-Rao product");
   dispatch(x.type, [&](auto zero) {

@@ -564,8 +564,8 @@ template <class T> __device__ i64 first_row(const Job<T> &job, i64 block) {
 
 inline constexpr int add_parts = 8;
 
-/// out := the sums of blocks, or grows by them, in a fixed order. Where all blocks have some of a row's, a block of
-/// threads adds them up for 32 columns in add_parts parts; else each of its warps has a row of its own.
+/// out := the sums of blocks, or grows by them, in a fixed order. With `All` a block of threads looks at all blocks for
+/// a row and 32 columns, in add_parts parts; else each of its warps has a row of its own.
 template <class T, class Out, bool All>
 __global__ void __launch_bounds__(32 * add_parts)
     add_blocks(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {

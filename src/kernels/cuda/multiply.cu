@@ -32,10 +32,10 @@ struct Tile {
 #pragma unroll
       for (int g = 0; g < ahead; ++g)
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4; i += 2)
 #pragma unroll
           for (int j = 0; j < 4; ++j)
-            mma(u[g][i], v[g][j], sum[i][j]);
+            mma(u[g][i], u[g][i + 1], v[g][j], sum[i][j], sum[i + 1][j]);
     }
   }
 

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/cuda/dense_layout.hpp"
 #include "kernels/cuda/sorted_layout.hpp"
 #include "kernels/gpu_model.hpp"
 
@@ -141,27 +142,22 @@ public:
   }
 
   Prediction operator()(const DenseView &x) const {
+    const DenseLayout l =
+        dense_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), args_.out.cols, x.type, chip_);
     Prediction f;
-    f.kernel = "each row's cells by groups of lanes, factors' values from caches";
-    f.conflicts = "fixed parts, summed in order";
-    const double n =
-        number_of(entries_of(x)) * number_of(args_.rows.size()) / number_of(std::max<i64>(args_.out.rows, 1));
-    const i64 others = entries_of(x) / std::max<i64>(args_.out.rows, 1);
-    const i64 rows = std::max<i64>(args_.rows.size(), 1);
-    const double parts = number_of(dense_parts(rows, others, chip_.multiprocessors));
-    f.bytes = parts * number_of(rows) * out_row_;
+    f.kernel =
+        fmt::format("a matrix of the first {} by the last {}, whose tiles meet those of the Khatri-Rao product on "
+                    "the tensor cores",
+                    modes_text(l.cut), modes_text(static_cast<int>(std::ssize(x.dims)) - l.cut));
+    f.conflicts = "sums of blocks, added in their order";
+    f.bytes = number_of(l.partial_bytes() + l.product_bytes);
     if (known())
-      f.seconds =
-          n * cycles(dense_start * std::ceil(rank_ / warp) + dense_column * rank_) * number_of(std::ssize(x.dims)) +
-          2 * launch;
+      f.seconds = cycles(dense_cycles(l, x.type, chip_, rates_.read * gpu::near_bytes / rates_.near_rows)) + 2 * launch;
     return f;
   }
 
 private:
-  // Cycles of a multiprocessor for a value and a mode, and for each column besides (200 x 150 x 12 x 25, ranks 10, 32).
-  static constexpr double dense_start = 8;
-  static constexpr double dense_column = 0.66;
-
+  static std::string modes_text(int count) { return count == 1 ? "mode" : fmt::format("{} modes", count); }
   bool mixed() const { return row_ != out_row_; }
   bool known() const {
     return rates_.read > 0 && rates_.near_rows > 0 && rates_.middle_rows > 0 && rates_.far_rows > 0;

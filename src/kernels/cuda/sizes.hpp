@@ -54,16 +54,6 @@ inline int blco_copies(const MttkrpArgs &args, int multiprocessors) {
 /// Of a copy: rows of 16 bytes.
 inline i64 blco_copy_ld(i64 columns) { return (columns + 3) / 4 * 4; }
 
-// ---- dense ----
-
-/// Parts of each row's `cells`, a block each, so that short modes use the whole GPU.
-inline i64 dense_parts(i64 rows, i64 cells, int multiprocessors) {
-  constexpr i64 most = 256;
-  constexpr i64 least_cells = 1024; // in a part
-  const i64 wanted = (i64{4} * multiprocessors + rows - 1) / rows;
-  return std::clamp<i64>(std::min(wanted, cells / least_cells), 1, most);
-}
-
 // ---- factors ----
 
 inline constexpr i64 most_blocks = 512; // that sum over rows: their sums are added up

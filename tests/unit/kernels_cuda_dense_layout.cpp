@@ -1,0 +1,99 @@
+// How the fused MTTKRP of a dense tensor is cut: what the kernel counts on, and memory. No GPU is needed.
+#include "kernels/cuda/dense_layout.hpp"
+
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace td::test {
+namespace {
+
+using kernels::Chip;
+using kernels::cuda::dense_layout;
+using kernels::cuda::dense_rows;
+using kernels::cuda::DenseLayout;
+
+constexpr Chip small{4, i64{227} << 10, i64{60} << 20};
+
+i64 product(std::span<const i64> dims) {
+  i64 n = 1;
+  for (const i64 d : dims)
+    n *= d;
+  return n;
+}
+
+/// Rows of the result that the block meets which meets the most, of the depth's part that begins at `begin`.
+i64 most_rows_met(const DenseLayout &l, i64 begin) {
+  const i64 depth = std::min(l.depth_part, l.depth - begin);
+  const i64 chunks = (depth + l.chunk() - 1) / l.chunk();
+  const i64 units = l.row_tiles() * chunks;
+  const i64 blocks = std::min(l.blocks, units);
+  i64 most = 0;
+  for (i64 b = 0; b < blocks; ++b) {
+    const Range mine = part_of({0, units}, b, blocks);
+    std::set<i64> met;
+    const i64 first = mine.begin / chunks * dense_rows;
+    const i64 end = std::min(l.rows(), ((mine.end - 1) / chunks + 1) * dense_rows);
+    const i64 round = std::min(end - first, l.inner * l.count); // after which rows come again
+    for (i64 row = first; row < first + round; ++row)
+      met.insert(row / l.inner % l.count);
+    most = std::max(most, static_cast<i64>(met.size()));
+  }
+  return most;
+}
+
+TEST(KernelsCudaDenseLayout, CoversTheTensorAndHasRoomForEachBlocksRows) {
+  constexpr u64 seed = 20261123;
+  std::mt19937_64 random(seed);
+  const auto up_to = [&](i64 n) { return 1 + static_cast<i64>(random() % static_cast<u64>(n)); };
+  for (int k = 0; k < 300; ++k) {
+    std::vector<i64> dims;
+    const auto order = static_cast<int>(1 + up_to(5));
+    for (int m = 0; m < order; ++m)
+      dims.push_back(up_to(k % 3 == 0 ? 6 : order > 4 ? 12 : 70));
+    const auto mode = static_cast<int>(random() % dims.size());
+    const i64 dim = dims[static_cast<std::size_t>(mode)];
+    const i64 rows = up_to(dim);
+    const i64 rank = up_to(k % 2 == 0 ? 40 : 300);
+    const ValueType type = k % 5 == 0 ? ValueType::f32 : ValueType::f64;
+    const DenseLayout l = dense_layout(dims, mode, rows, rank, type, small);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", case " << k << ", order " << order << ", mode " << mode);
+    EXPECT_EQ(l.rows() * l.depth, product(dims) / dim * rows);
+    EXPECT_EQ(l.leading, mode < l.cut);
+    EXPECT_EQ(l.count, rows);
+    EXPECT_GE(l.columns * l.column_tiles, rank);
+    EXPECT_LT(l.columns * (l.column_tiles - 1), rank);
+    EXPECT_GE(l.blocks, 1);
+    EXPECT_LE(l.blocks, l.row_tiles() * l.chunks());
+    for (i64 begin = 0; begin < l.depth; begin += l.depth_part)
+      EXPECT_LE(most_rows_met(l, begin), l.slots);
+    // A factor serves as the Khatri-Rao product of one mode, if it is f64.
+    const int depth_modes = l.leading ? order - l.cut : l.cut;
+    EXPECT_EQ(l.product_bytes == 0, depth_modes == 1 && type == ValueType::f64);
+    EXPECT_TRUE(l.depth_part == l.depth || l.depth_part % l.chunk() == 0);
+  }
+}
+
+// What the matrix-based way needs six GPUs for: the tensor's 7.9 GB, and less than 1 GB beside it.
+TEST(KernelsCudaDenseLayout, TakesLittleMemoryAtHighRank) {
+  const std::vector<i64> dims{129, 129, 129, 12, 39};
+  for (int mode = 0; mode < 5; ++mode) {
+    const DenseLayout l = dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], 2000, ValueType::f64, Chip());
+    EXPECT_LT(l.partial_bytes() + l.product_bytes, i64{200} << 20) << "mode " << mode;
+  }
+}
+
+// No mode is a narrow product where its neighbours are long enough together.
+TEST(KernelsCudaDenseLayout, FillsTilesWhateverTheMode) {
+  for (const std::vector<i64> &dims : {std::vector<i64>{200, 150, 12, 250}, {12, 29010, 29010}, {2, 3, 5000, 3, 2000}})
+    for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode) {
+      const DenseLayout l = dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], 32, ValueType::f64, Chip());
+      EXPECT_LT(static_cast<double>(l.row_tiles() * dense_rows), 1.1 * static_cast<double>(l.rows()))
+          << dims.front() << " .., mode " << mode;
+      EXPECT_GT(l.depth, 200) << dims.front() << " .., mode " << mode;
+    }
+}
+
+} // namespace
+} // namespace td::test
