@@ -60,13 +60,14 @@ struct CopyPlan {
 /// What was made of a CopyPlan.
 struct Copy {
   std::shared_ptr<const DeviceArrays> arrays; // keys, values, row_index, row_begin
-  // On the host; of pieces of rows as SortedView has them:
+  // On the host; of segments of rows as SortedView has them:
   std::vector<i64> tile_begin;    // [tiles + 1]
   std::vector<i64> tile_light;    // [tiles]
   std::vector<i64> heavy_entries; // [tiles] entries of a tile's heavy rows
 };
 
-/// Of a stretch of values: sum and squares of scale * value, the rest of the values as they are.
+/// What sum_values() finds in a block of values: sum and squares are of scale * value, the rest of the values as they
+/// are.
 struct ValueSums {
   double sum = 0;
   double squares = 0;

@@ -16,8 +16,8 @@ class Evictable {
 public:
   virtual ~Evictable() = default;
   /// Evicts at least so many bytes of a memory(), if it has them; called from any thread. They are free when the calls
-  /// that work on them have ended. What was asked for only a while may be taken again where there is room.
-  virtual void evict(const void *memory, i64 bytes, bool for_a_while) = 0;
+  /// that work on them have ended. Where the room is asked for temporarily, copies may come back later.
+  virtual void evict(const void *memory, i64 bytes, bool temporary) = 0;
 };
 
 /// One worker's device. Functions may run asynchronously in call order; download waits for what came before. A device

@@ -64,8 +64,8 @@ struct SortedView {
   // With more than one tile only. Rows that hold a large part of the nonzeros are heavy; they come first in a tile.
   const i64 *tile_light = nullptr; // [tiles] first light row of each tile
   std::span<const i64> heavy_rows; // ascending
-  std::span<const i64> heavy_cuts; // tiles that begin equal shares of the nonzeros in heavy rows, 0 to tiles
-  std::span<const i64> shares;     // rows that begin equal shares of those in light rows, 0 to dims[mode]
+  std::span<const i64> heavy_cuts; // tiles that begin equal loads of the nonzeros in heavy rows, 0 to tiles
+  std::span<const i64> light_cuts; // rows that begin equal loads of those in light rows, 0 to dims[mode]
   // Where only some entries are there, as of a streamed tensor: the rows that hold them. Else {0, 0}.
   Range rows_there;
 

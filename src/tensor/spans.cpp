@@ -11,7 +11,7 @@ Range common(Range a, Range b) {
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-/// The row (or piece) that holds an entry; `rows` for the end of all.
+/// The row (or segment) that holds an entry; `rows` for the end of all.
 i64 row_holding(const kernels::SortedView &x, i64 entry) {
   return std::upper_bound(x.row_begin, x.row_begin + x.rows + 1, entry) - x.row_begin - 1;
 }

@@ -103,7 +103,7 @@ void expect_same(const formats::There<formats::Sorted> &built, const formats::So
   expect_same_arrays(built, expected);
   expect_same(got.heavy_rows, expected.heavy_rows, "heavy_rows");
   expect_same(got.heavy_cuts, expected.heavy_cuts, "heavy_cuts");
-  expect_same(got.shares, expected.shares, "shares");
+  expect_same(got.light_cuts, expected.light_cuts, "light cuts");
 }
 
 void expect_same(const tensor::Facts &got, const tensor::Facts &expected) {

@@ -107,10 +107,10 @@ public:
   void done(int buffer) override { copies_.done(buffer); }
 
   /// Asks for memory as an allocation does that fails, or as building does, for a while.
-  void run_short(i64 bytes, bool for_a_while = false) {
+  void run_short(i64 bytes, bool temporary = false) {
     for (const auto &evictable : evictables_)
       if (const auto there = evictable.lock())
-        there->evict(this, bytes, for_a_while);
+        there->evict(this, bytes, temporary);
   }
   void set_limit(i64 bytes) { limit_ = bytes; }
   /// Bytes that building is to take, of those that copies may.

@@ -150,25 +150,25 @@ private:
     const bool wide = args_.out.type == ValueType::f32;
     const auto n = static_cast<double>(args_.entries.size());
     const i64 rows = args_.rows.size();
-    const i64 shares = shares_of(args_, threads_);
+    const i64 loads = loads_of(args_, threads_);
     Prediction f;
     f.kernel = std::move(kernel);
     double sums = static_cast<double>(args_.out.rows);
     f.bytes = batch_bytes();
     if (args_.conflicts == Conflicts::owner && threads_ > 1) {
       f.conflicts = "each thread owns rows and looks at all entries";
-      f.seconds = static_cast<double>(shares) * seconds(n, key_bytes + element_, 0, 0);
+      f.seconds = static_cast<double>(loads) * seconds(n, key_bytes + element_, 0, 0);
       return f;
     }
     // Entries are ordered by the highest bits of the longest mode first: there each thread's lie in rows of its own.
     bool longest = true; // of equal ones the last
     for (int m = 0; m < order(); ++m)
       longest = longest && args_.factors[static_cast<std::size_t>(m)].rows <= args_.out.rows - (m > args_.mode ? 1 : 0);
-    const i64 spanned = longest && rows > few_rows ? rows / shares : rows;
+    const i64 spanned = longest && rows > few_rows ? rows / loads : rows;
     // An f64 result serves the first thread.
-    const double own = static_cast<double>(wide ? shares : shares - 1) * static_cast<double>(spanned);
+    const double own = static_cast<double>(wide ? loads : loads - 1) * static_cast<double>(spanned);
     const bool atomic = args_.conflicts == Conflicts::atomic;
-    if (shares == 1 && !wide && !atomic) {
+    if (loads == 1 && !wide && !atomic) {
       f.conflicts = "one thread";
     } else if (!atomic &&
                (args_.conflicts != Conflicts::automatic || own <= static_cast<double>(most_private_rows(args_)))) {
@@ -180,7 +180,7 @@ private:
       f.conflicts = atomic ? "atomic additions"
                            : "rows of each thread's own where entries span few enough, else atomic additions";
       f.bytes += (wide ? 8 * rank_ * static_cast<double>(rows) : 0) +
-                 static_cast<double>(shares) * 8 * rank_ * static_cast<double>(simd::batch_size);
+                 static_cast<double>(loads) * 8 * rank_ * static_cast<double>(simd::batch_size);
       sums += n; // as if each were read and written
     }
     f.seconds = seconds(n, key_bytes + element_, 0, sums);

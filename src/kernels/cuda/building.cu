@@ -201,7 +201,7 @@ public:
     const Array all(spares_, blocks * static_cast<i64>(sizeof(ValueSums)));
     dispatch(type_, [&](auto zero) {
       using T = decltype(zero);
-      sum_stretches<<<static_cast<unsigned>((blocks + warp - 1) / warp), warp, 0, device_.stream()>>>(
+      sum_blocks<<<static_cast<unsigned>((blocks + warp - 1) / warp), warp, 0, device_.stream()>>>(
           values_.template as<T>(), size_, block, blocks, scale, all.as<ValueSums>());
       check_launch(what);
     });

@@ -100,7 +100,7 @@ public:
     const i64 n = from_.size;
     const Array first(spares_, n * 4);
     const i64 rows = select(device_, n, Starts<Word>{words, ~Word{0} << number_bits}, first.as<std::uint32_t>());
-    // All in one piece, so that a copy that goes leaves room for one like it.
+    // All in one allocation, so that a copy that goes leaves room for one like it.
     const std::array<i64, 4> bytes{n * plan_.key_bytes, n * size_of(from_.type), rows * 8, (rows + 1) * 8};
     std::array<i64, 5> begin{};
     for (std::size_t k = 0; k < bytes.size(); ++k)

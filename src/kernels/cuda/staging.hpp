@@ -24,7 +24,7 @@ public:
 
 private:
   static constexpr i64 least = i64{8} << 20; // bytes that are worth a thread
-  static constexpr i64 piece = i64{4} << 20;
+  static constexpr i64 chunk = i64{4} << 20;
   struct Lane {
     cudaStream_t stream = nullptr;
     void *buffer[2] = {nullptr, nullptr}; // turn about
