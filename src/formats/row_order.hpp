@@ -44,7 +44,8 @@ public:
   bool any_heavy() const noexcept { return heavy_ > 0; }
   /// Rows in the order in which a tile's are stored: heavy ones, then light ones.
   const Buffer<i64> &row_at() const noexcept { return row_at_; }
-  /// Where light rows begin in the tiles of a copy whose rows are there; gives the entries of heavy rows in each.
+  /// Fills in where light rows begin in the tiles of a copy whose rows are there; gives the entries of heavy rows in
+  /// each.
   Buffer<i64> fill_tile_light(Sorted &copy) const;
   /// Fills the lists by which threads partition the work on its tiles.
   void fill_loads(Sorted &copy, std::span<const i64> heavy_entries) const;
@@ -60,7 +61,7 @@ private:
   i64 heavy_ = 0; // rows
 };
 
-/// Where the tiles begin in each mode.
+/// Fills in where the tiles begin in each mode.
 void fill_tile_base(Sorted &copy, const CopyCuts &cuts);
 
 /// Loads that a copy's tiles are partitioned into, of heavy rows and of light ones.

@@ -189,7 +189,7 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
   each(backend, ranges, [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 
-// Of a part what it has of the whole form's spans, so that no sum depends on how a tensor is divided.
+// A part has what it holds of the whole form's spans, so that no sum depends on how a tensor is partitioned.
 std::vector<Range> Placement::ordered_spans() const {
   const i64 most = plan::span_entries(all_entries());
   if (stored_.selection() == nullptr)

@@ -69,7 +69,7 @@ public:
       : stored_(stored), host_(stored.view(kept->whole ? OnHost::sizes : OnHost::all)), kept_(std::move(kept)) {}
 
   i64 entries() const { return kernels::entries_of(host_); }
-  /// Of the form that this may be a part of: how many it has, and with which of them a range of them begins here.
+  /// The entries of the form that this may be a part of, and the one with which a range of them begins here.
   i64 all_entries() const { return kernels::entries_of(stored_.whole().view(OnHost::sizes)); }
   i64 first_entry() const { return stored_.selection() == nullptr ? 0 : stored_.selection()->entries.first(); }
   bool streamed() const noexcept { return kept_ != nullptr && !kept_->complete(); }

@@ -190,7 +190,7 @@ private:
   };
   static constexpr i64 unlimited = std::numeric_limits<i64>::max();
 
-  /// Null if not even its lists fit.
+  /// Gives null if not even its lists fit.
   Form find(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
     Device &device = device_of(backend);
     const std::lock_guard lock(device.mutex);
@@ -200,7 +200,7 @@ private:
     return form;
   }
 
-  /// Null if nothing was ever kept in this memory().
+  /// Gives null if nothing was ever kept in this memory().
   Device *device_at(const void *memory) {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(memory);

@@ -25,7 +25,7 @@ i64 end_of_span(const kernels::SortedView &x, i64 begin, i64 most) {
   return last > begin ? last : end;
 }
 
-/// Of rows that are whole in the copy: each span has rows of its own, and zeros go to those without entries.
+/// Rows are whole in the copy: each span has rows of its own, and zeros go to those without entries.
 std::vector<kernels::MttkrpArgs> steps_by_rows(const kernels::SortedView &x, const kernels::MttkrpArgs &args,
                                                const std::vector<Range> &spans) {
   std::vector<kernels::MttkrpArgs> steps;

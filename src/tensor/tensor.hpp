@@ -27,7 +27,7 @@ struct Facts {
 Facts facts_of(const ValueBuffer &values, int threads);
 Facts facts_of(kernels::Building &building);
 
-/// Whose kernels a tensor is stored for. All others work on it too.
+/// The kernels that a tensor is stored for. All others work on it too.
 enum class Target { cpu, gpu };
 
 class Tensor {

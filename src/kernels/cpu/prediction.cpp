@@ -25,7 +25,7 @@ namespace td::kernels::cpu {
 
 namespace {
 
-// Of the rates that are measured what kernels reach, which have other things to do besides.
+// Kernels reach these parts of the rates that are measured: they have other things to do besides.
 constexpr double product_part = 0.9;
 
 /// Columns of whole registers; of ranks that no memory holds about so many, for the sake of their sum's range.
@@ -58,7 +58,7 @@ public:
       : args_(args), widens_(values != args.out.type), threads_(threads), rates_(rates),
         rank_(static_cast<double>(args.out.cols)), element_(static_cast<double>(size_of(args.out.type))) {}
 
-  /// Of factors and elements in f64, for sums in f64 of an f32 tensor.
+  /// Bytes of factors and elements in f64, for sums in f64 of an f32 tensor.
   double copied_bytes(const TensorView &x) const {
     double count = 0;
     for (int m = 0; m < order() && widens_; ++m)
@@ -127,8 +127,8 @@ private:
                        (widens_ ? 8.0 * simd::batch_size : 0.0));
   }
 
-  /// Of n entries, each `bytes` long, that go to `sums` rows; the other factors' rows lie among `among`, 0: all of
-  /// them.
+  /// Seconds for n entries, each `bytes` long, that go to `sums` rows; the other factors' rows lie among `among`, 0:
+  /// all of them.
   double seconds(double n, double bytes, double among, double sums) const {
     if (!known())
       return 0;

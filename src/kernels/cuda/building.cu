@@ -292,7 +292,8 @@ private:
     return found();
   }
 
-  /// From one place to another and back, once a pass. What a caller holds is only read, by a first pass of its own.
+  /// Keys and values move from one place to another and back, once a pass. What a caller holds is only read, by a first
+  /// pass of its own.
   template <class Key, class T> void sort_as() {
     const i64 bytes_of_values = size_ * size_of(type_);
     Array keys(spares_, size_ * key_bytes_);

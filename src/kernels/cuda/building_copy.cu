@@ -30,7 +30,7 @@ struct Cuts {
   i64 stride[max_order];
 };
 
-/// Where an entry's row stands among all of all tiles, above the entry's number.
+/// Makes the words that are sorted: where an entry's row stands among all rows of all tiles, above the entry's number.
 template <class Key, class Word> struct FindPlace {
   Field<Key> row;
   const i64 *rank;

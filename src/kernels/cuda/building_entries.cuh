@@ -14,7 +14,7 @@ namespace td::kernels::cuda {
 inline constexpr const char *while_building = "building a tensor on the GPU";
 inline constexpr int most_moves = 128; // a key has no more bits
 
-/// Of an array of `count` entries, one after the other over all blocks.
+/// Calls f(k) for the entries of an array of `count`, one after the other over all blocks.
 template <class F> __device__ void for_entries(i64 count, F &&f) {
   for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < count; k += i64{gridDim.x} * blockDim.x)
     f(k);
@@ -191,7 +191,7 @@ template <class Key> struct Starts {
   __device__ bool operator()(i64 k) const { return k == 0 || ((keys[k] ^ keys[k - 1]) & mask) != 0; }
 };
 
-/// Where the last run ends is known by itself. The first sum that is not finite is noted.
+/// The sums of runs; the last run ends at `end`. The first sum that is not finite is noted.
 template <class Key, class T> struct SumRun {
   const Key *keys;
   const T *values;
@@ -281,7 +281,7 @@ template <class Key> struct CountField {
 
 constexpr int histogram_threads = 1024;
 
-/// With `count` counters of 4 bytes of shared memory.
+/// Counts in `count` counters of 4 bytes of shared memory, whose sums over blocks go to `counts`.
 template <class Key> __global__ void histogram(i64 n, int count, Field<Key> field, unsigned long long *counts) {
   extern __shared__ std::uint32_t own[];
   for (int k = static_cast<int>(threadIdx.x); k < count; k += histogram_threads)

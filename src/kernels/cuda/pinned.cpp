@@ -37,8 +37,8 @@ void unpin(Address begin, Memory &memory) noexcept {
 
 } // namespace
 
-// Only whole pages: what shares the first or last one with other memory stays as it is, so that nothing is pinned twice
-// and no copy of that other memory is half pinned, which CUDA refuses.
+// Whole pages alone are pinned: what shares the first or last one with other memory stays as it is, so that nothing is
+// pinned twice and no copy of that other memory is half pinned, which CUDA refuses.
 std::shared_ptr<const void> pin(Memory &memory, const void *host, i64 bytes) {
   const auto from = reinterpret_cast<Address>(host);
   const Address begin = (from + page - 1) / page * page;

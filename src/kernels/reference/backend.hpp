@@ -11,7 +11,7 @@ public:
   std::string describe() const override { return "reference, 1 thread"; }
   int threads() const noexcept override { return 1; }
 
-  /// For tests: the definition of what a device does.
+  /// Tests take it for the definition of what a device does.
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
   Prediction predict_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const override {
