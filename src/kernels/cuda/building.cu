@@ -7,7 +7,6 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
-#include "kernels/cuda/building_copy.hpp"
 #include "kernels/cuda/building_tools.cuh"
 
 namespace td::kernels::cuda {

@@ -1,7 +1,5 @@
 // A sorted copy of packed entries. What is sorted are words of a row's place and an entry's number, by the place: few
 // bits, and the entries themselves are moved once. CUB's sort is stable, so within a row they stay in linearized order.
-#include "kernels/cuda/building_copy.hpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>
