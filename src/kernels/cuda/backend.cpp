@@ -154,7 +154,7 @@ void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
   else if (const auto *sorted = std::get_if<SortedView>(&x))
     mttkrp_sorted(device_, *sorted, args);
   else
-    mttkrp_dense(device_, std::get<DenseView>(x), args);
+    mttkrp_dense(device_, std::get<DenseView>(x), args, chip());
 }
 
 bool CudaBackend::gathers_f32(const TensorView &x) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/gpu.hpp"
+#include "kernels/cuda/prediction.hpp"
 #include "kernels/kernels.hpp"
 
 namespace td::kernels::cuda {
@@ -9,6 +10,6 @@ namespace td::kernels::cuda {
 void mttkrp_coo(Gpu &device, const CooView &x, const MttkrpArgs &args);
 void mttkrp_blco(Gpu &device, const BlcoView &x, const MttkrpArgs &args);
 void mttkrp_sorted(Gpu &device, const SortedView &x, const MttkrpArgs &args);
-void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args);
+void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args, const Chip &chip);
 
 } // namespace td::kernels::cuda

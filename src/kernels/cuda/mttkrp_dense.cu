@@ -1,71 +1,133 @@
-#include "kernels/cuda/entries.cuh"
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/mttkrp.hpp"
+#include "kernels/cuda/mttkrp_fused.cuh"
 
 namespace td::kernels::cuda {
 
 namespace {
 
-/// part[p, i, r] := the terms of row i from the p-th part of its cells.
-template <class T, class Term>
-__global__ void sum_cells(const __grid_constant__ DenseEntries<T> x, const __grid_constant__ Factors<T> factors,
-                          int mode, i64 others, Range rows, i64 columns, i64 parts, Term *part, int lanes) {
-  __shared__ Term sums[block_threads];
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const int group = static_cast<int>(threadIdx.x) / lanes;
-  const int groups = block_threads / lanes;
-  const i64 left = x.strides[mode];
-  const i64 count = rows.end - rows.begin;
-  for (i64 work = blockIdx.x; work < count * parts; work += gridDim.x) {
-    const i64 i = rows.begin + work % count;
-    const Range cells = part_of({0, others}, work / count, parts);
-    for (i64 first = 0; first < columns; first += lanes) {
-      const i64 r = first + lane;
-      Term sum = 0;
-      for (i64 c = cells.begin + group; c < cells.end && r < columns; c += groups) {
-        const i64 k = c % left + left * (i + x.dims[mode] * (c / left));
-        sum += times_factors(x, k, static_cast<Term>(x.values[k]), factors, mode, r);
-      }
-      sums[threadIdx.x] = sum;
-      __syncthreads();
-      if (group == 0 && r < columns) {
-        for (int g = 1; g < groups; ++g)
-          sum += sums[g * lanes + lane];
-        part[work * columns + r] = sum;
-      }
-      __syncthreads();
-    }
+using fused::Job;
+
+template <class T> fused::Mode<T> mode_of(const DenseView &x, const MttkrpArgs &args, int m) {
+  const auto at = static_cast<std::size_t>(m);
+  return {static_cast<const T *>(args.factors[at].data), args.factors[at].ld, x.dims[at]};
+}
+
+/// Of all of the depth.
+template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
+  Job<T> job{};
+  job.values = static_cast<const T *>(x.values);
+  for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
+    if ((m < l.cut) == l.leading)
+      job.modes[job.row_modes++] = m == args.mode ? fused::Mode<T>{nullptr, 0, l.count} : mode_of<T>(x, args, m);
+  job.rows = l.rows();
+  job.inner = l.inner;
+  job.count = l.count;
+  job.dim = x.dims[static_cast<std::size_t>(args.mode)];
+  job.first = args.rows.begin;
+  job.row_step = l.leading ? 1 : l.depth;
+  job.depth_step = l.leading ? l.leading_size : 1;
+  job.whole_tiles = static_cast<u32>(job.rows / dense_rows);
+  job.rank = args.out.cols;
+  job.columns = static_cast<int>(l.columns);
+  job.column_tiles = static_cast<int>(l.column_tiles);
+  job.slots = l.slots;
+  job.values_end = job.values + entries_of(x);
+  constexpr i64 wide = 16 / static_cast<i64>(sizeof(T));
+  const i64 first = job.row_step * l.inner * job.first;
+  const bool neighbours = l.count == job.dim || l.outer == 1; // rows follow each other in memory
+  const bool whole = (l.leading ? l.leading_size : l.depth) % wide == 0 && first % wide == 0;
+  job.copies = fused::Copies::elements;
+  if (reinterpret_cast<std::uintptr_t>(x.values) % 16 == 0) {
+    if (whole && (neighbours || !l.leading))
+      job.copies = fused::Copies::wide;
+    else if (neighbours && !l.leading)
+      job.copies = fused::Copies::shifted;
+  }
+  job.shift = static_cast<int>(first % wide);
+  job.depth_whole = l.depth;
+  return job;
+}
+
+template <class T, bool Leading, int Across> void launch(Gpu &device, const Job<T> &job) {
+  const auto kernel = fused::multiply_fused<T, Leading, Across>;
+  constexpr auto shared = sizeof(fused::Stages<T, Leading, Across>);
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
+        "preparing a dense MTTKRP");
+  kernel<<<static_cast<unsigned>(job.blocks * job.column_tiles), fused::producers + 128 * Across, shared,
+           device.stream()>>>(job);
+}
+
+template <class T, bool Leading> void launch(Gpu &device, const Job<T> &job) {
+  switch (dense_across(job.columns)) {
+  case 1:
+    return launch<T, Leading, 1>(device, job);
+  case 2:
+    return launch<T, Leading, 2>(device, job);
+  default:
+    return launch<T, Leading, 3>(device, job);
   }
 }
 
-template <class T> __global__ void sum_parts(const T *part, i64 parts, Rows<T> out, Range rows, bool add) {
-  const i64 cells = (rows.end - rows.begin) * out.cols;
-  for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < cells; k += i64{gridDim.x} * blockDim.x) {
-    T &to = out(rows.begin + k / out.cols, k % out.cols);
-    T sum = add ? to : T{0};
-    for (i64 p = 0; p < parts; ++p)
-      sum += part[p * cells + k];
-    to = sum;
-  }
+template <class T> fused::DepthModes<T> depth_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
+  fused::DepthModes<T> depth{0, args.out.cols, dense_product_ld(args.out.cols), {}};
+  for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
+    if ((m < l.cut) != l.leading)
+      depth.modes[depth.count++] = mode_of<T>(x, args, m);
+  return depth;
+}
+
+/// Of the depth, that whose products are there at the same time.
+template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, Range part, const MttkrpArgs &args) {
+  job.values += part.begin * job.depth_step;
+  job.depth = part.end - part.begin;
+  job.chunks = static_cast<u32>((job.depth + l.chunk() - 1) / l.chunk());
+  job.whole_chunks = static_cast<u32>(job.depth / l.chunk());
+  job.units = l.row_tiles() * job.chunks;
+  job.blocks = std::min(l.blocks, job.units);
+  l.leading ? launch<T, true>(device, job) : launch<T, false>(device, job);
+  check_launch("a dense MTTKRP");
+  dispatch(args.out.type, [&](auto zero) {
+    using Out = decltype(zero);
+    const Rows<Out> out = rows_of<Out>(args.out);
+    const bool add = args.add || part.begin > 0;
+    const i64 work = l.count * ((job.rank + 31) / 32);
+    if (l.outer > 1)
+      fused::add_blocks<T, Out, true>
+          <<<blocks_for(device, work, 1), 32 * fused::add_parts, 0, device.stream()>>>(job, out, add);
+    else
+      fused::add_blocks<T, Out, false>
+          <<<blocks_for(device, work, fused::add_parts), 32 * fused::add_parts, 0, device.stream()>>>(job, out, add);
+  });
+  check_launch("a dense MTTKRP");
 }
 
 } // namespace
 
-void mttkrp_dense(Gpu &device, const DenseView &view, const MttkrpArgs &args) {
-  dispatch_mixed(view.type, args.out.type, [&](auto zero, auto term) {
+void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args, const Chip &chip) {
+  const DenseLayout l = dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type, chip);
+  const Scratch<double> partial(device, l.partial_bytes() / 8, "sums of a dense MTTKRP");
+  const Scratch<double> products(device, l.product_bytes / 8, "rows of a Khatri-Rao product");
+  dispatch(x.type, [&](auto zero) {
     using T = decltype(zero);
-    using Term = decltype(term);
-    const DenseEntries<T> x(view);
-    const Rows<Term> out = rows_of<Term>(args.out);
-    const i64 others = entries_of(view) / view.dims[static_cast<std::size_t>(args.mode)];
-    const i64 rows = args.rows.size();
-    const i64 parts = dense_parts(rows, others, device.multiprocessors());
-    const Scratch<Term> part(device, parts * rows * out.cols, "parts of a dense MTTKRP");
-    sum_cells<<<blocks_for(device, rows * parts, 1), block_threads, 0, device.stream()>>>(
-        x, Factors<T>(args.factors), args.mode, others, args.rows, out.cols, parts, part.data(), lanes_for(out.cols));
-    check_launch("a dense MTTKRP");
-    sum_parts<<<blocks_for(device, rows * out.cols, block_threads), block_threads, 0, device.stream()>>>(
-        part.data(), parts, out, args.rows, args.add);
-    check_launch("a dense MTTKRP");
+    Job<T> job = job_of<T>(x, args, l);
+    job.partial = partial.data();
+    const fused::DepthModes<T> depth = depth_of<T>(x, args, l);
+    for (i64 begin = 0; begin < l.depth; begin += l.depth_part) {
+      const Range part{begin, std::min(begin + l.depth_part, l.depth)};
+      if (l.product_bytes > 0) {
+        fused::multiply_depth<<<blocks_for(device, part.size() * job.rank, block_threads), block_threads, 0,
+                                device.stream()>>>(depth, part.begin, part.size(), products.data());
+        check_launch("a Khatri-Rao product");
+        job.products = products.data();
+        job.product_ld = depth.ld;
+      } else if constexpr (std::is_same_v<T, double>) { // there is one mode, whose factor it is
+        job.products = depth.modes[0].data;
+        job.product_ld = depth.modes[0].ld;
+      }
+      job.pairs = reinterpret_cast<std::uintptr_t>(job.products) % 16 == 0 && job.product_ld % 2 == 0;
+      add_part(device, job, l, part, args);
+    }
   });
 }
 

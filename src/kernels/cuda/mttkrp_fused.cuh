@@ -1,0 +1,614 @@
+// The fused MTTKRP of a dense tensor (dense_layout.hpp): chunks of the tensor and of the Khatri-Rao product meet on the
+// tensor cores, in f64 whatever the tensor's type. Some warps copy, some chunks ahead and asynchronously; the others
+// multiply. The tensor is read once for each tile of columns, all of which work on the same chunks at the same time, so
+// that it comes from memory once. Rows of the Khatri-Rao product are made shortly before, no more at a time than the
+// second-level cache holds: made by the copying warps they were 1.3 times slower in all, since the few
+// multiplications in f64 that it takes wait for the tensor cores, whose pipe they share (H200, rank 500).
+//
+// The pairs of a row tile and a chunk are dealt out to blocks in equal neighbouring ranges. A block keeps sums of its
+// own for the rows that it meets; they are added up in the order of blocks, so results are the same in each run.
+#pragma once
+
+#include "kernels/cuda/dense_layout.hpp"
+#include "kernels/cuda/lanes.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/mma.cuh"
+
+namespace td::kernels::cuda::fused {
+
+/// A factor whose rows are multiplied by; without one, data is null: the mode itself.
+template <class T> struct Mode {
+  const T *data;
+  i64 ld;
+  i64 dim;
+};
+
+/// How a chunk of the tensor is copied: element by element, or 16 bytes at a time, which begin where rows begin or,
+/// where rows begin anywhere, up to 16 bytes before.
+enum class Copies { elements, wide, shifted };
+
+template <class T> struct Job {
+  const T *values;
+  const T *values_end;
+  Copies copies;
+  int shift; // how far the first row begins behind 16 bytes, of a tensor whose copies are shifted; elements
+  int row_modes;
+  Mode<T> modes[max_order]; // of the rows, first to last
+  i64 rows;                 // of the product
+  i64 inner;
+  i64 count;
+  i64 dim; // of the mode, of which `count` from `first` on are rows
+  i64 first;
+  i64 depth_whole; // of the tensor, of which `depth` are summed over
+  i64 row_step;    // from row to row in the tensor, were all of the mode's rows taken
+  i64 depth;
+  i64 depth_step;         // from one to the next in the tensor
+  const double *products; // rows of the Khatri-Rao product, one for each of the depth
+  i64 product_ld;
+  bool pairs; // of products: 16 bytes at a time
+  u32 chunks;
+  u32 whole_tiles; // that have all of their rows
+  u32 whole_chunks;
+  i64 units;  // pairs of a row tile and a chunk
+  i64 blocks; // of each column tile
+  i64 rank;
+  int columns; // of a tile
+  int column_tiles;
+  i64 slots;
+  double *partial; // [blocks][column_tiles][slots][columns]
+};
+
+template <class T> __device__ inline u64 quotient(T a, T b) {
+  const auto x = static_cast<u64>(a);
+  const auto y = static_cast<u64>(b);
+  if ((x | y) >> 32 == 0)
+    return static_cast<u32>(x) / static_cast<u32>(y);
+  return x / y;
+}
+
+__device__ inline i64 remainder(i64 a, i64 b) { return a - static_cast<i64>(quotient(a, b)) * b; }
+
+template <int Bytes> __device__ inline void copy_all(void *shared, const void *global) {
+  const auto to = static_cast<u32>(__cvta_generic_to_shared(shared));
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(global));
+  else
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" ::"r"(to), "l"(global), "n"(Bytes));
+}
+template <int Bytes> __device__ inline void copy_or_zero(void *shared, const void *global, int bytes) {
+  const auto to = static_cast<u32>(__cvta_generic_to_shared(shared));
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes));
+  else
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;" ::"r"(to), "l"(global), "n"(Bytes),
+                 "r"(bytes));
+}
+
+/// A barrier in shared memory that some threads arrive at and others wait for.
+class Barrier {
+public:
+  __device__ void start(u32 arrivals) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
+  }
+  __device__ void arrive() {
+    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
+  }
+  /// When the copies that this thread has started are done.
+  __device__ void arrive_after_copies() {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address()) : "memory");
+  }
+  /// Until all have arrived for the time whose number is odd or even.
+  __device__ void wait(u32 parity) {
+    u32 done = 0;
+    do {
+#if __CUDA_ARCH__ >= 900
+      asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+#else
+      asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+#endif
+                   : "=r"(done)
+                   : "r"(address()), "r"(parity)
+                   : "memory");
+    } while (done == 0);
+  }
+
+private:
+  __device__ u32 address() const { return static_cast<u32>(__cvta_generic_to_shared(&state_)); }
+  u64 state_;
+};
+
+/// What a block of threads has in shared memory: chunks of the tensor and of the Khatri-Rao product, in stages that
+/// producers fill and consumers empty, and rows on their way to the block's sums.
+template <class T, bool Leading, int Across> struct Stages {
+  static constexpr int columns = 32 * Across;
+  static constexpr int depth = dense_depth(Across);
+  static constexpr int x_ld = Leading ? dense_rows + 32 / static_cast<int>(sizeof(T)) : depth + 4;
+  static constexpr int k_ld = columns + 4;
+  static constexpr int count = dense_stages(Across);
+
+  alignas(16) double products[count][depth][k_ld];
+  double rows[32][k_ld];
+  i64 offsets[2][dense_rows];
+  Barrier full[count];
+  Barrier empty[count];
+  alignas(16) T x[count][(Leading ? depth : dense_rows) * x_ld];
+};
+
+inline constexpr int producers = 128; // threads
+
+/// Where in its units a producer or consumer is.
+struct Cursor {
+  u32 tile;
+  u32 chunk;
+  u32 left;
+  int stage = 0;
+  u32 round = 0; // how often all stages have been used, its lowest bit
+
+  template <class T> __device__ explicit Cursor(const Job<T> &job) {
+    const Range mine = part_of({0, job.units}, blockIdx.x / job.column_tiles, job.blocks);
+    tile = static_cast<u32>(mine.begin / job.chunks);
+    chunk = static_cast<u32>(mine.begin - i64{tile} * job.chunks);
+    left = static_cast<u32>(mine.end - mine.begin);
+  }
+  template <int Stages> __device__ void next_stage() {
+    if (++stage == Stages) {
+      stage = 0;
+      round ^= 1;
+    }
+    --left;
+  }
+};
+
+/// A thread that copies chunks of the tensor and of the Khatri-Rao product.
+template <class T, bool Leading, int Across> class Producer {
+public:
+  using Shared = Stages<T, Leading, Across>;
+  static constexpr int depth = Shared::depth;
+  static constexpr int each = dense_rows * depth / producers; // elements of a chunk that a thread copies
+  static constexpr int wide = 16 / static_cast<int>(sizeof(T));
+
+  __device__ Producer(const Job<T> &job, Shared &shared) : job_(job), shared_(shared), at_(job) {
+    first_column_ = i64{blockIdx.x % job.column_tiles} * job.columns;
+  }
+
+  __device__ void run() {
+    list_rows(at_.tile);
+    bool enters = true;
+    while (at_.left > 0) {
+      if (enters) {
+        meet();
+        list_rows(at_.tile + 1); // read after the next meeting
+        start_tile();
+      }
+      shared_.empty[at_.stage].wait(at_.round ^ 1);
+      const bool whole = at_.tile < job_.whole_tiles && at_.chunk < job_.whole_chunks;
+      if (!Leading && job_.copies == Copies::shifted)
+        copy_shifted();
+      else if (job_.copies == Copies::wide)
+        whole ? copy<wide, true>() : copy<wide, false>();
+      else
+        whole ? copy<1, true>() : copy<1, false>();
+      copy_products();
+      shared_.full[at_.stage].arrive_after_copies();
+      at_.template next_stage<Shared::count>();
+      enters = ++at_.chunk == job_.chunks;
+      if (enters) {
+        at_.chunk = 0;
+        ++at_.tile;
+      }
+    }
+    await_copies();
+  }
+
+private:
+  static __device__ int thread() { return static_cast<int>(threadIdx.x); }
+  static __device__ void meet() { asm volatile("bar.sync 1, %0;" ::"n"(producers) : "memory"); }
+
+  /// Where the rows of a tile begin in the tensor; -1: there is no such row.
+  __device__ void list_rows(u32 tile) {
+    const i64 row = i64{tile} * dense_rows + thread();
+    i64 at = -1;
+    if (row < job_.rows) {
+      const auto upper = static_cast<i64>(quotient(row, job_.inner));
+      const auto outer = static_cast<i64>(quotient(upper, job_.count));
+      const i64 i = job_.first + upper - outer * job_.count;
+      at = job_.row_step * (row - upper * job_.inner + job_.inner * (i + job_.dim * outer));
+    }
+    shared_.offsets[tile % 2][thread()] = at;
+  }
+
+  /// Of a leading side: neighbouring rows are copied together, and are as far from chunk to chunk in each tile.
+  __device__ void start_tile() {
+    if constexpr (Leading) {
+      const int together = job_.copies == Copies::wide ? wide : 1;
+      const int row = thread() * together % dense_rows;
+      const int k = thread() * together / dense_rows;
+      from_ = job_.values + max(shared_.offsets[at_.tile % 2][row], i64{0}) +
+              (i64{at_.chunk} * depth + k) * job_.depth_step;
+    }
+  }
+
+  template <int Wide, bool Whole> __device__ void copy() {
+    constexpr int size = Wide * static_cast<int>(sizeof(T));
+    constexpr int x_ld = Shared::x_ld;
+    if constexpr (Leading) {
+      constexpr int across = dense_rows / Wide;
+      const int row = thread() % across * Wide;
+      T *const to = shared_.x[at_.stage] + thread() / across * x_ld + row;
+      const auto rows = static_cast<int>(max(min(job_.rows - (i64{at_.tile} * dense_rows + row), i64{Wide}), i64{0}));
+      const i64 jump = producers / across * job_.depth_step;
+      const T *from = from_;
+#pragma unroll
+      for (int j = 0; j < each / Wide; ++j, from += jump) {
+        constexpr int step = producers / across * x_ld;
+        if constexpr (Whole) {
+          copy_all<size>(to + j * step, from);
+        } else {
+          const bool in = i64{at_.chunk} * depth + thread() / across + j * (producers / across) < job_.depth;
+          copy_or_zero<size>(to + j * step, in ? from : job_.values, in ? rows * static_cast<int>(sizeof(T)) : 0);
+        }
+      }
+      from_ = from;
+    } else {
+      constexpr int across = depth / Wide;
+      constexpr int batch = each / Wide < 8 ? each / Wide : 8;
+      const int k = thread() % across * Wide;
+      T *to = shared_.x[at_.stage] + thread() / across * x_ld + k;
+      const T *const from = job_.values + i64{at_.chunk} * depth + k;
+      const i64 *offsets = shared_.offsets[at_.tile % 2] + thread() / across;
+#pragma unroll 1
+      for (int done = 0; done < each / Wide; done += batch) {
+        i64 at[batch]; // all of them first: what is asked for after a copy waits for what was asked for before
+#pragma unroll
+        for (int j = 0; j < batch; ++j)
+          at[j] = offsets[j * (producers / across)];
+#pragma unroll
+        for (int j = 0; j < batch; ++j) {
+          constexpr int step = producers / across * x_ld;
+          if constexpr (Whole) {
+            copy_all<size>(to + j * step, from + at[j]);
+          } else {
+            const bool in = at[j] >= 0 && i64{at_.chunk} * depth + k < job_.depth;
+            copy_or_zero<size>(to + j * step, in ? from + at[j] : job_.values, in ? size : 0);
+          }
+        }
+        offsets += batch * (producers / across);
+        to += batch * (producers / across) * x_ld;
+      }
+    }
+  }
+
+  /// Rows begin up to `wide` - 1 elements later than what is copied of them: one piece more than they have. Beyond the
+  /// depth there are elements of the next row: products are zeros there.
+  __device__ void copy_shifted() {
+    constexpr int across = depth / wide;
+    constexpr int step = producers / across;
+    const i64 *const offsets = shared_.offsets[at_.tile % 2];
+    const int k = thread() % across * wide;
+#pragma unroll 1
+    for (int row = thread() / across; row < dense_rows; row += 4 * step) {
+      const i64 at[4] = {offsets[row], offsets[row + step], offsets[row + 2 * step], offsets[row + 3 * step]};
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        copy_piece(row + j * step, k, at[j]);
+    }
+    copy_piece(thread(), depth, offsets[thread()]);
+  }
+  __device__ void copy_piece(int row, int k, i64 at) const {
+    const T *const from = job_.values + (at & ~i64{wide - 1}) + i64{at_.chunk} * depth + k;
+    const i64 left = job_.values_end - from;
+    const bool in = at >= 0 && left > 0;
+    copy_or_zero<16>(shared_.x[at_.stage] + row * Shared::x_ld + k, in ? from : job_.values,
+                     in ? static_cast<int>(min(left, i64{wide})) * static_cast<int>(sizeof(T)) : 0);
+  }
+
+  /// Columns beyond the rank and rows beyond the depth are zeros.
+  __device__ void copy_products() {
+    constexpr int pairs = Shared::columns / 2;
+    const i64 first = i64{at_.chunk} * depth;
+    const double *const from = job_.products + first * job_.product_ld + first_column_;
+    const auto rows = static_cast<int>(min(job_.depth - first, i64{depth}));
+    const auto columns = static_cast<int>(min(job_.rank - first_column_, i64{Shared::columns}));
+#pragma unroll
+    for (int j = 0; j < pairs * depth / producers; ++j) {
+      const int k = (thread() + j * producers) / pairs;
+      const int c = (thread() + j * producers) % pairs * 2;
+      const int there = k < rows ? columns - c : 0;
+      const double *const at = there > 0 ? from + k * job_.product_ld + c : job_.products;
+      double *const to = &shared_.products[at_.stage][k][c];
+      if (job_.pairs) {
+        copy_or_zero<16>(to, at, max(min(there, 2), 0) * 8);
+      } else {
+        copy_or_zero<8>(to, at, there > 0 ? 8 : 0);
+        copy_or_zero<8>(to + 1, there > 1 ? at + 1 : job_.products, there > 1 ? 8 : 0);
+      }
+    }
+  }
+
+  const Job<T> &job_;
+  Shared &shared_;
+  Cursor at_;
+  i64 first_column_;
+  const T *from_ = nullptr; // where the thread copies from next, of a leading side
+};
+
+/// A warp that holds 32 rows and 32 columns of a product.
+template <class T, bool Leading, int Across> class Consumer {
+public:
+  using Shared = Stages<T, Leading, Across>;
+  static constexpr int threads = 128 * Across;
+
+  __device__ Consumer(const Job<T> &job, Shared &shared)
+      : job_(job), shared_(shared), at_(job), thread_(static_cast<int>(threadIdx.x) - producers) {
+    const i64 column = i64{blockIdx.x % job.column_tiles} * job.columns;
+    const int columns = min(job.columns, static_cast<int>(job.rank - column)) - across() * 32;
+    eights_ = min((columns + 7) / 8, 4);
+    // Of all rows of this thread alike: they are eight apart.
+    if (job.copies == Copies::shifted)
+      shift_ = static_cast<int>((lane() / 4 * job.depth_whole + job.shift) % (16 / static_cast<int>(sizeof(T))));
+  }
+
+  __device__ void run() {
+    double *const partial = job_.partial + i64{blockIdx.x} * job_.slots * job_.columns;
+    for (i64 k = thread_; k < job_.slots * job_.columns; k += threads)
+      partial[k] = 0;
+    const auto first_slot = static_cast<i64>(quotient(i64{at_.tile} * dense_rows, job_.inner));
+    while (at_.left > 0) {
+      shared_.full[at_.stage].wait(at_.round);
+      if (eights_ > 0)
+        multiply();
+      __syncwarp();
+      if (thread_ % 32 == 0)
+        shared_.empty[at_.stage].arrive();
+      at_.template next_stage<Shared::count>();
+      if (++at_.chunk == job_.chunks || at_.left == 0) {
+        end_tile(first_slot, partial);
+        at_.chunk = 0;
+        ++at_.tile;
+      }
+    }
+  }
+
+private:
+  __device__ int lane() const { return thread_ % 32; }
+  __device__ int down() const { return thread_ / 32 % 4; }
+  __device__ int across() const { return thread_ / 128; }
+  static __device__ void meet() { asm volatile("bar.sync 2, %0;" ::"n"(threads) : "memory"); }
+
+  __device__ void multiply() {
+    const int row = down() * 32 + lane() / 4;
+    const int low = lane() % 4;
+    const T *const x = shared_.x[at_.stage] + (Leading ? low * Shared::x_ld + row : row * Shared::x_ld + low + shift_);
+    const double *const products = &shared_.products[at_.stage][low][across() * 32 + lane() / 4];
+#pragma unroll
+    for (int k = 0; k < Shared::depth; k += 4) {
+      double a[4];
+      double b[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        a[i] = static_cast<double>(Leading ? x[k * Shared::x_ld + i * 8] : x[i * 8 * Shared::x_ld + k]);
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        b[j] = products[k * Shared::k_ld + j * 8];
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (j < 2 || j < eights_)
+#pragma unroll
+          for (int i = 0; i < 4; i += 2)
+            mma(a[i], a[i + 1], b[j], sum_[i][j], sum_[i + 1][j]);
+    }
+  }
+
+  /// Adds a tile to the block's sums, 32 rows at a time.
+  __device__ void end_tile(i64 first_slot, double *partial) {
+    multiply_rows();
+#pragma unroll 1
+    for (int part = 0; part < 4; ++part) {
+      meet();
+      if (down() == part)
+        stage_rows();
+      meet();
+      add_rows(i64{at_.tile} * dense_rows + part * 32, first_slot, partial);
+    }
+#pragma unroll
+    for (auto &of_row : sum_)
+#pragma unroll
+      for (auto &of_column : of_row)
+        of_column[0] = of_column[1] = 0;
+  }
+
+  /// From shared memory to the block's sums: each is one thread's, in the order of rows. Neighbouring rows that belong
+  /// to one row of the result make a run; after `count` runs it is the first one's turn again.
+  __device__ void add_rows(i64 row, i64 first_slot, double *partial) const {
+    const int c = thread_ % Shared::columns;
+    const auto there = static_cast<int>(min(i64{32}, job_.rows - row));
+    if (there <= 0 || c >= job_.columns)
+      return;
+    const auto upper = static_cast<i64>(quotient(row, job_.inner)); // of the first row
+    const auto first_end = static_cast<int>(min((upper + 1) * job_.inner - row, i64{32}));
+    const auto length = static_cast<int>(min(job_.inner, i64{32}));
+    const auto count = static_cast<int>(min(job_.count, i64{32}));
+    const int runs = first_end >= there ? 1 : 1 + (there - first_end + length - 1) / length;
+    i64 slot = upper - first_slot + thread_ / Shared::columns;
+    if (slot >= job_.slots)
+      slot = remainder(slot, job_.count);
+    double *to = partial + slot * job_.columns + c;
+    constexpr int groups = threads / Shared::columns;
+#pragma unroll 1
+    for (int d = thread_ / Shared::columns; d < min(runs, count); d += groups) {
+      double sum = 0;
+#pragma unroll 1
+      for (int run = d; run < runs; run += count) {
+        const int begin = run == 0 ? 0 : first_end + (run - 1) * length;
+        const int end = min(first_end + run * length, there);
+#pragma unroll 4
+        for (int k = begin; k < end; ++k)
+          sum += shared_.rows[k][c];
+      }
+      atomicAdd(to, sum); // nobody else adds there before the next barrier; nobody waits for it
+      slot += groups;
+      to += groups * job_.columns;
+      if (slot >= job_.slots) {
+        slot = remainder(slot, job_.count);
+        to = partial + slot * job_.columns + c;
+      }
+    }
+  }
+
+  __device__ void stage_rows() {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          shared_.rows[i * 8 + lane() / 4][across() * 32 + j * 8 + lane() % 4 * 2 + e] = sum_[i][j][e];
+  }
+
+  /// Times the rows of the row side's other modes.
+  __device__ void multiply_rows() {
+    if (job_.row_modes == 1)
+      return;
+    const i64 column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * 32 + lane() % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      i64 rest = min(i64{at_.tile} * dense_rows + down() * 32 + i * 8 + lane() / 4, job_.rows - 1);
+#pragma unroll 1
+      for (int m = 0; m < job_.row_modes; ++m) {
+        const Mode<T> &mode = job_.modes[m];
+        const auto upper = static_cast<i64>(quotient(rest, mode.dim));
+        const T *const from = mode.data + (rest - upper * mode.dim) * mode.ld;
+        rest = upper;
+        if (mode.data == nullptr)
+          continue;
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+#pragma unroll
+          for (int e = 0; e < 2; ++e)
+            if (column + j * 8 + e < job_.rank)
+              sum_[i][j][e] *= static_cast<double>(from[column + j * 8 + e]);
+      }
+    }
+  }
+
+  const Job<T> &job_;
+  Shared &shared_;
+  Cursor at_;
+  int thread_;
+  int shift_ = 0; // of rows, behind what was copied
+  int eights_;    // of columns that the tile has for this warp; none if it is not positive
+  double sum_[4][4][2] = {};
+};
+
+template <class T, bool Leading, int Across>
+__global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
+    multiply_fused(const __grid_constant__ Job<T> job) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  using Shared = Stages<T, Leading, Across>;
+  auto &shared = *reinterpret_cast<Shared *>(memory);
+  if (threadIdx.x < Shared::count) {
+    shared.full[threadIdx.x].start(producers);
+    shared.empty[threadIdx.x].start(4 * Across);
+  }
+  __syncthreads();
+  if (threadIdx.x < producers)
+    Producer<T, Leading, Across>(job, shared).run();
+  else
+    Consumer<T, Leading, Across>(job, shared).run();
+}
+
+/// The modes of the depth, first to last.
+template <class T> struct DepthModes {
+  int count;
+  i64 rank;
+  i64 ld; // of the products
+  Mode<T> modes[max_order];
+};
+
+/// products[k, r] := row first + k of the Khatri-Rao product, for k < rows.
+template <class T>
+__global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 first, i64 rows, double *products) {
+  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < rows * depth.rank; n += i64{gridDim.x} * blockDim.x) {
+    const auto k = static_cast<i64>(quotient(n, depth.rank));
+    const i64 r = n - k * depth.rank;
+    i64 rest = first + k;
+    double product = 1;
+    for (int m = 0; m < depth.count; ++m) {
+      const Mode<T> &mode = depth.modes[m];
+      const auto upper = static_cast<i64>(quotient(rest, mode.dim));
+      product *= static_cast<double>(mode.data[(rest - upper * mode.dim) * mode.ld + r]);
+      rest = upper;
+    }
+    products[k * depth.ld + r] = product;
+  }
+}
+
+/// The blocks whose sums have some of a row's, where the rows of the result follow each other in the product: those
+/// that hold its units.
+template <class T> __device__ Range blocks_with(const Job<T> &job, i64 i) {
+  const i64 each = job.units / job.blocks;
+  const i64 more = job.units % job.blocks;
+  const auto holder = [&](i64 unit) { // as part_of deals them out
+    const i64 long_ones = more * (each + 1);
+    return unit < long_ones ? unit / (each + 1) : more + (unit - long_ones) / each;
+  };
+  const i64 last_tile = ((i + 1) * job.inner - 1) / dense_rows;
+  return {holder(i * job.inner / dense_rows * job.chunks), holder((last_tile + 1) * job.chunks - 1) + 1};
+}
+
+/// The first row that a block meets: its slots begin there, and go round.
+template <class T> __device__ i64 first_row(const Job<T> &job, i64 block) {
+  const i64 tile = static_cast<i64>(quotient(part_of({0, job.units}, block, job.blocks).begin, i64{job.chunks}));
+  return remainder(static_cast<i64>(quotient(tile * dense_rows, job.inner)), job.count);
+}
+
+inline constexpr int add_parts = 8;
+
+/// out := the sums of blocks, or grows by them, in a fixed order. Where all blocks have some of a row's, a block of
+/// threads adds them up for 32 columns in add_parts parts; else each of its warps has a row of its own.
+template <class T, class Out, bool All>
+__global__ void __launch_bounds__(32 * add_parts)
+    add_blocks(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
+  __shared__ double sums[add_parts][32];
+  __shared__ i64 first[All ? dense_most_blocks : 1];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int part = static_cast<int>(threadIdx.x) / 32;
+  if constexpr (All) {
+    for (i64 b = threadIdx.x; b < job.blocks; b += blockDim.x)
+      first[b] = first_row(job, b);
+    __syncthreads();
+  }
+  const i64 across = (job.rank + 31) / 32;
+  const i64 work_of_all = job.count * across;
+  for (i64 work = All ? i64{blockIdx.x} : i64{blockIdx.x} * add_parts + part; work < work_of_all;
+       work += i64{gridDim.x} * (All ? 1 : add_parts)) {
+    const auto i = static_cast<i64>(quotient(work, across));
+    const i64 r = (work - i * across) * 32 + lane;
+    const i64 tile = min(r, job.rank - 1) / job.columns;
+    const double *const partial = job.partial + tile * job.slots * job.columns + (r - tile * job.columns);
+    const i64 stride = job.column_tiles * job.slots * job.columns;
+    const Range blocks = All ? Range{0, job.blocks} : blocks_with(job, i);
+    double sum = 0;
+#pragma unroll 4
+    for (i64 b = blocks.begin + (All ? part : 0); b < blocks.end; b += All ? add_parts : 1) {
+      i64 slot = i - (All ? first[b] : first_row(job, b));
+      if (slot < 0)
+        slot += job.count;
+      sum += slot < job.slots && r < job.rank ? partial[b * stride + slot * job.columns] : 0.0;
+    }
+    if constexpr (All) {
+      sums[part][lane] = sum;
+      __syncthreads();
+      for (int p = 1; p < add_parts && part == 0; ++p)
+        sum += sums[p][lane];
+    }
+    if ((!All || part == 0) && r < job.rank) {
+      Out &to = out(job.first + i, r);
+      to = static_cast<Out>(add ? static_cast<double>(to) + sum : sum);
+    }
+    if constexpr (All)
+      __syncthreads();
+  }
+}
+
+} // namespace td::kernels::cuda::fused
