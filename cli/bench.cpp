@@ -39,7 +39,7 @@ Wish wish_of(const BenchFlags &flags) {
   return wish;
 }
 
-/// What a context works with is told by the report of a run: one iteration on the smallest tensor.
+/// What a context works with is in the report of a run: one iteration on the smallest tensor.
 int threads_of(td_context *context) {
   const std::int64_t dims[] = {1, 1};
   const double one = 1;
@@ -86,7 +86,7 @@ int run_bench(const BenchFlags &flags) {
   const std::string devices = text(td_context_describe, context);
   if (!flags.work.json)
     fmt::print("machine   {}\ndevices   {}{}\nmedians   of {} repeats\n", machine.describe(), devices,
-               limits.gpu ? fmt::format("; reads {:.1f} GB/s, by which floors are told", limits.read / 1e9) : "",
+               limits.gpu ? fmt::format("; reads {:.1f} GB/s, by which floors are predicted", limits.read / 1e9) : "",
                wish.repeats);
   Json tensors = Json::array();
   for (const std::string &name : names) {

@@ -1,4 +1,4 @@
-// How figures are told: as JSON, and as tables for people.
+// How figures are printed: as JSON, and as tables for people.
 #include <fmt/format.h>
 
 #include "figures.hpp"

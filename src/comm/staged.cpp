@@ -70,7 +70,7 @@ private:
     device_.upload(data.data(), staged.data(), bytes);
   }
 
-  /// Calls body(rows, staged) for stretches of rows with room for them on the host.
+  /// Calls body(rows, staged) for ranges of rows with room for them on the host.
   template <class Body> void for_staged(const ConstMatrix &a, Body &&body) {
     const i64 row_bytes = a.cols * size_of(a.type);
     Buffer<std::byte> staged(staged_bytes(a.rows, row_bytes, most_), "rows on their way between workers");

@@ -7,11 +7,11 @@
 
 namespace td {
 
-std::string_view take_piece(std::string_view &text, char separator) {
+std::string_view take_token(std::string_view &text, char separator) {
   const auto end = text.find(separator);
-  const std::string_view piece = text.substr(0, end);
+  const std::string_view token = text.substr(0, end);
   text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-  return piece;
+  return token;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -24,13 +24,13 @@ std::vector<int> parse_modes(std::string_view text, int order, std::string_view 
   std::vector<int> modes;
   if (trimmed(text).empty())
     return modes;
-  for (auto pieces = std::count(text.begin(), text.end(), ',') + 1; pieces > 0; --pieces) {
-    const std::string_view piece = trimmed(take_piece(text, ','));
+  for (auto left = std::count(text.begin(), text.end(), ',') + 1; left > 0; --left) {
+    const std::string_view token = trimmed(take_token(text, ','));
     int mode = 0;
-    const auto [end, error] = std::from_chars(piece.data(), piece.data() + piece.size(), mode);
-    if (error != std::errc{} || end != piece.data() + piece.size() || mode < 0 || mode >= order)
+    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), mode);
+    if (error != std::errc{} || end != token.data() + token.size() || mode < 0 || mode >= order)
       throw_error(Status::option_range, "option '{}' = \"{}\": '{}' is not a mode; expected numbers in 0 .. {}", option,
-                  whole, piece, order - 1);
+                  whole, token, order - 1);
     if (std::find(modes.begin(), modes.end(), mode) != modes.end())
       throw_error(Status::option_range, "option '{}' = \"{}\": mode {} is there twice", option, whole, mode);
     modes.push_back(mode);

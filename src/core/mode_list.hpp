@@ -6,8 +6,8 @@
 
 namespace td {
 
-/// The next piece of a text up to a separator, which is taken off the front.
-std::string_view take_piece(std::string_view &text, char separator);
+/// The next token of a text, up to a separator, which is taken off the front.
+std::string_view take_token(std::string_view &text, char separator);
 
 /// The text without blanks at the ends.
 std::string_view trimmed(std::string_view text);

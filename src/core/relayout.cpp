@@ -63,14 +63,14 @@ i64 first_not_finite(const ConstMatrix &a, int threads) {
   if (a.ld == a.cols && a.rows > 1)
     return first_not_finite({a.data, a.type, 1, all, all}, threads);
   std::atomic<i64> first{all};
-  // Pieces of rows: a caller's matrix has few, and long ones.
-  const i64 piece = std::min<i64>(std::max<i64>(a.cols, 1), check_grain);
-  const i64 pieces = (a.cols + piece - 1) / piece;
-  parallel_ranges(threads, a.rows * pieces, std::max<i64>(check_grain / piece, 1), [&](Range some) {
+  // Chunks of rows: a caller's matrix has few, and long ones.
+  const i64 chunk = std::min<i64>(std::max<i64>(a.cols, 1), check_grain);
+  const i64 chunks = (a.cols + chunk - 1) / chunk;
+  parallel_ranges(threads, a.rows * chunks, std::max<i64>(check_grain / chunk, 1), [&](Range some) {
     for (i64 p = some.begin; p < some.end; ++p) {
-      const i64 i = p / pieces;
-      const i64 begin = p % pieces * piece;
-      const i64 count = std::min(piece, a.cols - begin);
+      const i64 i = p / chunks;
+      const i64 begin = p % chunks * chunk;
+      const i64 count = std::min(chunk, a.cols - begin);
       const i64 at = dispatch(a.type, [&](auto zero) {
         const auto *row = a.row<decltype(zero)>(i) + begin;
         if (all_finite(row, count))

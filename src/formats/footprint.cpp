@@ -108,7 +108,7 @@ void set_bytes(CopySize &copy, const EntryShape &x, std::span<const int> modes, 
   const auto dim = static_cast<double>(copy.dims[static_cast<std::size_t>(copy.mode)]);
   const auto order = static_cast<double>(copy.dims.size());
   copy.stored = n * (copy.key_bytes + value_bytes(x.type)) + 16 * copy.rows + 8 + 8 * (copy.tiles + 1) +
-                8 * copy.tiles * order + tile_share_bytes(copy.tiles) + dims_bytes(copy.dims.size());
+                8 * copy.tiles * order + tile_load_bytes(copy.tiles) + dims_bytes(copy.dims.size());
   copy.temporary = counting_bytes(x, copy.dims, copy.tiles * dim, copy.tiles, dim, threads);
   if (modes.size() > 1) {
     int group_bits = 0;

@@ -49,7 +49,7 @@ struct Sorted {
   Buffer<i64> tile_light;
   Buffer<i64> heavy_rows;
   Buffer<i64> heavy_cuts;
-  Buffer<i64> shares;
+  Buffer<i64> light_cuts;
 
   kernels::SortedView view() const;
   i64 bytes() const;
@@ -135,8 +135,8 @@ struct SortedShape {
   int key_bytes = 8;
 };
 SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const int> bits_in_tile);
-/// What a copy keeps to share the work on its tiles, but for the heavy rows, which are few.
-double tile_share_bytes(double tiles);
+/// What a copy keeps to partition the work on its tiles, but for the heavy rows, which are few.
+double tile_load_bytes(double tiles);
 
 /// Both forms are built from canonical entries. Within a row (of a tile) of a Sorted, entries keep that order.
 Blco build_blco(Packed packed, int threads);

@@ -1,8 +1,8 @@
 // Stable radix sort of (key, payload) pairs held in two arrays, linear in their number.
 //
-// Large pieces are split by their highest varying bits, all threads together; pieces that fit in a core's cache are
+// Large buckets are split by their highest varying bits, all threads together; buckets that fit in a core's cache are
 // finished by one thread each, digit after digit from the lowest. So memory is passed over about once instead of once a
-// digit. Bits in which all keys of a piece agree cost nothing.
+// digit. Bits in which all keys of a bucket agree cost nothing.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ template <class Key> int highest_bit(Key key) noexcept {
   return bit;
 }
 
-/// Sorts pieces that fit in a core's cache, one thread each: digit after digit from the lowest.
+/// Sorts buckets that fit in a core's cache, one thread each: digit after digit from the lowest.
 template <class Key, class Payload> class CachedSort {
 public:
   using Pointers = Pairs<Key, Payload>;
@@ -114,9 +114,9 @@ public:
   void run(i64 n) {
     add({0, n, false});
     while (!large_.empty()) {
-      const Piece piece = large_.back();
+      const Bucket bucket = large_.back();
       large_.pop_back();
-      split(piece);
+      split(bucket);
     }
     std::atomic<std::size_t> next = 0;
     parallel(parts_for(n, threads_), [&](int, int) {
@@ -133,37 +133,37 @@ private:
   static constexpr i64 bin_size = small_size / 4; // aim of a split, so that uneven bins are mostly small too
   static constexpr int max_split_bits = 8;        // few enough write positions for the TLBs
 
-  struct Piece {
+  struct Bucket {
     i64 begin = 0;
     i64 end = 0;
     bool in_b = false;
     i64 size() const noexcept { return end - begin; }
   };
 
-  void add(Piece piece) {
-    if (piece.size() > small_size)
-      large_.push_back(piece);
-    else if (piece.size() > 1 || piece.in_b)
-      small_.push_back(piece);
+  void add(Bucket bucket) {
+    if (bucket.size() > small_size)
+      large_.push_back(bucket);
+    else if (bucket.size() > 1 || bucket.in_b)
+      small_.push_back(bucket);
   }
 
-  void split(const Piece &piece) {
-    const auto from = piece.in_b ? b_ : a_;
-    const auto to = piece.in_b ? a_ : b_;
-    const i64 n = piece.size();
+  void split(const Bucket &bucket) {
+    const auto from = bucket.in_b ? b_ : a_;
+    const auto to = bucket.in_b ? a_ : b_;
+    const i64 n = bucket.size();
     const int parts = parts_for(n, threads_);
-    const auto part_range = [&](Range r) { return Range{piece.begin + r.begin, piece.begin + r.end}; };
+    const auto part_range = [&](Range r) { return Range{bucket.begin + r.begin, bucket.begin + r.end}; };
 
     std::vector<Key> differing(static_cast<std::size_t>(parts), Key{0});
     for_parts(n, parts, [&](int part, Range r) {
       differing[static_cast<std::size_t>(part)] = CachedSort<Key, Payload>::varying_in(
-          from.keys + piece.begin + r.begin, r.size(), from.keys[piece.begin], mask_);
+          from.keys + bucket.begin + r.begin, r.size(), from.keys[bucket.begin], mask_);
     });
     Key varying = 0;
     for (const Key d : differing)
       varying |= d;
     if (varying == 0) {
-      if (piece.in_b)
+      if (bucket.in_b)
         for_parts(n, parts, [&](int, Range r) { copy_back(part_range(r)); });
       return;
     }
@@ -181,12 +181,12 @@ private:
       for (i64 k = here.begin; k < here.end; ++k)
         ++count[bits_at(from.keys[k] & mask_, shift, bits)];
     });
-    i64 next = piece.begin;
+    i64 next = bucket.begin;
     for (i64 bin = 0; bin < bins; ++bin) {
       const i64 begin = next;
       for (int part = 0; part < parts; ++part)
         next += std::exchange(place[part * bins + bin], next);
-      add({begin, next, !piece.in_b});
+      add({begin, next, !bucket.in_b});
     }
     for_parts(n, parts, [&](int part, Range r) {
       i64 *at = place.data() + part * bins;
@@ -196,12 +196,13 @@ private:
     });
   }
 
-  void finish(const Piece &piece) const noexcept {
-    const auto from = piece.in_b ? b_ : a_;
-    const auto to = piece.in_b ? a_ : b_;
-    const bool moved = CachedSort<Key, Payload>(mask_).run(from.from(piece.begin), to.from(piece.begin), piece.size());
-    if (moved != piece.in_b)
-      copy_back({piece.begin, piece.end});
+  void finish(const Bucket &bucket) const noexcept {
+    const auto from = bucket.in_b ? b_ : a_;
+    const auto to = bucket.in_b ? a_ : b_;
+    const bool moved =
+        CachedSort<Key, Payload>(mask_).run(from.from(bucket.begin), to.from(bucket.begin), bucket.size());
+    if (moved != bucket.in_b)
+      copy_back({bucket.begin, bucket.end});
   }
 
   void copy_back(Range r) const noexcept {
@@ -213,8 +214,8 @@ private:
   Pairs<Key, Payload> b_;
   Key mask_;
   int threads_;
-  std::vector<Piece> large_;
-  std::vector<Piece> small_;
+  std::vector<Bucket> large_;
+  std::vector<Bucket> small_;
 };
 
 } // namespace td::formats

@@ -79,28 +79,28 @@ Buffer<i64> RowOrder::fill_tile_light(Sorted &copy) const {
   return entries;
 }
 
-void RowOrder::fill_shares(Sorted &copy, std::span<const i64> heavy_entries) const {
+void RowOrder::fill_loads(Sorted &copy, std::span<const i64> heavy_entries) const {
   copy.heavy_rows = Buffer<i64>(heavy_, "heavy rows");
   std::copy_n(row_at_.data(), heavy_, copy.heavy_rows.data());
-  fill_light_shares(copy);
+  fill_light_cuts(copy);
   fill_heavy_cuts(copy, heavy_entries);
 }
 
-void RowOrder::fill_light_shares(Sorted &copy) const {
+void RowOrder::fill_light_cuts(Sorted &copy) const {
   const i64 dim = count_.size();
   i64 nonzeros = 0;
   for (i64 row = 0; row < dim; ++row)
     nonzeros += is_heavy(row) ? 0 : count_[row];
-  copy.shares = Buffer<i64>(light_shares + 1, "shares of rows");
+  copy.light_cuts = Buffer<i64>(light_loads + 1, "loads of light rows");
   i64 row = 0;
   i64 before = 0;
-  for (i64 share = 0; share < light_shares; ++share) {
-    const i64 target = part_of({0, nonzeros}, share, light_shares).begin;
+  for (i64 load = 0; load < light_loads; ++load) {
+    const i64 target = part_of({0, nonzeros}, load, light_loads).begin;
     for (; row < dim && before < target; ++row)
       before += is_heavy(row) ? 0 : count_[row];
-    copy.shares[share] = share == 0 ? 0 : row;
+    copy.light_cuts[load] = load == 0 ? 0 : row;
   }
-  copy.shares[light_shares] = dim;
+  copy.light_cuts[light_loads] = dim;
 }
 
 void RowOrder::fill_heavy_cuts(Sorted &copy, std::span<const i64> heavy_entries) {
@@ -109,13 +109,13 @@ void RowOrder::fill_heavy_cuts(Sorted &copy, std::span<const i64> heavy_entries)
   before[0] = 0;
   for (i64 tile = 0; tile < tiles; ++tile)
     before[tile + 1] = before[tile] + heavy_entries[static_cast<std::size_t>(tile)];
-  const i64 shares = std::min(heavy_shares, tiles);
-  copy.heavy_cuts = Buffer<i64>(shares + 1, "shares of tiles");
-  for (i64 share = 0; share < shares; ++share) {
-    const i64 target = part_of({0, before[tiles]}, share, shares).begin;
-    copy.heavy_cuts[share] = share == 0 ? 0 : std::lower_bound(before.begin(), before.end(), target) - before.begin();
+  const i64 loads = std::min(heavy_loads, tiles);
+  copy.heavy_cuts = Buffer<i64>(loads + 1, "loads of heavy rows");
+  for (i64 load = 0; load < loads; ++load) {
+    const i64 target = part_of({0, before[tiles]}, load, loads).begin;
+    copy.heavy_cuts[load] = load == 0 ? 0 : std::lower_bound(before.begin(), before.end(), target) - before.begin();
   }
-  copy.heavy_cuts[shares] = tiles;
+  copy.heavy_cuts[loads] = tiles;
 }
 
 } // namespace td::formats

@@ -33,7 +33,7 @@ template <class F> decltype(auto) dispatch_kept(int key_bytes, F &&f) {
   return f(u128{});
 }
 
-/// The rows of a copy with more than one tile: which hold a large part of the nonzeros, and how the work is shared.
+/// The rows of a copy with more than one tile: which hold a large part of the nonzeros, and the loads of threads.
 class RowOrder {
 public:
   RowOrder() = default;
@@ -44,14 +44,15 @@ public:
   bool any_heavy() const noexcept { return heavy_ > 0; }
   /// Rows in the order in which a tile's are stored: heavy ones, then light ones.
   const Buffer<i64> &row_at() const noexcept { return row_at_; }
-  /// Where light rows begin in the tiles of a copy whose rows are there; gives the entries of heavy rows in each.
+  /// Fills in where light rows begin in the tiles of a copy whose rows are there; gives the entries of heavy rows in
+  /// each.
   Buffer<i64> fill_tile_light(Sorted &copy) const;
-  /// How the work on its tiles is shared.
-  void fill_shares(Sorted &copy, std::span<const i64> heavy_entries) const;
+  /// Fills the lists by which threads partition the work on its tiles.
+  void fill_loads(Sorted &copy, std::span<const i64> heavy_entries) const;
 
 private:
   bool is_heavy(i64 row) const noexcept;
-  void fill_light_shares(Sorted &copy) const;
+  void fill_light_cuts(Sorted &copy) const;
   static void fill_heavy_cuts(Sorted &copy, std::span<const i64> heavy_entries);
 
   Buffer<i64> count_;
@@ -60,11 +61,11 @@ private:
   i64 heavy_ = 0; // rows
 };
 
-/// Where the tiles begin in each mode.
+/// Fills in where the tiles begin in each mode.
 void fill_tile_base(Sorted &copy, const CopyCuts &cuts);
 
-/// Shares that the work on a copy's tiles is cut into.
-inline constexpr i64 heavy_shares = 32;
-inline constexpr i64 light_shares = 1024;
+/// Loads that a copy's tiles are partitioned into, of heavy rows and of light ones.
+inline constexpr i64 heavy_loads = 32;
+inline constexpr i64 light_loads = 1024;
 
 } // namespace td::formats

@@ -10,7 +10,7 @@
 
 namespace td::formats {
 
-/// Where runs begin: every k with starts(k), which must hold for k = 0; then n, which must fit At.
+/// The beginnings of runs: every k with starts(k), which must hold for k = 0; then n, which must fit At.
 template <class At = i64, class Starts> Buffer<At> run_begins(i64 n, int threads, const char *what, Starts &&starts) {
   const int parts = parts_for(n, threads);
   std::vector<i64> before(static_cast<std::size_t>(parts) + 1, 0);

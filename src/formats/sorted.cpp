@@ -45,7 +45,7 @@ public:
       count_rows<i64>(places, parts);
     fill_tile_base(s_, copy_);
     if (tiles_ > 1)
-      rows_.fill_shares(s_, rows_.fill_tile_light(s_).span());
+      rows_.fill_loads(s_, rows_.fill_tile_light(s_).span());
   }
 
 private:
@@ -232,8 +232,8 @@ SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const in
   return {tiles, empty_sorted(dims, mode, bits).key_bytes};
 }
 
-double tile_share_bytes(double tiles) {
-  const double cuts = std::min(static_cast<double>(heavy_shares), tiles) + 1 + static_cast<double>(light_shares) + 1;
+double tile_load_bytes(double tiles) {
+  const double cuts = std::min(static_cast<double>(heavy_loads), tiles) + 1 + static_cast<double>(light_loads) + 1;
   return tiles > 1 ? 8 * (tiles + cuts) : 0;
 }
 
@@ -272,7 +272,7 @@ There<Sorted> build_sorted(const PackedThere &p, int mode, std::span<const int> 
   if (cuts.tiles > 1) {
     s.tile_light = Buffer<i64>(cuts.tiles, "where light rows begin");
     std::copy(copy.tile_light.begin(), copy.tile_light.end(), s.tile_light.data());
-    rows.fill_shares(s, copy.heavy_entries);
+    rows.fill_loads(s, copy.heavy_entries);
   }
   kernels::SortedView view = s.view();
   view.nnz = building.size();

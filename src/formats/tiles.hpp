@@ -9,12 +9,12 @@
 
 namespace td::formats {
 
-/// Which tiles copies are cut into.
+/// This says which tiles copies are cut into.
 struct TileRule {
   enum class Kind { cpu, gpu, none, rows }; // what pays for the kernels of either; none; by `rows`
   Kind kind = Kind::cpu;
   i64 rows = 0; // of the other factors together that a tile needs at most, if modes can be cut so far
-  // For a GPU:
+  // These are for a GPU:
   ValueType type = ValueType::f64; // of the values
   bool f32_rows = false;           // of factors, for values in f64, where copying the factors pays
   bool f64_sums = false;           // of terms in f64, for values in f32

@@ -47,13 +47,13 @@ kernels::SortedView Sorted::view() const {
           tile_light.data(),
           span_of(heavy_rows),
           span_of(heavy_cuts),
-          span_of(shares),
+          span_of(light_cuts),
           {}};
 }
 
 i64 Sorted::bytes() const {
   return bytes_of(dims) + keys.bytes() + values.bytes() + row_index.bytes() + row_begin.bytes() + tile_begin.bytes() +
-         tile_base.bytes() + tile_light.bytes() + heavy_rows.bytes() + heavy_cuts.bytes() + shares.bytes();
+         tile_base.bytes() + tile_light.bytes() + heavy_rows.bytes() + heavy_cuts.bytes() + light_cuts.bytes();
 }
 
 kernels::DenseView Dense::view() const { return {dims, values.type(), values.data()}; }

@@ -10,13 +10,13 @@
 namespace td::io {
 
 namespace {
-constexpr i64 piece = i64{1} << 18; // fits a core's L2 cache with room for what is made of it
+constexpr i64 chunk = i64{1} << 18; // fits a core's L2 cache with room for what is made of it
 constexpr i64 grain = i64{1} << 20;
 } // namespace
 
 std::uint32_t checksum(const Source &source, Range range, int threads, const EachBlock &also) {
   const i64 size = range.size();
-  const i64 pieces = (size + piece - 1) / piece;
+  const i64 chunks = (size + chunk - 1) / chunk;
   const auto parts = static_cast<int>(std::clamp(size / grain, i64{1}, static_cast<i64>(std::max(threads, 1))));
   struct Part {
     uLong sum = 0;
@@ -24,11 +24,11 @@ std::uint32_t checksum(const Source &source, Range range, int threads, const Eac
   };
   std::vector<Part> sums(static_cast<std::size_t>(parts));
   parallel(parts, [&](int thread, int count) {
-    const Range mine = part_of({0, pieces}, thread, count);
+    const Range mine = part_of({0, chunks}, thread, count);
     Part part;
     Buffer<char> room;
     for (i64 i = mine.begin; i < mine.end; ++i) {
-      const Range r{i * piece, std::min(size, (i + 1) * piece)};
+      const Range r{i * chunk, std::min(size, (i + 1) * chunk)};
       const auto block = source.bytes({range.begin + r.begin, range.begin + r.end}, room);
       part.sum = ::crc32_z(part.sum, reinterpret_cast<const Bytef *>(block.data()), block.size());
       part.size += r.size();

@@ -15,7 +15,7 @@ using EachBlock = std::function<void(i64 begin, std::span<const char> block)>;
 std::uint32_t checksum(const Source &source, Range range, int threads, const EachBlock &also = {});
 std::uint32_t checksum(std::span<const char> bytes, int threads);
 
-/// The checksum of two stretches joined; `size` is that of the second.
+/// The checksum of two ranges of bytes joined; `size` is that of the second.
 std::uint32_t join_checksums(std::uint32_t first, std::uint32_t second, i64 size) noexcept;
 
 } // namespace td::io

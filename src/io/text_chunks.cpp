@@ -30,10 +30,10 @@ void Chunks::split(Range body, int threads) {
   constexpr i64 largest = i64{1} << 20;  // stays in a core's cache between being read and being parsed
   constexpr i64 chunks_per_thread = 8;   // so that a thread that is held up leaves work to the others
   const i64 most = std::max(body.size() / largest, chunks_per_thread * std::max(threads, 1));
-  const i64 pieces = std::clamp(body.size() / smallest, i64{1}, most);
+  const i64 count = std::clamp(body.size() / smallest, i64{1}, most);
   i64 at = body.begin;
-  for (i64 i = 0; i < pieces && at != body.end; ++i) {
-    const i64 wanted = std::max(at, part_of(body, i, pieces).end);
+  for (i64 i = 0; i < count && at != body.end; ++i) {
+    const i64 wanted = std::max(at, part_of(body, i, count).end);
     const i64 stop = behind_newline(source_, {wanted, body.end});
     Chunk chunk;
     chunk.place = {at, stop};

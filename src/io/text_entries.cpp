@@ -275,11 +275,11 @@ ReadTensor read_entries_text(const Source &source, const TextHeader &header, con
   for (const Extremes &e : seen)
     all.take(e);
 
-  std::string told = Settlement(source.name(), header, choices, chunks, all, x).settle();
+  std::string notes = Settlement(source.name(), header, choices, chunks, all, x).settle();
   mirror_entries(header.symmetry, source.name(), chunks, x);
-  told += header.pattern ? "; a pattern, each value 1" : "";
-  told += name_in_source(header.symmetry);
-  return {std::move(x), std::move(told)};
+  notes += header.pattern ? "; a pattern, each value 1" : "";
+  notes += name_in_source(header.symmetry);
+  return {std::move(x), std::move(notes)};
 }
 
 } // namespace td::io

@@ -16,7 +16,7 @@ public:
   virtual int threads() const noexcept = 0;
 
   /// Takes a caller's entries, of checked dims, from the host's memory or this memory() to build a tensor of them here.
-  /// Null where the host builds: on backends that work in its memory, and where there is too little memory.
+  /// Gives null where the host builds: on backends that work in its memory, and where there is too little memory.
   virtual std::unique_ptr<Building> begin_building(const EntriesView &entries);
   /// How much of what keep can give building takes besides copies that are made already; 0 where it takes other memory.
   virtual i64 room_to_build(const EntriesView &) const { return 0; }

@@ -57,16 +57,17 @@ struct CopyPlan {
   std::span<const BitMove> kept; // from a packed key to the copy's
 };
 
-/// What was made of a CopyPlan.
+/// The copy that a CopyPlan describes.
 struct Copy {
   std::shared_ptr<const DeviceArrays> arrays; // keys, values, row_index, row_begin
-  // On the host; of pieces of rows as SortedView has them:
+  // On the host; of segments of rows as SortedView has them:
   std::vector<i64> tile_begin;    // [tiles + 1]
   std::vector<i64> tile_light;    // [tiles]
   std::vector<i64> heavy_entries; // [tiles] entries of a tile's heavy rows
 };
 
-/// Of a stretch of values: sum and squares of scale * value, the rest of the values as they are.
+/// What sum_values() finds in a block of values: sum and squares are of scale * value, the rest of the values as they
+/// are.
 struct ValueSums {
   double sum = 0;
   double squares = 0;
@@ -85,7 +86,7 @@ public:
   /// Entries now.
   virtual i64 size() const noexcept = 0;
 
-  // Of coordinates, before encode().
+  // These read coordinates, so they come before encode().
 
   /// The first entry with an index outside its dim, or -1; the first value that is not finite, or -1.
   virtual i64 first_outside() = 0;
@@ -96,17 +97,17 @@ public:
   virtual void encode(int key_bytes, std::span<const std::vector<BitMove>> moves,
                       std::span<const RowNumbers> numbers) = 0;
 
-  // Of keys and values.
+  // These work on keys and values.
 
-  /// By key; entries with the same key keep their order.
+  /// Sorts by key; entries with the same key keep their order.
   virtual void sort() = 0;
   /// The first entry with the key of the one before it, or -1.
   virtual i64 first_repeat() = 0;
   /// Sums neighbours with the same key: in order, in f64, rounded once. Gives the first sum that is not finite, or -1.
   virtual i64 merge() = 0;
-  /// Those of some entries.
+  /// Gives the keys of some entries.
   virtual std::vector<u128> keys(std::span<const i64> entries) = 0;
-  /// Makes another key of each.
+  /// Makes another key of each key.
   virtual void recode(int key_bytes, std::span<const BitMove> moves) = 0;
   /// The first entries of runs that agree in the bits of mask, then size().
   virtual std::vector<i64> runs(u128 mask) = 0;

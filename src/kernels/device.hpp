@@ -16,8 +16,8 @@ class Evictable {
 public:
   virtual ~Evictable() = default;
   /// Evicts at least so many bytes of a memory(), if it has them; called from any thread. They are free when the calls
-  /// that work on them have ended. What was asked for only a while may be taken again where there is room.
-  virtual void evict(const void *memory, i64 bytes, bool for_a_while) = 0;
+  /// that work on them have ended. Where the room is asked for temporarily, copies may come back later.
+  virtual void evict(const void *memory, i64 bytes, bool temporary) = 0;
 };
 
 /// One worker's device. Functions may run asynchronously in call order; download waits for what came before. A device
@@ -28,7 +28,7 @@ public:
   virtual std::string describe() const = 0; // "cpu, 2 threads, AVX-512"
 
   virtual void *allocate(i64 bytes, const char *what) = 0;
-  /// Null where a device has too little free memory, for which allocate would evict.
+  /// Gives null where a device has too little free memory, for which allocate would evict.
   virtual void *try_allocate(i64 bytes, const char *what) { return allocate(bytes, what); }
   virtual void release(void *memory) noexcept = 0;
   /// The copy is complete when this returns.
@@ -39,7 +39,7 @@ public:
 
   /// Gives a number to the moment at which all that was asked for so far is done.
   virtual void mark(std::size_t moment);
-  /// From one marked moment to another; waits for both.
+  /// The time from one marked moment to another; waits for both.
   virtual double seconds_between(std::size_t first, std::size_t second);
 
   /// Names the memory that the kernels work on: null for the host's, else the same for all backends of one GPU.
@@ -69,12 +69,12 @@ public:
   virtual void fetch(int buffer, void *to, const void *from_host, i64 bytes);
   /// What is called from now on works when all that was fetched into the buffer is there.
   virtual void await(int /*buffer*/) noexcept {}
-  /// What was called so far is what works on the buffer, or allocated it.
+  /// Says that what was called so far works on the buffer, or allocated it.
   virtual void done(int /*buffer*/) {}
 
-  /// Before a caller's array in this memory() is copied: what is called from now on works after all that the caller has
-  /// started on the device, or on the stream that is followed. Throws Status::argument, naming the array, if it is
-  /// somewhere else.
+  /// Comes before a caller's array in this memory() is copied: what is called from now on works after all that the
+  /// caller has started on the device, or on the stream that is followed. Throws Status::argument, naming the array, if
+  /// it is somewhere else.
   virtual void borrow(const void *array, std::string_view name);
   /// The caller's stream, which must outlive this or be followed no longer; null: none. Throws Status::argument if it
   /// is no stream of the device.

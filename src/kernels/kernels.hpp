@@ -44,7 +44,7 @@ enum class NormKind { two, max };
 /// converge.
 enum class SolveFailure : i64 { none = 0, not_finite = 1, no_convergence = 2 };
 
-/// The largest condition number that is told: beyond it rounding alone decides the smallest eigenvalue.
+/// The largest condition number that is reported: beyond it rounding alone decides the smallest eigenvalue.
 inline constexpr double most_condition = 0x1p52;
 
 /// What factoring normal equations found, in backend memory.

@@ -61,12 +61,12 @@ struct SortedView {
   i64 tiles = 1;
   const i64 *tile_begin = nullptr; // [tiles + 1] first row of each tile
   const i64 *tile_base = nullptr;  // [tiles * order] added to the decoded indices
-  // With more than one tile only. Rows that hold a large part of the nonzeros are heavy; they come first in a tile.
+  // These lists are for more than one tile. Rows that hold a large part of the nonzeros are heavy and come first in it.
   const i64 *tile_light = nullptr; // [tiles] first light row of each tile
   std::span<const i64> heavy_rows; // ascending
-  std::span<const i64> heavy_cuts; // tiles that begin equal shares of the nonzeros in heavy rows, 0 to tiles
-  std::span<const i64> shares;     // rows that begin equal shares of those in light rows, 0 to dims[mode]
-  // Where only some entries are there, as of a streamed tensor: the rows that hold them. Else {0, 0}.
+  std::span<const i64> heavy_cuts; // tiles that begin equal loads of the nonzeros in heavy rows, 0 to tiles
+  std::span<const i64> light_cuts; // rows that begin equal loads of those in light rows, 0 to dims[mode]
+  // The rows that hold entries where only some are there, as of a streamed tensor; else {0, 0}.
   Range rows_there;
 
   /// Rows of another mode's factor that the entries of a tile refer to.

@@ -68,7 +68,7 @@ private:
     return sum;
   }
 
-  /// As many as there are entries where it may be that many: then merging does not pay, and counting is spared.
+  /// Gives as many as there are entries where it may be that many: then merging does not pay, and counting is spared.
   double cells(const Group &group) {
     double most = 1;
     for (const int m : group)

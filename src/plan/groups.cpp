@@ -72,8 +72,8 @@ std::optional<std::vector<Group>> named_groups(const GroupsSetting &setting, int
   std::vector<Group> groups;
   std::vector<bool> seen(static_cast<std::size_t>(order), false);
   std::string_view rest = option;
-  for (auto pieces = std::count(option.begin(), option.end(), '|') + 1; pieces > 0; --pieces) {
-    Group group = parse_modes(take_piece(rest, '|'), order, option_name, option);
+  for (auto left = std::count(option.begin(), option.end(), '|') + 1; left > 0; --left) {
+    Group group = parse_modes(take_token(rest, '|'), order, option_name, option);
     if (group.empty())
       refuse("a group without modes");
     for (std::size_t k = 0; k < group.size(); ++k) {

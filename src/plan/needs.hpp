@@ -23,7 +23,7 @@ struct SolverSizes {
   bool qr = false;       // option "solve"
   double cells = 0;      // rows of the largest partial product
   double cell_bytes = 0; // coordinates of cells that are made when they are first needed
-  double kernels = 0;    // what a worker's kernels take for a while
+  double kernels = 0;    // workspace of a worker's kernels
   double start = 0;      // what making the start takes besides it, where workers' memory is
   double staged = 0;     // what rows on their way between workers take on the host, of each
   double start_host = 0; // the same on the host, where that is another place

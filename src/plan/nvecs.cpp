@@ -16,9 +16,9 @@ constexpr double number = sizeof(double);
 double normal_bytes(const Layout &l, double n, double columns, int threads) {
   constexpr double most_parts = 16, part_numbers = 1 << 22, grain = 4096, tile_numbers = 32768;
   const double width = 8 * std::ceil(columns / 8);
-  const double pieces = l.sparse ? static_cast<double>(l.nnz) / grain : static_cast<double>(l.nnz) / n / 8;
+  const double wanted = l.sparse ? static_cast<double>(l.nnz) / grain : static_cast<double>(l.nnz) / n / 8;
   const double most = std::floor(std::clamp(part_numbers / (n * width), 1.0, most_parts));
-  const double parts = std::floor(std::clamp(pieces, 1.0, most));
+  const double parts = std::floor(std::clamp(wanted, 1.0, most));
   const double step = std::clamp(tile_numbers / n, 8.0, 256.0);
   const double tiles = l.sparse ? width : step * (n + width);
   return number * ((2 + parts) * n * width + std::min<double>(threads, parts) * tiles);

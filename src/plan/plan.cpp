@@ -81,30 +81,31 @@ Choice precision_choice(ValueType type, Precision precision, bool gathers) {
 }
 
 /// How workers would divide a mode if entries were spread evenly.
-Division even_division(const Layout &l, std::size_t mode, int workers, ShardingRule rule) {
+Partition even_partition(const Layout &l, std::size_t mode, int workers, ShardingRule rule) {
   const bool by_rows = l.format == Format::sorted && !l.partition[l.group_of(static_cast<int>(mode))].shared;
   if (!by_rows || workers == 1)
-    return divide_evenly(l.stored_dims[mode], l.nnz, workers);
+    return partition_evenly(l.stored_dims[mode], l.nnz, workers);
   const RowCounts counts = RowCounts::even(l.stored_dims[mode], l.nnz);
-  return rule == ShardingRule::entries ? divide_entries(counts, workers)
-                                       : divide_rows(counts, workers, rule == ShardingRule::automatic);
+  return rule == ShardingRule::entries ? partition_entries(counts, workers)
+                                       : partition_rows(counts, workers, rule == ShardingRule::automatic);
 }
 
-/// `divisions`: of a tensor that there is.
-void set_loads(Plan &plan, const std::vector<Division> &divisions, const Asked &asked, bool slabs) {
+/// `partitions`: of a tensor that there is.
+void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked &asked, bool slabs) {
   const Layout &l = plan.layout;
   const ShardingRule rule = asked.tensor.sharding;
   const bool deterministic = asked.solver.deterministic;
   const bool by_rows = l.format == Format::sorted || l.format == Format::dense;
   for (std::size_t m = 0; m < plan.modes.size(); ++m) {
-    const Division division =
-        divisions.empty() ? even_division(l, m, plan.workers, deterministic ? ShardingRule::rows : rule) : divisions[m];
+    const Partition partition = partitions.empty()
+                                    ? even_partition(l, m, plan.workers, deterministic ? ShardingRule::rows : rule)
+                                    : partitions[m];
     ModePlan &mode = plan.modes[m];
-    mode.load.assign(division.load.begin(), division.load.end());
+    mode.load.assign(partition.load.begin(), partition.load.end());
     if (!by_rows && (deterministic || rule == ShardingRule::rows)) // each looks at all entries for its rows
       std::fill(mode.load.begin(), mode.load.end(), static_cast<double>(l.nnz));
-    mode.split_rows = static_cast<i64>(division.split.size());
-    mode.imbalance = division.imbalance();
+    mode.split_rows = static_cast<i64>(partition.split.size());
+    mode.imbalance = partition.imbalance();
   }
   plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers, slabs);
 }
@@ -290,7 +291,7 @@ Plan finish(Stored x, const PlanRequest &request) {
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
   const bool slabs = is_gpu(request) && !l.sparse &&
                      takes_slabs(l.dims, plan.workers, asked.tensor.sharding, asked.solver.deterministic);
-  set_loads(plan, x.divisions, asked, slabs);
+  set_loads(plan, x.partitions, asked, slabs);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
 

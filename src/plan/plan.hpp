@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "plan/layout.hpp"
-#include "plan/shards.hpp"
+#include "plan/partition.hpp"
 
 namespace td::plan {
 
@@ -68,8 +68,8 @@ bool is_gpu(const PlanRequest &request);
 struct Stored {
   Layout layout;
   TensorSettings settings;
-  std::vector<Division> divisions; // of the work on each mode, as it will be divided
-  std::vector<i64> kept;           // bytes of entries that each worker's device has by now; empty: none
+  std::vector<Partition> partitions; // of the work on each mode
+  std::vector<i64> kept;             // bytes of entries that each worker's device has by now; empty: none
 };
 
 /// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor of this layout does not fit.

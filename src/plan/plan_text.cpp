@@ -70,8 +70,8 @@ std::string Plan::describe() const {
   for (std::size_t m = 0; m < modes.size(); ++m) {
     const ModePlan &mode = modes[m];
     text += line(fmt::format("mode {}", m),
-                 fmt::format("{}; {}{}; {}", mode.kernel.empty() ? "kernel not told by the backend" : mode.kernel,
-                             mode.conflicts.empty() ? "conflicts not told" : mode.conflicts, load_text(mode),
+                 fmt::format("{}; {}{}; {}", mode.kernel.empty() ? "kernel not named by the backend" : mode.kernel,
+                             mode.conflicts.empty() ? "conflicts not named" : mode.conflicts, load_text(mode),
                              seconds_text(mode.seconds)));
   }
   text += line("iteration", seconds_mttkrp > 0 ? fmt::format("{}: MTTKRP {}, the rest {}",

@@ -20,7 +20,7 @@ struct SweepPrediction {
   std::vector<kernels::Prediction> modes; // of MTTKRP; the first mode of a group pays for the partial product
   double seconds_mttkrp = 0;
   double seconds_update = 0;
-  double bytes = 0;     // that kernels take for a while, at most
+  double bytes = 0;     // of workspace of kernels, at most
   bool gathers = false; // rows of factors in f32
 };
 

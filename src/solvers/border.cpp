@@ -28,7 +28,7 @@ private:
   kernels::DeviceBuffer copy_;
 };
 
-/// Calls body(columns, staging) for stretches of columns of a host matrix, with room for them on the device.
+/// Calls body(columns, staging) for ranges of columns of a host matrix, with room for them on the device.
 template <class Body> void for_staged_columns(kernels::Backend &backend, i64 columns, i64 column_bytes, Body &&body) {
   const i64 step = std::clamp<i64>(staging_bytes / std::max<i64>(column_bytes, 1), 1, std::max<i64>(columns, 1));
   const kernels::DeviceBuffer staging(backend, step * column_bytes, "columns on their way between host and device");
@@ -48,7 +48,7 @@ template <class Copy> void copy_columns(const ConstMatrix &host, Range columns, 
     copy(some.slice(r, r + 1).data, to + r * column, column);
 }
 
-/// Calls body(some, staged) for stretches of the worker's rows, with room for them on the host.
+/// Calls body(some, staged) for ranges of the worker's rows, with room for them on the host.
 template <class Body> void for_host_rows(const ConstMatrix &a, Body &&body) {
   const i64 row_bytes = a.cols * size_of(a.type);
   const i64 step = std::clamp<i64>(staging_bytes / row_bytes, 1, std::max<i64>(a.rows, 1));

@@ -15,8 +15,8 @@ bool gathers_f32(const tensor::Tensor &x, const kernels::Backend &backend) {
 
 } // namespace
 
-MixedMttkrp::MixedMttkrp(const tensor::Tensor &x, const Share &share, kernels::Backend &backend)
-    : x_(x), share_(share), backend_(backend), gathers_(gathers_f32(x, backend)),
+MixedMttkrp::MixedMttkrp(const tensor::Tensor &x, const Worker &worker, kernels::Backend &backend)
+    : x_(x), worker_(worker), backend_(backend), gathers_(gathers_f32(x, backend)),
       copies_(static_cast<std::size_t>(x.order())) {}
 
 void MixedMttkrp::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) {
@@ -25,7 +25,7 @@ void MixedMttkrp::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix 
   else if (gathers_)
     gather_f32(mode, factors, out);
   else
-    share_.mttkrp(mode, factors, out);
+    worker_.mttkrp(mode, factors, out);
 }
 
 // What is streamed, cut between workers or added atomically is added in f64 too: nothing is rounded before the end.
@@ -35,8 +35,8 @@ void MixedMttkrp::sum_in_f64(int mode, std::span<const ConstMatrix> factors, Mat
     sums_ = DeviceMatrix(backend_, out.rows, out.cols, ValueType::f64, "sums of MTTKRP in f64");
   }
   const Matrix sums = sums_.view(out.rows);
-  share_.mttkrp(mode, factors, sums);
-  for (const Range &own : share_.own(mode))
+  worker_.mttkrp(mode, factors, sums);
+  for (const Range &own : worker_.own(mode))
     backend_.to_f32(sums.slice(own.begin, own.end), out.slice(own.begin, own.end), nullptr);
 }
 
@@ -59,7 +59,7 @@ void MixedMttkrp::gather_f32(int mode, std::span<const ConstMatrix> factors, Mat
     rows[m] = copy.rows.view().columns(0, a.cols);
     exponents[m] = copy.exponents.data();
   }
-  share_.mttkrp(mode, rows, out, exponents);
+  worker_.mttkrp(mode, rows, out, exponents);
 }
 
 } // namespace td::solvers

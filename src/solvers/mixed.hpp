@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "solvers/replica.hpp"
-#include "solvers/share.hpp"
+#include "solvers/worker.hpp"
 
 namespace td::solvers {
 
@@ -12,8 +12,8 @@ namespace td::solvers {
 /// are complete; rows of an f64 tensor's factors may be read from f32 copies, which are made when a factor has changed.
 class MixedMttkrp {
 public:
-  /// `x` and `share` must live as long.
-  MixedMttkrp(const tensor::Tensor &x, const Share &share, kernels::Backend &backend);
+  /// `x` and `worker` must live as long.
+  MixedMttkrp(const tensor::Tensor &x, const Worker &worker, kernels::Backend &backend);
 
   /// Computes this worker's own rows of out; its other rows may be overwritten.
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
@@ -34,7 +34,7 @@ private:
   void gather_f32(int mode, std::span<const ConstMatrix> factors, Matrix out);
 
   const tensor::Tensor &x_;
-  const Share &share_;
+  const Worker &worker_;
   kernels::Backend &backend_;
   bool gathers_;
   DeviceMatrix sums_;

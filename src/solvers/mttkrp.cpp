@@ -17,7 +17,7 @@ void run(const Backends &backends, const tensor::Tensor &x, int mode, const Call
   const i64 rank = result.columns.rows;
   const tensor::Sharding sharding(x, static_cast<int>(backends.size()), false);
   run_workers(backends, [&](kernels::Backend &backend, Communicator &others) {
-    const Share share(x, sharding, backend, others);
+    const Worker worker(x, sharding, backend, others);
     Replica replica(backend, x.stored_dims(), rank, x.type());
     take(replica, backend);
     const i64 rows = x.stored_dims()[static_cast<std::size_t>(mode)];
@@ -27,10 +27,10 @@ void run(const Backends &backends, const tensor::Tensor &x, int mode, const Call
     const plan::Groups &groups = x.groups();
     const bool merged = groups.modes(groups.group_of(mode)).size() > 1;
     if (merged && (x.sparse() || groups.named()))
-      Products(x, share, backend, rank).mttkrp(mode, replica.views(), product.view());
+      Products(x, worker, backend, rank).mttkrp(mode, replica.views(), product.view());
     else
-      MixedMttkrp(x, share, backend).mttkrp(mode, replica.views(), product.view());
-    const Ranges &own_rows = share.own(mode);
+      MixedMttkrp(x, worker, backend).mttkrp(mode, replica.views(), product.view());
+    const Ranges &own_rows = worker.own(mode);
     std::vector<ConstMatrix> mine;
     for (const Range &own : own_rows)
       mine.push_back(product.view().slice(own.begin, own.end));

@@ -4,8 +4,9 @@
 
 namespace td::solvers {
 
-Products::Products(const tensor::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank)
-    : x_(x), share_(share), rank_(rank), alone_(x, share, backend), versions_(static_cast<std::size_t>(x.order()), 0) {
+Products::Products(const tensor::Tensor &x, const Worker &worker, kernels::Backend &backend, i64 rank)
+    : x_(x), worker_(worker), rank_(rank), alone_(x, worker, backend),
+      versions_(static_cast<std::size_t>(x.order()), 0) {
   i64 most = 0;
   for (int group = 0; group < x.groups().count(); ++group)
     if (x.groups().shared(group, rank))
@@ -41,7 +42,7 @@ void Products::compute_partial(int group, std::span<const ConstMatrix> factors) 
   std::vector<ConstMatrix> outside;
   for (const int m : groups.mode_at(group))
     outside.push_back(m < 0 ? ConstMatrix() : factors[static_cast<std::size_t>(m)]);
-  cells_ = share_.partial_product(group, outside, memory_.view(groups.cell_count(group)));
+  cells_ = worker_.partial_product(group, outside, memory_.view(groups.cell_count(group)));
   seen_ = versions_;
   group_ = group;
 }
@@ -57,13 +58,13 @@ void Products::contract(int group, int mode, std::span<const ConstMatrix> factor
   inside.push_back(memory_.view(groups.cell_count(group)));
   const auto place = static_cast<int>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
 
-  if (!share_.deterministic()) {
-    share_.part().cells_mttkrp(group, {place, inside, out, {0, out.rows}, cells_, share_.conflicts()});
-    share_.reduce(mode, out);
+  if (!worker_.deterministic()) {
+    worker_.part().cells_mttkrp(group, {place, inside, out, {0, out.rows}, cells_, worker_.conflicts()});
+    worker_.reduce(mode, out);
     return;
   }
-  for (const Range &rows : share_.own(mode))
-    share_.part().cells_mttkrp(group, {place, inside, out, rows, cells_, share_.conflicts()});
+  for (const Range &rows : worker_.own(mode))
+    worker_.part().cells_mttkrp(group, {place, inside, out, rows, cells_, worker_.conflicts()});
 }
 
 } // namespace td::solvers

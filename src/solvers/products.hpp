@@ -12,8 +12,8 @@ namespace td::solvers {
 /// changed. One is enough: whoever asks for another group's is about to update a factor outside this one.
 class Products {
 public:
-  /// `x` and `share` must live as long. The memory is that of the largest partial product of those that are shared.
-  Products(const tensor::Tensor &x, const Share &share, kernels::Backend &backend, i64 rank);
+  /// `x` and `worker` must live as long. The memory is that of the largest partial product of those that are shared.
+  Products(const tensor::Tensor &x, const Worker &worker, kernels::Backend &backend, i64 rank);
 
   /// Computes this worker's own rows of out; its other rows may be overwritten.
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
@@ -33,7 +33,7 @@ private:
   void contract(int group, int mode, std::span<const ConstMatrix> factors, Matrix out);
 
   const tensor::Tensor &x_;
-  const Share &share_;
+  const Worker &worker_;
   i64 rank_;
   MixedMttkrp alone_;         // of modes that share nothing
   std::vector<u64> versions_; // how often each factor has changed

@@ -20,9 +20,9 @@ struct QrUpdate::SmallSystem {
   i64 kept = 0;
 };
 
-QrUpdate::QrUpdate(const tensor::Tensor &x, const Ktensor &start, const Share &share, kernels::Backend &backend,
+QrUpdate::QrUpdate(const tensor::Tensor &x, const Ktensor &start, const Worker &worker, kernels::Backend &backend,
                    Products &products)
-    : x_(x), start_(start), share_(share), backend_(backend), products_(products), rank_(start.rank()),
+    : x_(x), start_(start), worker_(worker), backend_(backend), products_(products), rank_(start.rank()),
       decomposed_(static_cast<std::size_t>(x.order())), staged_(backend, x.stored_dims(), rank_, ValueType::f64) {
   if (products.precision() != ValueType::f64 || x.type() != ValueType::f64)
     throw_error(Status::unsupported, "option 'solve' = qr for a tensor in f32: expected f64 values and rows");
@@ -135,7 +135,7 @@ kernels::SolveRecord QrUpdate::update(int mode, const Replica &factors, Matrix p
       refresh(m, factors);
   const SmallSystem system = system_for(mode, ridge);
   const i64 n = system.r.rows;
-  const Ranges &own = share_.own(mode);
+  const Ranges &own = worker_.own(mode);
   i64 rows = 0;
   for (const Range &range : own)
     rows += range.size();

@@ -6,7 +6,7 @@
 #include "core/factorizations.hpp"
 #include "solvers/products.hpp"
 #include "solvers/replica.hpp"
-#include "solvers/share.hpp"
+#include "solvers/worker.hpp"
 
 namespace td::solvers {
 
@@ -16,7 +16,7 @@ namespace td::solvers {
 class QrUpdate {
 public:
   /// References must live as long. Throws Status::unsupported unless products are in f64.
-  QrUpdate(const tensor::Tensor &x, const Ktensor &start, const Share &share, kernels::Backend &backend,
+  QrUpdate(const tensor::Tensor &x, const Ktensor &start, const Worker &worker, kernels::Backend &backend,
            Products &products);
 
   /// For this worker's own rows: factor := argmin |X_(n) - factor K^T|^2 + ridge |factor|^2, of least norm where K is
@@ -41,7 +41,7 @@ private:
 
   const tensor::Tensor &x_;
   const Ktensor &start_;
-  const Share &share_;
+  const Worker &worker_;
   kernels::Backend &backend_;
   Products &products_;
   i64 rank_;

@@ -21,7 +21,7 @@ i64 bytes_of(i64 rows, i64 cols, i64 element, const char *what) {
 constexpr i64 number_bytes = sizeof(double);
 constexpr i64 staging_bytes = i64{1} << 20;
 
-/// Calls body(begin, end, staging) for stretches of rows that fit a small host buffer.
+/// Calls body(begin, end, staging) for ranges of rows that fit a small host buffer.
 template <class Body> void for_staged_rows(i64 rows, i64 row_bytes, Body &&body) {
   const i64 step = std::clamp<i64>(staging_bytes / row_bytes, 1, std::max<i64>(rows, 1));
   Buffer<std::byte> staging(step * row_bytes, "rows on their way between host and device");

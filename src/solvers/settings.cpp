@@ -69,8 +69,8 @@ void check_same_path(const std::string &checkpoint, const std::string &run) {
   std::string_view theirs = checkpoint;
   std::string_view ours = run;
   while (!theirs.empty() || !ours.empty()) {
-    const std::string_view their_line = take_piece(theirs, '\n');
-    const std::string_view our_line = take_piece(ours, '\n');
+    const std::string_view their_line = take_token(theirs, '\n');
+    const std::string_view our_line = take_token(ours, '\n');
     if (their_line != our_line)
       throw_error(Status::argument, "resume: the checkpoint was made with {}, this run has {}; expected the same",
                   their_line, our_line);

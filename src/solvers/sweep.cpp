@@ -29,15 +29,15 @@ void zero_other_rows(Matrix a, std::span<const i64> rows) {
 
 Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Backend &backend, Communicator &others)
     : problem_(problem), settings_(settings), backend_(backend), others_(others),
-      share_(problem.x, problem.sharding, backend, others), rank_(problem.start.rank()),
-      products_(problem.x, share_, backend, rank_), factors_(backend, problem.start, problem.x.numbering()),
+      worker_(problem.x, problem.sharding, backend, others), rank_(problem.start.rank()),
+      products_(problem.x, worker_, backend, rank_), factors_(backend, problem.start, problem.x.numbering()),
       scratch_(backend, *std::max_element(problem.x.stored_dims().begin(), problem.x.stored_dims().end()), rank_,
                problem.x.type(), "the result of MTTKRP"),
       normal_(backend, rank_ * rank_, "the normal equations"), factored_(backend, rank_ * rank_, "their factor"),
       tally_(backend, settings.updated_modes.size(), rank_),
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
   if (settings.qr)
-    qr_.emplace(problem.x, problem.start, share_, backend, products_);
+    qr_.emplace(problem.x, problem.start, worker_, backend, products_);
   for (int m = 0; m < problem.x.order(); ++m)
     grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
   backend_.upload(weights_of(settings.updated_modes.size() - 1), weights_.data(),
@@ -112,7 +112,7 @@ void Sweep::solve(int mode, std::size_t k) {
   const kernels::NormalEquations equations{rank_, normal_.data(), factored_.data(), record};
   const double *weights = weights_before(k);
   const Matrix product = scratch_.view(factors_[mode].rows);
-  for (const Range &own : share_.own(mode))
+  for (const Range &own : worker_.own(mode))
     backend_.solve_normal(equations, product.slice(own.begin, own.end), weights,
                           factors_[mode].slice(own.begin, own.end));
 }
@@ -136,7 +136,7 @@ void Sweep::normalize(int mode, std::size_t k) {
   const bool deterministic = problem_.settings.deterministic;
   const Matrix factor = factors_[mode];
   if (deterministic)
-    others_.allgather_rows(factor, share_.owned(mode));
+    others_.allgather_rows(factor, worker_.owned(mode));
   const NormKind kind = iteration_ == 0 ? NormKind::two : NormKind::max;
   double *weights = weights_of(k);
   over_part(mode, {weights, columns()}, kind == NormKind::two ? Combine::sum : Combine::max,
@@ -146,7 +146,7 @@ void Sweep::normalize(int mode, std::size_t k) {
     backend_.divide_and_gram(factor.slice(rows.begin, rows.end), weights, gram);
   });
   if (!deterministic)
-    others_.allgather_rows(factor, share_.owned(mode));
+    others_.allgather_rows(factor, worker_.owned(mode));
 }
 
 void Sweep::compute_gram(int mode) {
@@ -186,7 +186,7 @@ void Sweep::ask_for_fit() {
   const int mode = settings_.updated_modes.back();
   const Matrix product = scratch_.view(factors_[mode].rows);
   if (problem_.settings.deterministic)
-    others_.allgather_rows(product, share_.owned(mode));
+    others_.allgather_rows(product, worker_.owned(mode));
   over_part(mode, {tally_.there().inner, columns()}, Combine::sum, [&](Range rows, double *dots) {
     backend_.column_dots(product.slice(rows.begin, rows.end), factors_[mode].slice(rows.begin, rows.end), dots);
   });
@@ -226,7 +226,7 @@ bool Sweep::want_exact(const ResidualSquared &expanded) {
 }
 
 ResidualSquared Sweep::exact_residual_squared(const ModelNorm &model) {
-  const Comparison c = problem_.cells.compare(backend_, others_, share_.part(), share_.deterministic(),
+  const Comparison c = problem_.cells.compare(backend_, others_, worker_.part(), worker_.deterministic(),
                                               weights_of(settings_.updated_modes.size() - 1), factors_.views());
   const ResidualSquared squared = problem_.cells.residual_squared(c, model);
   if (!std::isfinite(squared.value))
@@ -252,7 +252,7 @@ bool Sweep::is_updated(int mode) const {
 Ranges Sweep::part(int mode) const {
   if (problem_.settings.deterministic)
     return {{0, factors_[mode].rows}};
-  return share_.own(mode);
+  return worker_.own(mode);
 }
 
 // A worker mostly has one range of rows; numbers of several meet on the host.

@@ -11,8 +11,8 @@
 #include "solvers/qr_update.hpp"
 #include "solvers/replica.hpp"
 #include "solvers/residual.hpp"
-#include "solvers/share.hpp"
 #include "solvers/tally.hpp"
+#include "solvers/worker.hpp"
 
 namespace td::solvers {
 
@@ -56,7 +56,7 @@ private:
   const CpalsSettings &settings_;
   kernels::Backend &backend_;
   Communicator &others_;
-  Share share_;
+  Worker worker_;
   i64 rank_;
   Products products_;
   i64 iteration_ = 0;

@@ -15,12 +15,12 @@ struct Wanted {
 };
 
 /// The result is in the order of the rows.
-std::vector<Wanted> wanted_of(const kernels::SortedView &x, const Portion &portion) {
+std::vector<Wanted> wanted_of(const kernels::SortedView &x, const Load &load) {
   std::vector<Wanted> wanted;
-  for (const Range &rows : portion.whole)
+  for (const Range &rows : load.whole)
     wanted.push_back({rows, {0, x.nnz}});
-  for (const Portion::Part &part : portion.parts)
-    wanted.push_back({{part.row, part.row + 1}, part.entries});
+  for (const Load::SplitRow &row : load.split)
+    wanted.push_back({{row.row, row.row + 1}, row.entries});
   std::sort(wanted.begin(), wanted.end(), [](const Wanted &a, const Wanted &b) { return a.rows.begin < b.rows.begin; });
   return wanted;
 }
@@ -54,8 +54,8 @@ Range ranges_with(const i64 *begin, i64 count, Range entries) {
 
 } // namespace
 
-Selection select_portion(const kernels::SortedView &x, const Portion &portion) {
-  const std::vector<Wanted> wanted = wanted_of(x, portion);
+Selection select_load(const kernels::SortedView &x, const Load &load) {
+  const std::vector<Wanted> wanted = wanted_of(x, load);
   Selection some;
   for (i64 tile = 0; tile < x.tiles; ++tile) {
     const Range slots{x.tile_begin[tile], x.tile_begin[tile + 1]};
@@ -102,12 +102,11 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
     const kernels::TensorView form = x.form(0).view(OnHost::lists);
     forms_.emplace_back(x.form(0), select_range(form, part_of({0, x.facts().nnz}, worker, workers)));
   }
-  for (int number = 0; number < x.groups().count() && x.sparse() && x.divided_by_rows(); ++number) {
+  for (int number = 0; number < x.groups().count() && x.sparse() && x.partitioned_by_rows(); ++number) {
     const auto copy = std::get<kernels::SortedView>(x.form(number).view(OnHost::lists));
     const plan::Group &modes = x.groups().modes(number);
-    const Portion &portion =
-        modes.size() > 1 ? sharding.cell_portion(number, worker) : sharding.portion(modes.front(), worker);
-    forms_.emplace_back(x.form(number), select_portion(copy, portion));
+    const Load &load = modes.size() > 1 ? sharding.cell_load(number, worker) : sharding.load(modes.front(), worker);
+    forms_.emplace_back(x.form(number), select_load(copy, load));
   }
   for (const StoredForm &form : forms_) {
     const FormBytes bytes = bytes_of(form.view(OnHost::sizes));
@@ -127,11 +126,11 @@ bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
     sum_slabs(x_.dims(), args);
     return mode + 1 < x_.order();
   }
-  const Portion &portion = sharding_.portion(mode, worker_);
+  const Load &load = sharding_.load(mode, worker_);
   if (has_own())
-    compute_own(x_.groups().group_of(mode), args, portion);
+    compute_own(x_.groups().group_of(mode), args, load);
   else
-    compute(x_.view(mode, backend_), args, portion);
+    compute(x_.view(mode, backend_), args, load);
   return false;
 }
 
@@ -142,18 +141,18 @@ Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
     const i64 cells = dims.back() / x_.dims().back(); // of an index of the last mode, where the group has it
     return args.mode + 1 < std::ssize(dims) ? args.rows : Range{slabs_.begin * cells, slabs_.end * cells};
   }
-  const Portion &portion = sharding_.cell_portion(group, worker_);
+  const Load &load = sharding_.cell_load(group, worker_);
   if (has_own())
-    compute_own(group, args, portion);
+    compute_own(group, args, load);
   else
-    compute(x_.merged_view(group, backend_), args, portion);
+    compute(x_.merged_view(group, backend_), args, load);
   Range cells{args.out.rows, 0};
   const auto include = [&](Range more) { cells = {std::min(cells.begin, more.begin), std::max(cells.end, more.end)}; };
-  for (const Range &range : portion.whole)
+  for (const Range &range : load.whole)
     include(range);
-  for (const Portion::Part &part : portion.parts)
-    if (part.entries.size() > 0)
-      include({part.row, part.row + 1});
+  for (const Load::SplitRow &row : load.split)
+    if (row.entries.size() > 0)
+      include({row.row, row.row + 1});
   return cells.size() > 0 ? cells : Range{};
 }
 
@@ -192,12 +191,12 @@ Placement Part::place(int number, const StoredForm &some) const {
   return x_.place({number, {sharding_.workers(), worker_, sharding_.deterministic()}}, some, all, backend_);
 }
 
-void Part::compute(const Placement &whole, kernels::MttkrpArgs args, const Portion &portion) const {
-  for (const Range &rows : portion.whole) {
+void Part::compute(const Placement &whole, kernels::MttkrpArgs args, const Load &load) const {
+  for (const Range &rows : load.whole) {
     args.rows = rows;
     whole.mttkrp(backend_, args);
   }
-  for (const auto &[row, entries] : portion.parts) {
+  for (const auto &[row, entries] : load.split) {
     args.rows = {row, row + 1};
     args.entries = entries;
     whole.mttkrp(backend_, args);
@@ -215,17 +214,17 @@ void Part::sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args)
   own.mttkrp(backend_, of_slabs);
 }
 
-// A part has entries of the portion's rows alone, so one call does for all rows from the first of them to the last: the
-// entries are walked once, and rows between that others own become zeros here.
-void Part::compute_own(int number, kernels::MttkrpArgs args, const Portion &portion) const {
+// A part has entries of the rows of its load alone, so one call does for all rows from the first of them to the last:
+// the entries are walked once, and rows between that others own become zeros here.
+void Part::compute_own(int number, kernels::MttkrpArgs args, const Load &load) const {
   args.rows = {args.out.rows, 0};
   const auto include = [&](Range more) {
     args.rows = {std::min(args.rows.begin, more.begin), std::max(args.rows.end, more.end)};
   };
-  for (const Range &rows : portion.whole)
+  for (const Range &rows : load.whole)
     include(rows);
-  for (const Portion::Part &part : portion.parts)
-    include({part.row, part.row + 1});
+  for (const Load::SplitRow &row : load.split)
+    include({row.row, row.row + 1});
   if (args.rows.size() <= 0)
     return;
   const StoredForm &form = forms_[static_cast<std::size_t>(number)];

@@ -8,8 +8,8 @@
 
 namespace td::tensor {
 
-/// The stored entries that a portion of a sorted copy sums, and their rows.
-Selection select_portion(const kernels::SortedView &x, const Portion &portion);
+/// The stored entries of a sorted copy that a load has, and their rows.
+Selection select_load(const kernels::SortedView &x, const Load &load);
 /// Entries one after the other, of anything but a dense tensor.
 Selection select_range(const kernels::TensorView &x, Range entries);
 /// Slabs of a dense tensor's last mode.
@@ -22,7 +22,7 @@ public:
   /// References must live as long.
   Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend);
 
-  /// The rows of this worker's portion of a mode that is alone in its group; other rows may be overwritten. Or it gives
+  /// The rows of this worker's load in a mode that is alone in its group; other rows may be overwritten. Or it gives
   /// true: all rows then have the sums of this worker's entries, to be added to those of others. `args` are those for
   /// the whole tensor.
   [[nodiscard]] bool mttkrp(int mode, kernels::MttkrpArgs args) const;
@@ -42,8 +42,8 @@ public:
 
 private:
   Placement place(int number, const StoredForm &some) const;
-  void compute(const Placement &whole, kernels::MttkrpArgs args, const Portion &portion) const;
-  void compute_own(int number, kernels::MttkrpArgs args, const Portion &portion) const;
+  void compute(const Placement &whole, kernels::MttkrpArgs args, const Load &load) const;
+  void compute_own(int number, kernels::MttkrpArgs args, const Load &load) const;
   void sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args) const;
 
   const Tensor &x_;

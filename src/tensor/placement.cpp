@@ -18,7 +18,7 @@ constexpr i64 alignment = 256;
 
 namespace detail {
 
-Stretch stretch_of(const FormArray &array, Range entries) {
+ByteRange byte_range(const FormArray &array, Range entries) {
   const i64 begin = entries.begin * array.each / alignment * alignment;
   return {begin, entries.end * array.each - begin};
 }
@@ -50,12 +50,12 @@ bool KeptForm::holds(Range entries) const noexcept {
 namespace {
 
 using detail::Arrays;
-using detail::Stretch;
-using detail::stretch_of;
+using detail::byte_range;
+using detail::ByteRange;
 
-/// Where an array would begin whose piece from `offset` on is at `piece`.
-const void *origin(const void *piece, i64 offset) {
-  return reinterpret_cast<const void *>(reinterpret_cast<std::uintptr_t>(piece) - static_cast<std::uintptr_t>(offset));
+/// Where an array would begin whose bytes from `offset` on are at `part`.
+const void *origin(const void *part, i64 offset) {
+  return reinterpret_cast<const void *>(reinterpret_cast<std::uintptr_t>(part) - static_cast<std::uintptr_t>(offset));
 }
 
 /// The view of a form whose lists are kept, and whose entry arrays pick(array, number) gives.
@@ -94,7 +94,7 @@ public:
       arrays_.push_back(array);
       i64 most = 0;
       for (const Range &range : ranges)
-        most = std::max(most, stretch_of(array, range).bytes);
+        most = std::max(most, byte_range(array, range).bytes);
       places_.push_back(bytes);
       bytes += (most + alignment - 1) / alignment * alignment;
     }
@@ -124,7 +124,7 @@ public:
     const Range range = ranges_[taken_];
     FormView x = with_lists(host_, lists_, [&](const FormArray &array, std::size_t number) {
       return origin(static_cast<const char *>(memory_[buffer].data()) + places_[number],
-                    stretch_of(array, range).begin);
+                    byte_range(array, range).begin);
     });
     tell_rows(x, host_, range);
     return x;
@@ -142,7 +142,7 @@ private:
     for (std::size_t number = 0; number < arrays_.size(); ++number) {
       const FormArray &array = arrays_[number];
       char *const to = static_cast<char *>(memory_[buffer].data()) + places_[number];
-      detail::for_sources(array, stretch_of(array, ranges_[fetched_]), some_,
+      detail::for_sources(array, byte_range(array, ranges_[fetched_]), some_,
                           [&](i64 offset, const void *from, i64 bytes) {
                             backend_.fetch(static_cast<int>(buffer), to + offset, from, bytes);
                           });
@@ -189,7 +189,7 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
   each(backend, ranges, [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 
-// Of a part what it has of the whole form's spans, so that no sum depends on how a tensor is divided.
+// A part has what it holds of the whole form's spans, so that no sum depends on how a tensor is partitioned.
 std::vector<Range> Placement::ordered_spans() const {
   const i64 most = plan::span_entries(all_entries());
   if (stored_.selection() == nullptr)
@@ -257,7 +257,7 @@ FormView Placement::kept_view(Range entries) const {
     const std::size_t part = kept_->part_with(entries.begin);
     const Range span = kept_->spans[part];
     x = with_lists(host_, kept_->lists, [&](const FormArray &array, std::size_t number) {
-      return origin(kept_->parts[part][number].get(), stretch_of(array, span).begin);
+      return origin(kept_->parts[part][number].get(), byte_range(array, span).begin);
     });
   }
   if (entries.size() < this->entries())

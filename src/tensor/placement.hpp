@@ -31,27 +31,27 @@ struct KeptForm {
   i64 entry_bytes() const noexcept; // that are kept
   i64 longest() const noexcept;     // of the spans
   std::size_t part_with(i64 entry) const noexcept;
-  bool holds(Range entries) const noexcept; // in one piece
+  bool holds(Range entries) const noexcept; // in one of the spans
 };
 
 /// Buffers through which parts pass: one is filled while the next ones wait and are worked on.
 inline constexpr i64 buffers = 3;
 
 /// The bytes of some entries of an array.
-struct Stretch {
+struct ByteRange {
   i64 begin; // where a copy begins: at a border at or before the first entry
   i64 bytes;
 };
-Stretch stretch_of(const FormArray &array, Range entries);
+ByteRange byte_range(const FormArray &array, Range entries);
 
-/// Calls f(offset, from, bytes) for the ranges of host memory that a stretch comes from, in order; the offset counts
-/// from the stretch's begin. The form is a part if some of it is selected.
-template <class F> void for_sources(const FormArray &array, Stretch stretch, const Selection *some, F &&f) {
+/// Calls f(offset, from, bytes) for the ranges of host memory that a range comes from, in order; the offset counts
+/// from the range's begin. The form is a part if some of it is selected.
+template <class F> void for_sources(const FormArray &array, ByteRange range, const Selection *some, F &&f) {
   const char *from = static_cast<const char *>(array.data);
   if (!array.entries || some == nullptr)
-    return f(i64{0}, from + stretch.begin, stretch.bytes);
+    return f(i64{0}, from + range.begin, range.bytes);
   i64 offset = 0;
-  some->entries.each({stretch.begin / array.each, (stretch.begin + stretch.bytes) / array.each}, [&](Range entries) {
+  some->entries.each({range.begin / array.each, (range.begin + range.bytes) / array.each}, [&](Range entries) {
     const i64 bytes = entries.size() * array.each;
     f(offset, from + entries.begin * array.each, bytes);
     offset += bytes;
@@ -69,7 +69,7 @@ public:
       : stored_(stored), host_(stored.view(kept->whole ? OnHost::sizes : OnHost::all)), kept_(std::move(kept)) {}
 
   i64 entries() const { return kernels::entries_of(host_); }
-  /// Of the form that this may be a part of: how many it has, and with which of them a range of them begins here.
+  /// The entries of the form that this may be a part of, and the one with which a range of them begins here.
   i64 all_entries() const { return kernels::entries_of(stored_.whole().view(OnHost::sizes)); }
   i64 first_entry() const { return stored_.selection() == nullptr ? 0 : stored_.selection()->entries.first(); }
   bool streamed() const noexcept { return kept_ != nullptr && !kept_->complete(); }

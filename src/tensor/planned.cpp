@@ -24,7 +24,7 @@ plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
   for (int mode = 0; mode < x.order(); ++mode) {
     const int group = x.groups().group_of(mode);
     const bool shared = stored.layout.partition[stored.layout.group_of(mode)].shared;
-    stored.divisions.push_back(shared ? sharding.cells(group) : sharding.rows(mode));
+    stored.partitions.push_back(shared ? sharding.cells(group) : sharding.rows(mode));
   }
   return plan_of(std::move(stored), request);
 }

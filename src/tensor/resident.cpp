@@ -62,13 +62,13 @@ private:
 };
 
 /// The copy is null if there is no room.
-std::shared_ptr<const void> keep_copy(kernels::Backend &backend, const FormArray &array, detail::Stretch stretch,
+std::shared_ptr<const void> keep_copy(kernels::Backend &backend, const FormArray &array, detail::ByteRange range,
                                       const Selection *some) {
-  auto copy = backend.keep(stretch.bytes, what);
-  if (copy == nullptr || stretch.bytes == 0)
+  auto copy = backend.keep(range.bytes, what);
+  if (copy == nullptr || range.bytes == 0)
     return copy;
-  Uploads uploads(backend, copy.get(), stretch.bytes);
-  detail::for_sources(array, stretch, some, [&](i64, const void *from, i64 bytes) { uploads.add(from, bytes); });
+  Uploads uploads(backend, copy.get(), range.bytes);
+  detail::for_sources(array, range, some, [&](i64, const void *from, i64 bytes) { uploads.add(from, bytes); });
   uploads.flush();
   return copy;
 }
@@ -97,7 +97,7 @@ Arrays keep_span(kernels::Backend &backend, const kernels::TensorView &host, con
   for (const FormArray &array : FormView(host).arrays()) {
     if (!array.entries)
       continue;
-    auto copy = keep_copy(backend, array, detail::stretch_of(array, entries), some);
+    auto copy = keep_copy(backend, array, detail::byte_range(array, entries), some);
     if (copy == nullptr)
       return {};
     kept.push_back(std::move(copy));
@@ -140,7 +140,7 @@ public:
     stored.view(OnHost::all);
   }
 
-  void evict(const void *memory, i64 bytes, bool for_a_while) override {
+  void evict(const void *memory, i64 bytes, bool temporary) override {
     Device *const found = device_at(memory);
     if (found == nullptr)
       return;
@@ -150,7 +150,7 @@ public:
     for (i64 freed = 0; auto &[key, kept] : device.kept)
       while (freed < bytes && kept.form != nullptr && kept.form->entry_bytes() > 0)
         freed += shrink(kept);
-    if (before > 0 && !for_a_while)
+    if (before > 0 && !temporary)
       device.most = std::max<i64>(0, before - bytes - before / 16);
   }
 
@@ -190,7 +190,7 @@ private:
   };
   static constexpr i64 unlimited = std::numeric_limits<i64>::max();
 
-  /// Null if not even its lists fit.
+  /// Gives null if not even its lists fit.
   Form find(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
     Device &device = device_of(backend);
     const std::lock_guard lock(device.mutex);
@@ -200,7 +200,7 @@ private:
     return form;
   }
 
-  /// Null if nothing was ever kept in this memory().
+  /// Gives null if nothing was ever kept in this memory().
   Device *device_at(const void *memory) {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(memory);

@@ -68,9 +68,9 @@ private:
 };
 
 Sharded shard_evenly(i64 dim, i64 entries, int workers) {
-  Sharded even{plan::divide_evenly(dim, entries, workers), {}};
+  Sharded even{plan::partition_evenly(dim, entries, workers), {}};
   for (int worker = 0; worker < workers; ++worker)
-    even.portions.push_back({even.division.whole_rows(worker), {}});
+    even.loads.push_back({even.partition.whole_rows(worker), {}});
   return even;
 }
 
@@ -78,23 +78,23 @@ Sharded shard_evenly(i64 dim, i64 entries, int workers) {
 
 Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut) {
   const StoredRows rows(x);
-  Sharded sharded{cut == Cut::entries ? divide_entries(rows.counts(), workers)
-                                      : divide_rows(rows.counts(), workers, cut == Cut::split_rows),
+  Sharded sharded{cut == Cut::entries ? partition_entries(rows.counts(), workers)
+                                      : partition_rows(rows.counts(), workers, cut == Cut::split_rows),
                   {}};
   for (int worker = 0; worker < workers; ++worker)
-    sharded.portions.push_back({sharded.division.whole_rows(worker), {}});
-  for (const plan::SplitRow &row : sharded.division.split) {
-    for (Portion &portion : sharded.portions)
-      portion.parts.push_back({row.row, {}});
-    for (const plan::SplitRow::Part &part : row.parts)
-      sharded.portions[static_cast<std::size_t>(part.worker)].parts.back().entries = rows.stored(row.row, part.entries);
+    sharded.loads.push_back({sharded.partition.whole_rows(worker), {}});
+  for (const plan::SplitRow &row : sharded.partition.split) {
+    for (Load &load : sharded.loads)
+      load.split.push_back({row.row, {}});
+    for (const plan::SplitRow::Load &load : row.loads)
+      sharded.loads[static_cast<std::size_t>(load.worker)].split.back().entries = rows.stored(row.row, load.entries);
   }
   return sharded;
 }
 
 Sharding::Sharding(const Tensor &x, int workers, bool deterministic)
     : workers_(workers), deterministic_(deterministic),
-      by_entries_(workers > 1 && !deterministic && !x.divided_by_rows() &&
+      by_entries_(workers > 1 && !deterministic && !x.partitioned_by_rows() &&
                   x.settings().sharding != plan::ShardingRule::rows) {
   for (int mode = 0; mode < x.order(); ++mode)
     rows_.push_back(shard_mode(x, mode));
@@ -105,7 +105,7 @@ Sharding::Sharding(const Tensor &x, int workers, bool deterministic)
 Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
   const i64 dim = x.stored_dims()[static_cast<std::size_t>(mode)];
   const bool alone = x.groups().modes(x.groups().group_of(mode)).size() == 1;
-  if (workers_ > 1 && x.sparse() && x.divided_by_rows() && alone) {
+  if (workers_ > 1 && x.sparse() && x.partitioned_by_rows() && alone) {
     const plan::ShardingRule rule = deterministic_ ? plan::ShardingRule::rows : x.settings().sharding;
     const Cut cut = rule == plan::ShardingRule::rows      ? Cut::rows
                     : rule == plan::ShardingRule::entries ? Cut::entries
@@ -113,8 +113,8 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
     return shard_copy(std::get<kernels::SortedView>(x.view(mode, OnHost::lists)), workers_, cut);
   }
   Sharded even = shard_evenly(dim, x.facts().nnz, workers_);
-  if (!x.divided_by_rows() && !by_entries_)
-    std::fill(even.division.load.begin(), even.division.load.end(), x.facts().nnz); // each looks at all entries
+  if (!x.partitioned_by_rows() && !by_entries_)
+    std::fill(even.partition.load.begin(), even.partition.load.end(), x.facts().nnz); // each looks at all entries
   return even;
 }
 

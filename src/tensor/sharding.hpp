@@ -1,32 +1,32 @@
 // Sharding says what part of a tensor's work each worker does.
 #pragma once
 
-#include "plan/shards.hpp"
+#include "plan/partition.hpp"
 #include "tensor/tensor.hpp"
 
 namespace td::tensor {
 
 /// What one worker sums up, of the rows of a mode or of the cells of a group.
-struct Portion {
-  struct Part {
+struct Load {
+  struct SplitRow {
     i64 row = 0;
     Range entries; // stored ones, of which those of the row count; empty: none
   };
-  Ranges whole;            // rows that it sums alone
-  std::vector<Part> parts; // one for each row that several workers sum, whether this one is among them or not
+  Ranges whole;                // rows that it sums alone
+  std::vector<SplitRow> split; // one for each row that several workers sum, whether this one is among them or not
 };
 
 struct Sharded {
-  plan::Division division;
-  std::vector<Portion> portions; // [workers]
+  plan::Partition partition;
+  std::vector<Load> loads; // [workers]
 };
 
 enum class Cut { rows, split_rows, entries };
 
-/// The rows of a sorted copy: by divide_rows, with or without split_rows, or divide_entries.
+/// The rows of a sorted copy: by partition_rows, with or without split_rows, or partition_entries.
 Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut);
 
-/// One worker's portions are the same in every sweep: they are found once, for all workers.
+/// One worker's loads are the same in every sweep: they are found once, for all workers.
 class Sharding {
 public:
   /// The tensor's option "sharding" decides; if `deterministic`, no worker's sums are added to another's.
@@ -36,21 +36,21 @@ public:
   bool deterministic() const noexcept { return deterministic_; }
 
   /// Whether each worker takes part_of(stored entries) and computes terms of all rows, which are then summed; else it
-  /// computes portion(mode, worker).
+  /// computes load(mode, worker).
   bool by_entries() const noexcept { return by_entries_; }
 
   /// Who owns which rows of stored_dims, and so of factors; and of a mode that is alone in its group, loads.
-  const plan::Division &rows(int mode) const { return rows_[static_cast<std::size_t>(mode)].division; }
-  const Portion &portion(int mode, int worker) const { return portion(rows_, mode, worker); }
+  const plan::Partition &rows(int mode) const { return rows_[static_cast<std::size_t>(mode)].partition; }
+  const Load &load(int mode, int worker) const { return load(rows_, mode, worker); }
 
   /// These tell the same of the cells of a group of several modes. Without `deterministic` each worker's cells, those
-  /// of its parts included, follow one another.
-  const plan::Division &cells(int group) const { return cells_[static_cast<std::size_t>(group)].division; }
-  const Portion &cell_portion(int group, int worker) const { return portion(cells_, group, worker); }
+  /// of split ones included, follow one another.
+  const plan::Partition &cells(int group) const { return cells_[static_cast<std::size_t>(group)].partition; }
+  const Load &cell_load(int group, int worker) const { return load(cells_, group, worker); }
 
 private:
-  static const Portion &portion(const std::vector<Sharded> &of, int index, int worker) {
-    return of[static_cast<std::size_t>(index)].portions[static_cast<std::size_t>(worker)];
+  static const Load &load(const std::vector<Sharded> &of, int index, int worker) {
+    return of[static_cast<std::size_t>(index)].loads[static_cast<std::size_t>(worker)];
   }
   Sharded shard_mode(const Tensor &x, int mode) const;
   Sharded shard_cells(const Tensor &x, int group) const;

@@ -11,7 +11,7 @@ Range common(Range a, Range b) {
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-/// The row (or piece) that holds an entry; `rows` for the end of all.
+/// The row (or segment) that holds an entry; `rows` for the end of all.
 i64 row_holding(const kernels::SortedView &x, i64 entry) {
   return std::upper_bound(x.row_begin, x.row_begin + x.rows + 1, entry) - x.row_begin - 1;
 }
@@ -25,7 +25,7 @@ i64 end_of_span(const kernels::SortedView &x, i64 begin, i64 most) {
   return last > begin ? last : end;
 }
 
-/// Of rows that are whole in the copy: each span has rows of its own, and zeros go to those without entries.
+/// Rows are whole in the copy: each span has rows of its own, and zeros go to those without entries.
 std::vector<kernels::MttkrpArgs> steps_by_rows(const kernels::SortedView &x, const kernels::MttkrpArgs &args,
                                                const std::vector<Range> &spans) {
   std::vector<kernels::MttkrpArgs> steps;

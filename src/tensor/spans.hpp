@@ -7,7 +7,7 @@
 
 namespace td::tensor {
 
-/// Ranges of at most `most` entries that make all of a form. They begin with rows of a sorted copy (with pieces of
+/// Ranges of at most `most` entries that make all of a form. They begin with rows of a sorted copy (with segments of
 /// rows, where it has tiles), except within one that is longer; none holds both the end of such a row and entries of
 /// others. Those of a dense tensor are slabs of one index or more in the last
 /// mode, however long. Of a form in host memory.

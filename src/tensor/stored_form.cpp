@@ -19,7 +19,7 @@ struct StoredForm::State {
   std::vector<Buffer<std::byte>> arrays;              // that have come
   i64 bytes = 0;
 
-  // Of a part:
+  // A part has these:
   struct Part {
     StoredForm whole;
     Selection some;

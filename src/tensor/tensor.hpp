@@ -27,7 +27,7 @@ struct Facts {
 Facts facts_of(const ValueBuffer &values, int threads);
 Facts facts_of(kernels::Building &building);
 
-/// Whose kernels a tensor is stored for. All others work on it too.
+/// The kernels that a tensor is stored for. All others work on it too.
 enum class Target { cpu, gpu };
 
 class Tensor {
@@ -96,7 +96,7 @@ public:
   }
 
   /// Whether view(mode) is divided between workers by output rows (else by stored entries).
-  bool divided_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
+  bool partitioned_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
 
   /// What it was made with: how view(mode) is divided then, and what it and cells_view are worked on with.
   const plan::TensorSettings &settings() const noexcept { return settings_; }

@@ -192,7 +192,7 @@ TEST_F(Device, ATensorWithoutRoomIsStreamed) {
           const Sums some = decompose(format, limit, deterministic);
           pins = true;
           ASSERT_EQ(some.status, TD_OK) << last_error();
-          EXPECT_EQ(pinned, 0) << "stretches still pinned";
+          EXPECT_EQ(pinned, 0) << "ranges still pinned";
           if (deterministic == 1) {
             EXPECT_EQ(std::memcmp(some.factor, whole.factor, sizeof some.factor), 0);
           }

@@ -12,7 +12,7 @@
 
 #include "core/error.hpp"
 #include "kernels/cuda_library.hpp"
-#include "kernels/reference/backend.hpp"
+#include "software/building.hpp"
 #include "software/late_copies.hpp"
 #include "software/memory.hpp"
 
@@ -76,7 +76,7 @@ private:
   std::vector<Array> arrays_;
 };
 
-class SoftwareBackend final : public ReferenceBackend {
+class SoftwareBackend final : public BuildingBackend {
 public:
   SoftwareBackend(std::shared_ptr<Memory> memory, const kernels::DeviceSpec &spec)
       : memory_(std::move(memory)), limit_(spec.memory_limit > 0 ? spec.memory_limit : free_bytes) {
@@ -140,7 +140,7 @@ public:
     if (static_cast<double>(entries.nnz) * 64 > static_cast<double>(room()))
       return nullptr;
     const Memory::Access access(*memory_);
-    return ReferenceBackend::begin_building(entries);
+    return BuildingBackend::begin_building(entries);
   }
   std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) override {
     return std::make_shared<BuiltArrays>(kept_, *arrays);

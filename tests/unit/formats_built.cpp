@@ -1,4 +1,4 @@
-// Building in a device's memory against the host's builders, bit for bit: by the reference's steps, and by those of
+// Building in a device's memory against the host's builders, bit for bit: by serial steps, and by those of
 // each device string in TD_TEST_DEVICES.
 #include <cmath>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 #include "formats/tiles.hpp"
 #include "formats_random.hpp"
 #include "kernels/loader.hpp"
-#include "kernels/reference/reference.hpp"
+#include "software/building.hpp"
 #include "tensor/export.hpp"
 #include "tensor/tensor.hpp"
 
@@ -24,7 +24,7 @@ using formats::EmptyRows;
 using formats::Numbering;
 
 std::vector<std::string> builders() {
-  std::vector<std::string> all{"reference"};
+  std::vector<std::string> all{"serial"};
   const char *devices = std::getenv("TD_TEST_DEVICES");
   std::istringstream words(devices == nullptr ? "" : devices);
   for (std::string word; words >> word;)
@@ -36,12 +36,13 @@ class FormatsBuilt : public testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
     try {
-      backend_ = kernels::open_backends(kernels::parse_devices(GetParam()), 1).front();
+      backend_ = GetParam() == "serial" ? std::make_shared<software::BuildingBackend>()
+                                        : kernels::open_backends(kernels::parse_devices(GetParam()), 1).front();
     } catch (const Error &error) {
       ASSERT_EQ(error.status(), Status::backend_unavailable) << error.what();
       GTEST_SKIP() << error.what();
     }
-    if (GetParam() != "reference" && backend_->memory() == nullptr)
+    if (GetParam() != "serial" && backend_->memory() == nullptr)
       GTEST_SKIP() << GetParam() << " has no memory of its own";
   }
   std::unique_ptr<kernels::Building> begin(const EntriesView &e) {
@@ -103,7 +104,7 @@ void expect_same(const formats::There<formats::Sorted> &built, const formats::So
   expect_same_arrays(built, expected);
   expect_same(got.heavy_rows, expected.heavy_rows, "heavy_rows");
   expect_same(got.heavy_cuts, expected.heavy_cuts, "heavy_cuts");
-  expect_same(got.shares, expected.shares, "shares");
+  expect_same(got.light_cuts, expected.light_cuts, "light cuts");
 }
 
 void expect_same(const tensor::Facts &got, const tensor::Facts &expected) {
@@ -129,7 +130,7 @@ CallerEntries<Index, T> skewed(const std::vector<i64> &dims, i64 nnz, std::int32
   return e;
 }
 
-/// Cuts that a test asks for: none, those for a GPU, and every other mode in pieces of four rows.
+/// Cuts that a test asks for: none, those for a GPU, and every other mode in ranges of four rows.
 std::vector<std::vector<int>> bits_in_tiles(const std::vector<i64> &dims, int mode, i64 nnz, ValueType type) {
   auto fine = formats::bits_of(dims);
   for (std::size_t m = 0; m < fine.size(); m += 2)

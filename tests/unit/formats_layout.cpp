@@ -189,7 +189,7 @@ TEST(FormatsLayout, TilesForAGpu) {
   small.shared_bytes = i64{99} << 10;
   EXPECT_EQ(formats::gpu_tile_bits(small, nell2, 0, 76900000, ValueType::f64, ValueType::f64),
             (std::vector<int>{14, 8, 15}));
-  // Two modes could be cut to what fits, into 32 or 392 tiles: more pieces than that gains (measured: 1.4 and 1.2 times
+  // Two modes could be cut to what fits, into 32 or 392 tiles: more than that gains (measured: 1.4 and 1.2 times
   // as slow).
   const std::vector<i64> lopsided{100000, 2000, 2000};
   EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, lopsided, 0, 40000000, ValueType::f64, ValueType::f64),

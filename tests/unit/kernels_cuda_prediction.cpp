@@ -195,7 +195,7 @@ TEST(KernelsCudaPrediction, RoundsSumsInF64AtTheEnd) {
 // Rows that are widened have kernels for up to 64 columns: one more reads the entries again.
 TEST(KernelsCudaPrediction, WidenedRowsTakeAPassForEach64Columns) {
   const PlannedCopy copy({20000, 20000, 20000}, 40000000, 0, ValueType::f32, mixed);
-  ASSERT_EQ(copy.view().tiles, 1); // windows would come and go with the columns of a pass
+  ASSERT_EQ(copy.view().tiles, 1); // staged rows would come and go with the columns of a pass
   const auto seconds = [&](i64 rank) {
     return predict(copy.view(), 0, rank, Conflicts::automatic, rates, mixed).seconds;
   };

@@ -176,11 +176,11 @@ std::vector<tensor::StoredForm> parts_of(const kernels::TensorView &host, int wo
   const auto *sorted = std::get_if<kernels::SortedView>(&host);
   for (int worker = 0; worker < workers; ++worker) {
     const auto w = static_cast<std::size_t>(worker);
-    parts.emplace_back(tensor::StoredForm(host),
-                       sorted == nullptr
-                           ? tensor::select_range(host, part_of({0, kernels::entries_of(host)}, worker, workers))
-                           : tensor::select_portion(
-                                 *sorted, tensor::shard_copy(*sorted, workers, tensor::Cut::split_rows).portions[w]));
+    parts.emplace_back(
+        tensor::StoredForm(host),
+        sorted == nullptr
+            ? tensor::select_range(host, part_of({0, kernels::entries_of(host)}, worker, workers))
+            : tensor::select_load(*sorted, tensor::shard_copy(*sorted, workers, tensor::Cut::split_rows).loads[w]));
   }
   return parts;
 }

@@ -70,13 +70,13 @@ TEST(PlanSeconds, AreNotToldWhereMeasuringWouldTakeMemoryAway) {
   const auto x = sparse_tensor<double>({40, 30, 20}, values, "sorted", "none");
   plan::PlanRequest request;
   request.rank = 4;
-  for (const auto &[free, told] : {std::pair(i64{5} << 20, true), std::pair(i64{0}, false)}) {
+  for (const auto &[free, known] : {std::pair(i64{5} << 20, true), std::pair(i64{0}, false)}) {
     request.backends = {std::make_shared<FastDevice>(100000, free)};
     const plan::Plan some = tensor::plan_of(*x, request);
     ASSERT_GT(some.device.streamed, 0);
-    EXPECT_EQ(some.seconds_mttkrp > 0, told);
+    EXPECT_EQ(some.seconds_mttkrp > 0, known);
     for (const plan::ModePlan &mode : some.modes)
-      EXPECT_EQ(mode.seconds > 0, told);
+      EXPECT_EQ(mode.seconds > 0, known);
   }
 }
 
@@ -94,7 +94,7 @@ public:
   mutable std::set<ValueType> rows, sums;
 };
 
-// What copying factors to f32 takes is told with the updates: 20 bytes a number.
+// What copying factors to f32 takes is predicted with the updates: 20 bytes a number.
 TEST(PlanSeconds, AreAskedForThePrecision) {
   const std::vector<i64> dims{40, 30, 20};
   const Options options;

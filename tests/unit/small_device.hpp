@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "kernels/reference/backend.hpp"
+#include "software/building.hpp"
 #include "software/late_copies.hpp"
 
 namespace td::test {
@@ -53,7 +53,7 @@ private:
   std::shared_ptr<const DeviceArrays> arrays_;
 };
 
-class SmallDevice final : public kernels::reference::ReferenceBackend {
+class SmallDevice final : public software::BuildingBackend {
 public:
   /// `bytes` that copies may take.
   explicit SmallDevice(i64 bytes) : limit_(bytes) {}
@@ -61,7 +61,7 @@ public:
   const void *memory() const noexcept override { return this; }
   i64 room() const override { return limit_ - kept(); }
   std::unique_ptr<kernels::Building> begin_building(const EntriesView &entries) override {
-    return building_ > room() ? nullptr : ReferenceBackend::begin_building(entries);
+    return building_ > room() ? nullptr : BuildingBackend::begin_building(entries);
   }
   i64 room_to_build(const EntriesView &) const override { return building_; }
   std::shared_ptr<const kernels::DeviceArrays> built(std::shared_ptr<const kernels::DeviceArrays> arrays) override {
@@ -106,11 +106,11 @@ public:
   void await(int buffer) noexcept override { copies_.await(buffer); }
   void done(int buffer) override { copies_.done(buffer); }
 
-  /// Asks for memory as an allocation does that fails, or as building does, for a while.
-  void run_short(i64 bytes, bool for_a_while = false) {
+  /// Asks for memory as an allocation does that fails, or as building does, temporarily.
+  void run_short(i64 bytes, bool temporary = false) {
     for (const auto &evictable : evictables_)
       if (const auto there = evictable.lock())
-        there->evict(this, bytes, for_a_while);
+        there->evict(this, bytes, temporary);
   }
   void set_limit(i64 bytes) { limit_ = bytes; }
   /// Bytes that building is to take, of those that copies may.

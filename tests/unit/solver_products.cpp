@@ -68,9 +68,9 @@ protected:
   CountingBackend backend_;
   std::unique_ptr<Communicator> self_ = make_self_communicator();
   tensor::Sharding sharding_{*x_, 1, false};
-  solvers::Share share_{*x_, sharding_, backend_, *self_};
+  solvers::Worker worker_{*x_, sharding_, backend_, *self_};
   solvers::Replica factors_{backend_, random_ktensor(dims_, rank, 72), formats::Numbering(dims_)};
-  solvers::Products products_{*x_, share_, backend_, rank};
+  solvers::Products products_{*x_, worker_, backend_, rank};
 };
 
 // 30 or 40 terms below 1 in another order.

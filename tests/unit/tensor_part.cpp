@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "plan/needs.hpp"
-#include "solvers/share.hpp"
+#include "solvers/worker.hpp"
 #include "tensor/planned.hpp"
 #include "unit/kernels_support.hpp"
 #include "unit/small_device.hpp"
@@ -50,10 +50,10 @@ TestMatrix<double> product(const tensor::Tensor &x, int mode, const Backends &ba
   for (int worker = 0; worker < workers; ++worker)
     threads.emplace_back([&, worker] {
       const auto w = static_cast<std::size_t>(worker);
-      const solvers::Share share(x, sharding, *backends[w], *communicators[w]);
+      const solvers::Worker own(x, sharding, *backends[w], *communicators[w]);
       TestMatrix<double> out(result.rows(), 3, 0);
-      share.mttkrp(mode, f, out.view());
-      for (const Range &rows : share.own(mode))
+      own.mttkrp(mode, f, out.view());
+      for (const Range &rows : own.own(mode))
         for (i64 i = rows.begin; i < rows.end; ++i)
           for (i64 r = 0; r < 3; ++r)
             result.at(i, r) = out.at(i, r);

@@ -250,7 +250,7 @@ TEST(PlanResident, GivesBackWhatIsAskedForAndWorksOn) {
   }
 }
 
-// What made room for a while, for a tensor that was built, is there again at its next use.
+// What made room temporarily, for a tensor that was built, is there again at its next use.
 TEST(PlanResident, TakesAgainWhatWasAskedForAWhile) {
   const auto p = problem<double>();
   const TensorView host = p.x.sorted[0].view();

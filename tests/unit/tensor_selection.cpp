@@ -61,14 +61,14 @@ TEST_P(SelectedRows, HasTheEntriesOfItsRows) {
         const std::vector<Entry> all = entries_of_view(view, {0, view.nnz});
         std::vector<int> times(all.size(), 0);
         for (int worker = 0; worker < workers; ++worker) {
-          const tensor::Portion &portion = sharded.portions[static_cast<std::size_t>(worker)];
-          const tensor::StoredForm part(view, tensor::select_portion(view, portion));
+          const tensor::Load &load = sharded.loads[static_cast<std::size_t>(worker)];
+          const tensor::StoredForm part(view, tensor::select_load(view, load));
           SmallDevice device(much);
           tensor::Resident resident;
           const tensor::Placement placement = resident.on(device, {0, {workers, worker, false}}, part);
           const tensor::FormView there = placement.whole("a test");
           const auto own = std::get<SortedView>(there.view());
-          EXPECT_EQ(own.nnz, sharded.division.load[static_cast<std::size_t>(worker)]);
+          EXPECT_EQ(own.nnz, sharded.partition.load[static_cast<std::size_t>(worker)]);
           EXPECT_EQ(device.kept(), tensor::bytes_of(own).entries + tensor::bytes_of(own).lists);
           expect_in_order(own);
           std::size_t at = 0;

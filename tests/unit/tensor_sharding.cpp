@@ -11,7 +11,7 @@ namespace {
 
 using kernels::SortedView;
 using tensor::Cut;
-using tensor::Portion;
+using tensor::Load;
 using tensor::Sharded;
 
 constexpr int worker_counts[] = {1, 2, 3, 4, 7, 60}; // 60: more than rows
@@ -30,12 +30,12 @@ std::vector<int> times_summed(const SortedView &x, const Sharded &sharded) {
         ++times[static_cast<std::size_t>(k)];
     }
   };
-  for (const Portion &portion : sharded.portions) {
-    for (const Range &rows : portion.whole)
+  for (const Load &load : sharded.loads) {
+    for (const Range &rows : load.whole)
       for (i64 row = rows.begin; row < rows.end; ++row)
         sum(row, {0, x.nnz});
-    for (const Portion::Part &part : portion.parts)
-      sum(part.row, part.entries);
+    for (const Load::SplitRow &row : load.split)
+      sum(row.row, row.entries);
   }
   return times;
 }
@@ -53,7 +53,7 @@ TEST_P(ShardCopy, EveryEntryIsSummedOnce) {
         for (const int times : times_summed(view, sharded))
           ASSERT_EQ(times, 1);
         i64 load = 0;
-        for (const i64 entries : sharded.division.load)
+        for (const i64 entries : sharded.partition.load)
           load += entries;
         EXPECT_EQ(load, view.nnz);
       }
@@ -65,7 +65,7 @@ TEST_P(ShardCopy, EveryRowHasOneOwner) {
     for (const int workers : worker_counts) {
       const Sharded sharded = tensor::shard_copy(copy.view(), workers, GetParam());
       std::vector<int> owners(static_cast<std::size_t>(x.dims[static_cast<std::size_t>(copy.view().mode)]), 0);
-      for (const Ranges &ranges : sharded.division.owned)
+      for (const Ranges &ranges : sharded.partition.owned)
         for (const Range &rows : ranges)
           for (i64 row = rows.begin; row < rows.end; ++row)
             ++owners[static_cast<std::size_t>(row)];
@@ -82,11 +82,11 @@ TEST(ShardCopy, AHeavyRowIsSharedOut) {
   for (const int workers : {2, 3, 4, 7}) {
     SCOPED_TRACE(workers);
     const Sharded split = tensor::shard_copy(view, workers, Cut::split_rows);
-    EXPECT_LE(split.division.imbalance(), plan::most_imbalance);
-    ASSERT_EQ(split.division.split.size(), 1U);
-    EXPECT_EQ(split.division.split.front().row, 17);
+    EXPECT_LE(split.partition.imbalance(), plan::most_imbalance);
+    ASSERT_EQ(split.partition.split.size(), 1U);
+    EXPECT_EQ(split.partition.split.front().row, 17);
     // AMPED's rule leaves the row to one worker, who then has more than half of all.
-    EXPECT_GT(tensor::shard_copy(view, workers, Cut::rows).division.imbalance(), 0.55 * workers - 1);
+    EXPECT_GT(tensor::shard_copy(view, workers, Cut::rows).partition.imbalance(), 0.55 * workers - 1);
   }
 }
 
@@ -126,8 +126,8 @@ TEST(Sharding, CellsOfAGroupFollowOneAnother) {
     const tensor::Sharding sharding(*x, workers, false);
     EXPECT_LE(sharding.cells(0).imbalance(), plan::most_imbalance);
     for (int worker = 0; worker < workers; ++worker) {
-      EXPECT_LE(sharding.cell_portion(0, worker).whole.size(), 1U);
-      EXPECT_EQ(sharding.cell_portion(0, worker).parts.size(), sharding.cells(0).split.size());
+      EXPECT_LE(sharding.cell_load(0, worker).whole.size(), 1U);
+      EXPECT_EQ(sharding.cell_load(0, worker).split.size(), sharding.cells(0).split.size());
     }
     EXPECT_TRUE(tensor::Sharding(*x, workers, true).cells(0).split.empty());
   }

@@ -87,11 +87,11 @@ TEST(plan_tensor, stores_what_is_asked_for) {
   EXPECT_EQ(coo->describe(), "sparse 4 x 8, 7 entries, f64, coo (184 bytes)"); // 2 * 8 + 7 * (2 * 8 + 8)
   const auto blco = Tensor::make_sparse(e.view(), with_format("blco"), 1, "");
   EXPECT_TRUE(std::holds_alternative<kernels::BlcoView>(blco->view(1)));
-  EXPECT_FALSE(blco->divided_by_rows());
+  EXPECT_FALSE(blco->partitioned_by_rows());
   EXPECT_EQ(blco->describe(), "sparse 4 x 8, 7 entries, f64, blco (1 block, 160 bytes)"); // 16 + 7 * 16 + 16 + 16
   const auto sorted = Tensor::make_sparse(e.view(), with_format("auto"), 1, "");
   EXPECT_EQ(std::get<kernels::SortedView>(sorted->view(1)).mode, 1);
-  EXPECT_TRUE(sorted->divided_by_rows());
+  EXPECT_TRUE(sorted->partitioned_by_rows());
   EXPECT_TRUE(sorted->sparse());
   EXPECT_EQ(sorted->dense(), nullptr);
 }
@@ -138,7 +138,7 @@ TEST(plan_tensor, of_a_dense_array) {
   const std::vector<float> a = {1, 2, 3, 4, 5, 6};
   const auto x = Tensor::make_dense({dims, {}, ValueType::f32, a.data()}, Options{}, 1, "");
   EXPECT_FALSE(x->sparse());
-  EXPECT_TRUE(x->divided_by_rows());
+  EXPECT_TRUE(x->partitioned_by_rows());
   EXPECT_EQ(x->facts().nnz, 6);
   EXPECT_EQ(x->facts().sum, 21);
   EXPECT_EQ(x->describe(), "dense 2 x 3, 6 elements, f32, 40 bytes"); // 6 * 4 + 2 * 8

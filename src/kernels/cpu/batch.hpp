@@ -39,7 +39,7 @@ public:
   template <class View> void load(const View &x, Range entries) {
     load_with(x, entries, [&](int mode, simd::Index *to) { decode(x, mode, entries, to); });
   }
-  /// Of one tile.
+  /// The entries are of one tile.
   void load(const SortedView &x, i64 tile, Range entries) {
     // A batch is decoded at the speed of memory unless it was asked for while the one before was worked on.
     const i64 ahead = std::min(entries.end + batch_size, x.nnz);

@@ -124,24 +124,23 @@ HWY_INLINE void with_rows(const Block<T> &p, i64 rows, const T *a, const T *b, d
   tile<M, V>(p, a, b, c, scale, ahead);
 }
 
-/// What is asked for ahead is divided between the tiles of a block; one stretch of memory into stretches, since
-/// hardware foresees those.
-class Shares {
+/// Each tile of a block asks ahead for a part: of one segment of memory for a segment, since hardware foresees those.
+class AheadByTile {
 public:
-  Shares(const Ahead &ahead, i64 tiles) : ahead_(ahead), tiles_(tiles) {}
+  AheadByTile(const Ahead &ahead, i64 tiles) : ahead_(ahead), tiles_(tiles) {}
   Ahead next() {
-    Ahead share = ahead_;
+    Ahead own = ahead_;
     const i64 tile = tile_++;
     if (ahead_.segment == ahead_.lines * ahead_.line) {
-      share.lines = (ahead_.lines + tiles_ - 1) / tiles_;
-      share.segment = share.lines * ahead_.line;
-      share.at += tile * ahead_.segments * share.segment;
+      own.lines = (ahead_.lines + tiles_ - 1) / tiles_;
+      own.segment = own.lines * ahead_.line;
+      own.at += tile * ahead_.segments * own.segment;
     } else {
       const Range lines = part_of({0, ahead_.lines}, tile, tiles_);
-      share.lines = lines.size();
-      share.at += lines.begin * ahead_.line;
+      own.lines = lines.size();
+      own.at += lines.begin * ahead_.line;
     }
-    return share;
+    return own;
   }
 
 private:
@@ -152,13 +151,13 @@ private:
 
 template <int V> i64 tiles_of(i64 rows) { return (rows + sums / V - 1) / (sums / V); }
 
-template <int V, class T> void add_panel(const Block<T> &p, i64 column, Shares &shares) {
+template <int V, class T> void add_panel(const Block<T> &p, i64 column, AheadByTile &ahead) {
   const i64 tiles = tiles_of<V>(p.rows);
   for (i64 t = 0; t < tiles; ++t) {
     const Range rows = part_of({0, p.rows}, t, tiles);
     with_rows<sums / V, V>(p, rows.size(), p.a + rows.begin * p.a_row, p.b + p.depth * column,
                            p.c + rows.begin * p.columns + column, p.scale != nullptr ? p.scale + column : nullptr,
-                           shares.next());
+                           ahead.next());
   }
 }
 
@@ -168,15 +167,15 @@ template <class T> void add_block_of(const Block<T> &p) {
     const i64 registers = panel.size() / width_of<T>();
     tiles += registers == 1 ? tiles_of<1>(p.rows) : registers == 2 ? tiles_of<2>(p.rows) : tiles_of<3>(p.rows);
   });
-  Shares shares(p.ahead, tiles);
+  AheadByTile ahead(p.ahead, tiles);
   for_each_panel<T>(p.columns, [&](Range panel) {
     const i64 registers = panel.size() / width_of<T>();
     if (registers == 1)
-      add_panel<1>(p, panel.begin, shares);
+      add_panel<1>(p, panel.begin, ahead);
     else if (registers == 2)
-      add_panel<2>(p, panel.begin, shares);
+      add_panel<2>(p, panel.begin, ahead);
     else
-      add_panel<3>(p, panel.begin, shares);
+      add_panel<3>(p, panel.begin, ahead);
   });
 }
 

@@ -10,7 +10,7 @@ void decode(const CooView &x, int mode, Range entries, simd::Index *to);
 void decode(const BlcoView &x, int mode, Range entries, simd::Index *to);
 void decode(const SortedView &x, int mode, Range entries, simd::Index *to);
 
-/// Of entries of one tile, in another mode than the sorted one.
+/// The entries are of one tile, the mode is another than the sorted one.
 void decode_tile(const SortedView &x, i64 tile, int mode, Range entries, simd::Index *to);
 
 /// The part k belongs to, of consecutive parts that begin at begin[0 .. parts]; parts if k is at or past the end.

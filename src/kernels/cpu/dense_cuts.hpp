@@ -10,12 +10,12 @@ namespace td::kernels::cpu {
 inline constexpr i64 long_depth = 256; // columns of a block at most: a panel of so many fits the first-level cache
 inline constexpr i64 short_depth = 64; // where tiles are short and a block's rows lie far apart, so do these
 inline constexpr i64 short_left = 64;  // below this, tiles span several q
-inline constexpr i64 product_bytes = i64{512} << 10; // of a piece of a Khatri-Rao product, in the second-level cache
-inline constexpr i64 sums_bytes = i64{1} << 20;      // of the rows that one thread works on, in that cache too
+inline constexpr i64 product_bytes = i64{512} << 10;     // of rows of a Khatri-Rao product, in the second-level cache
+inline constexpr i64 sums_bytes = i64{1} << 20;          // of the rows that one thread works on, in that cache too
 inline constexpr i64 short_rows = 10 * simd::block_rows; // of them, where tiles are short
 inline constexpr i64 most_parts = 64;
 inline constexpr i64 part_rows = 4096;     // rows of all parts' sums together, unless one part has more
-inline constexpr i64 items_per_thread = 4; // shares of the work, so that a slow thread does not keep the others waiting
+inline constexpr i64 items_per_thread = 4; // of the work, so that a slow thread does not keep the others waiting
 inline constexpr i64 least_rows = 2 * simd::block_rows; // that make good use of a tile's Khatri-Rao rows
 
 constexpr i64 ceil_of(i64 a, i64 b) { return a / b + (a % b > 0 ? 1 : 0); }
@@ -25,7 +25,7 @@ constexpr i64 row_bytes(i64 columns, i64 size) { return std::min(columns, i64{1}
 
 struct DenseCuts {
   bool long_left;
-  i64 pieces;     // of left
+  i64 ranges;     // of left
   i64 q_per_tile; // where left is not long
   i64 tiles;
   i64 parts; // of the tiles
@@ -33,13 +33,13 @@ struct DenseCuts {
   /// `padded` columns of tiles and sums; elements of `size` bytes.
   DenseCuts(const Unfolding &shape, i64 padded, i64 size) : long_left(shape.left >= short_left) {
     const i64 depth = std::max(product_bytes / row_bytes(padded, size), long_depth);
-    pieces = long_left ? ceil_of(shape.left, depth) : 1;
+    ranges = long_left ? ceil_of(shape.left, depth) : 1;
     q_per_tile = long_left ? 1 : std::max<i64>(1, short_depth / shape.left);
-    tiles = pieces * ceil_of(shape.right, q_per_tile);
+    tiles = ranges * ceil_of(shape.right, q_per_tile);
     parts = std::min(tiles, std::clamp<i64>(part_rows / shape.n, 1, most_parts));
   }
 
-  /// Shares of the rows, each making the Khatri-Rao rows of its tiles again: several where the rows are too many for
+  /// Groups of rows, each making the Khatri-Rao rows of its tiles again: several where the rows are too many for
   /// the cache, and where parts are too few for the threads.
   i64 groups(i64 rows, i64 padded, int threads) const {
     i64 most_rows = std::max(sums_bytes / row_bytes(padded, 8), least_rows);
@@ -51,7 +51,7 @@ struct DenseCuts {
 
   /// Rows of a Khatri-Rao product that a thread has at a time.
   i64 product_rows(const Unfolding &shape) const {
-    return long_left ? ceil_of(shape.left, pieces) : q_per_tile * shape.left;
+    return long_left ? ceil_of(shape.left, ranges) : q_per_tile * shape.left;
   }
 };
 

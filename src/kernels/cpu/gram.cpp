@@ -39,7 +39,7 @@ void add_gram(const double *tile, i64 rows, i64 rank, i64 width, double *g) {
   }
 }
 
-/// Where a square matrix is not zero, if that is told by its shape.
+/// Where a square matrix is not zero, if its shape says that.
 enum class Nonzeros { all, above, below }; // the diagonal included
 
 /// A matrix of at most a few hundred rows, padded to whole registers.

@@ -3,7 +3,7 @@
 // a block of rows and columns at a time. Extra memory: O(rank * sum of dims).
 //
 // Two kinds of tiles, X seen as left x n x right with the mode in the middle:
-//   long left    a piece of `left` for one index q of `right`. The Khatri-Rao rows of the modes before are the same for
+//   long left    a range of `left` for one index q of `right`. The Khatri-Rao rows of the modes before are the same for
 //                every q; those of the modes after are one row, a scale of the product's columns.
 //   short left   all of `left` for several q, with rows of the whole Khatri-Rao product.
 //
@@ -69,14 +69,14 @@ private:
 
   const T *element(i64 l, i64 i, i64 q) const { return x_ + l + shape_.left * (i + shape_.n * q); }
 
-  // Rows outside, columns inside: the memory of a row is one stretch.
+  // Rows outside, columns inside: the memory of a row is one segment.
   void add_long_tiles(Range tiles, Range rows, double *sums) {
     const auto order = static_cast<int>(args_.factors.size());
     KhatriRao<T> before(rank_);
     KhatriRao<T> after(rank_);
     add_factors(before, 0, args_.mode);
     add_factors(after, args_.mode + 1, order);
-    Buffer<T> product(ceil_of(shape_.left, cuts_.pieces) * padded_, "a piece of a Khatri-Rao product");
+    Buffer<T> product(ceil_of(shape_.left, cuts_.ranges) * padded_, "rows of a Khatri-Rao product");
     auto scale = Buffer<T>::zeros(padded_, "a row of a Khatri-Rao product");
     simd::Block<T> block;
     block.a_row = shape_.left;
@@ -87,7 +87,7 @@ private:
     i64 have = -1;
     for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
       const i64 q = tile % shape_.right;
-      const Range left = part_of({0, shape_.left}, tile / shape_.right, cuts_.pieces);
+      const Range left = part_of({0, shape_.left}, tile / shape_.right, cuts_.ranges);
       const i64 column_blocks = ceil_of(left.size(), long_depth);
       if (tile / shape_.right != have)
         for (i64 k = 0; k < column_blocks; ++k) {
@@ -107,7 +107,7 @@ private:
           next = element(part_of(left, (b + 1) % column_blocks, column_blocks).begin,
                          part_of(rows, (b + 1) / column_blocks, row_blocks).begin, q);
         else if (tile + 1 < tiles.end)
-          next = element(part_of({0, shape_.left}, (tile + 1) / shape_.right, cuts_.pieces).begin, rows.begin,
+          next = element(part_of({0, shape_.left}, (tile + 1) / shape_.right, cuts_.ranges).begin, rows.begin,
                          (tile + 1) % shape_.right);
         block.a = element(l.begin, i.begin, q);
         block.rows = i.size();
@@ -115,7 +115,7 @@ private:
         block.b = product.data() + (l.begin - left.begin) * padded_;
         block.c = sums + (i.begin - rows.begin) * padded_;
         block.ahead = {};
-        if (next != nullptr && l.size() == shape_.left) // one stretch
+        if (next != nullptr && l.size() == shape_.left) // one segment
           block.ahead = {bytes_of(next), i.size(), line_bytes, i.size() * line_bytes, segments_of(block), true};
         else if (next != nullptr)
           block.ahead = {bytes_of(next), i.size(), shape_.left * size, line_bytes, segments_of(block), false};
@@ -124,7 +124,7 @@ private:
     }
   }
 
-  // Columns outside, rows inside: the memory of a tile is one stretch, or one for each q.
+  // Columns outside, rows inside: the memory of a tile is one segment, or one for each q.
   void add_short_tiles(Range tiles, Range rows, double *sums) {
     KhatriRao<T> others(rank_);
     add_factors(others, 0, static_cast<int>(args_.factors.size()));
@@ -151,7 +151,7 @@ private:
     }
   }
 
-  /// The share of the block with row i in asking for the next tile: all rows for some q.
+  /// What the block with row i asks for of the next tile: all rows for some q.
   simd::Ahead next_tile(const simd::Block<T> &block, Range rows, i64 i, Range q) const {
     const i64 blocks = ceil_of(rows.size(), simd::block_rows);
     const i64 number = (i - rows.begin) / simd::block_rows;

@@ -167,19 +167,19 @@ template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &a
     return;
   }
   const i64 rank = args.out.cols;
-  const i64 shares = shares_of(args, threads);
-  std::vector<Range> spans(static_cast<std::size_t>(shares), args.rows);
-  const auto for_each_share = [&](auto &&body) {
-    parallel(static_cast<int>(shares), [&](int thread, int count) {
-      const Range mine = part_of({0, shares}, thread, count);
-      for (i64 share = mine.begin; share < mine.end; ++share)
-        body(static_cast<std::size_t>(share), part_of(args.entries, share, shares));
+  const i64 loads = loads_of(args, threads);
+  std::vector<Range> spans(static_cast<std::size_t>(loads), args.rows);
+  const auto for_each_load = [&](auto &&body) {
+    parallel(static_cast<int>(loads), [&](int thread, int count) {
+      const Range mine = part_of({0, loads}, thread, count);
+      for (i64 load = mine.begin; load < mine.end; ++load)
+        body(static_cast<std::size_t>(load), part_of(args.entries, load, loads));
     });
   };
-  if (shares > 1 && args.rows.size() > few_rows && args.conflicts != Conflicts::atomic)
-    for_each_share([&](std::size_t share, Range entries) { spans[share] = rows_spanned(x, args, entries); });
+  if (loads > 1 && args.rows.size() > few_rows && args.conflicts != Conflicts::atomic)
+    for_each_load([&](std::size_t load, Range entries) { spans[load] = rows_spanned(x, args, entries); });
 
-  // The first share needs no rows of its own where the result is f64 itself.
+  // The first load needs no rows of its own where the result is f64 itself.
   constexpr bool first_in_place = std::is_same_v<T, double>;
   if constexpr (first_in_place)
     spans[0] = args.rows;
@@ -187,7 +187,7 @@ template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &a
   for (const Range &span : spans)
     rows += span.size();
   const i64 own_rows = rows - (first_in_place ? spans[0].size() : 0);
-  const bool few = shares == 1 || own_rows <= most_private_rows(args);
+  const bool few = loads == 1 || own_rows <= most_private_rows(args);
   const bool privatize = args.conflicts == Conflicts::automatic ? few : args.conflicts != Conflicts::atomic;
   if (!privatize)
     spans.assign(1, args.rows);
@@ -205,9 +205,9 @@ template <class T, class View> void mttkrp_as(const View &x, const MttkrpArgs &a
     free_rows += span.size() * rank;
   }
   zero_targets(targets, rank, threads);
-  for_each_share([&](std::size_t share, Range entries) {
+  for_each_load([&](std::size_t load, Range entries) {
     if (privatize)
-      add_privately<T>(x, args, entries, targets[share]);
+      add_privately<T>(x, args, entries, targets[load]);
     else
       add_atomically<T>(x, args, entries, targets[0]);
   });

@@ -23,7 +23,7 @@ namespace {
 
 constexpr i64 block_size = 16 * chunk_size;
 
-/// A place where a thread's share begins: nonzero `at`, of row `slot`.
+/// A place where a thread's load begins: nonzero `at`, of row `slot`.
 struct Cut {
   i64 at = 0;
   i64 slot = 0;
@@ -36,7 +36,7 @@ struct SplitRow {
 };
 
 /// A chunk of a row that has more than one.
-struct Piece {
+struct Chunk {
   i64 slot = 0;
   i64 begin = 0; // counted from the row's first nonzero
   i64 end = 0;
@@ -73,10 +73,10 @@ struct Job {
     if (slots.end < slots.begin || args.entries.size() == 0)
       slots.end = slots.begin;
     const Range nonzeros{begin_of(slots.begin), begin_of(slots.end)};
-    const i64 shares = std::clamp<i64>(nonzeros.size() / grain, 1, threads);
+    const i64 loads = std::clamp<i64>(nonzeros.size() / grain, 1, threads);
     i64 side_blocks = 0;
-    for (i64 t = 0; t < shares; ++t) {
-      const Cut cut = t == 0 ? Cut{nonzeros.begin, slots.begin} : cut_at(part_of(nonzeros, t, shares).begin);
+    for (i64 t = 0; t < loads; ++t) {
+      const Cut cut = t == 0 ? Cut{nonzeros.begin, slots.begin} : cut_at(part_of(nonzeros, t, loads).begin);
       if (cut.at > begin_of(cut.slot) && (split.empty() || split.back().slot != cut.slot)) {
         split.push_back({cut.slot, side_blocks});
         side_blocks += blocks_of(cut.slot);
@@ -115,14 +115,14 @@ struct Job {
   }
 };
 
-/// One thread's share.
+/// What one thread does of a call.
 template <class T> class Worker {
 public:
   explicit Worker(Job &job)
       : job_(job), batch_(job.args.factors, job.args.mode, job.rank()),
         partials_(job.rank() * most_partials, "the sums of chunks"), wide_(3 * job.rank(), "the sums of a row") {
     runs_.reserve(batch_size);
-    pieces_.reserve(most_partials);
+    chunks_.reserve(most_partials);
   }
 
   void work(Cut from, Cut to) {
@@ -130,7 +130,7 @@ public:
     for (i64 k = from.at; k < to.at;) {
       const i64 first = k;
       runs_.clear();
-      pieces_.clear();
+      chunks_.clear();
       while (k < to.at) {
         const i64 row_begin = job_.begin_of(slot);
         const i64 row_end = job_.begin_of(slot + 1);
@@ -147,50 +147,50 @@ public:
       }
       batch_.load(job_.x, 0, {first, k});
       simd::sum_runs(batch_.products(), runs_, false);
-      fold_pieces();
+      fold_chunks();
     }
   }
 
 private:
-  // Only a row of more than chunk_size nonzeros has pieces, and at most its last one is short: two rows can meet in a
-  // batch with a short piece each, and further pieces are full.
+  // Only a row of more than chunk_size nonzeros has chunks, and at most its last one is short: two rows can meet in a
+  // batch with a short chunk each, and further chunks are full.
   static constexpr i64 most_partials = 2 + batch_size / chunk_size * 2;
 
   T *destination(i64 slot, i64 begin, i64 end) {
     if (job_.nonzeros_of(slot) <= chunk_size)
       return job_.args.out.row<T>(job_.x.row_index[slot]);
-    pieces_.push_back({slot, begin, end});
-    return partials_.data() + (static_cast<i64>(pieces_.size()) - 1) * job_.rank();
+    chunks_.push_back({slot, begin, end});
+    return partials_.data() + (static_cast<i64>(chunks_.size()) - 1) * job_.rank();
   }
 
-  void fold_pieces() {
+  void fold_chunks() {
     const i64 rank = job_.rank();
     double *chunk = wide_.data();
     double *block = chunk + rank;
     double *row = block + rank;
-    for (std::size_t p = 0; p < pieces_.size(); ++p) {
-      const Piece &piece = pieces_[p];
+    for (std::size_t p = 0; p < chunks_.size(); ++p) {
+      const Chunk &of = chunks_[p];
       const T *partial = partials_.data() + static_cast<i64>(p) * rank;
       std::copy_n(partial, rank, chunk);
-      add_to(block, chunk, rank, piece.begin % block_size == 0);
-      const bool row_ends = piece.end == job_.nonzeros_of(piece.slot);
-      if (!row_ends && piece.end % block_size != 0)
+      add_to(block, chunk, rank, of.begin % block_size == 0);
+      const bool row_ends = of.end == job_.nonzeros_of(of.slot);
+      if (!row_ends && of.end % block_size != 0)
         continue;
-      const i64 number = piece.begin / block_size;
-      if (double *side = job_.side_of(piece.slot, number)) {
+      const i64 number = of.begin / block_size;
+      if (double *side = job_.side_of(of.slot, number)) {
         std::copy_n(block, rank, side);
         continue;
       }
       add_to(row, block, rank, number == 0);
       if (row_ends)
-        job_.template write_row<T>(piece.slot, row);
+        job_.template write_row<T>(of.slot, row);
     }
   }
 
   Job &job_;
   Batch<T> batch_;
   std::vector<simd::Run<T>> runs_;
-  std::vector<Piece> pieces_;
+  std::vector<Chunk> chunks_;
   Buffer<T> partials_;  // [most_partials][rank]
   Buffer<double> wide_; // a chunk's, a block's and a row's sum
 };
@@ -206,10 +206,10 @@ template <class T> void join_split_rows(Job &job) {
 
 template <class T> void mttkrp_whole(const SortedView &x, const MttkrpArgs &args, int threads) {
   Job job(x, args, threads);
-  const auto shares = static_cast<i64>(job.cuts.size()) - 1;
-  parallel(static_cast<int>(shares), [&](int thread, int count) {
+  const auto loads = static_cast<i64>(job.cuts.size()) - 1;
+  parallel(static_cast<int>(loads), [&](int thread, int count) {
     Worker<T> worker(job);
-    const Range mine = part_of({0, shares}, thread, count);
+    const Range mine = part_of({0, loads}, thread, count);
     worker.work(job.cuts[static_cast<std::size_t>(mine.begin)], job.cuts[static_cast<std::size_t>(mine.end)]);
   });
   join_split_rows<T>(job);

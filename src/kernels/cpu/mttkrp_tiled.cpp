@@ -1,5 +1,5 @@
 // A sorted copy that is cut into tiles: the factor rows that a tile needs stay in a near cache while all its entries
-// are walked, and the pieces of a row are added up, tile after tile, in f64.
+// are walked, and the segments of a row are added up, tile after tile, in f64.
 //
 // Threads share the light rows evenly, each walks all tiles for its own. Heavy rows, which would make that uneven, are
 // the work of parts: ranges of tiles, fixed by the copy, whose sums are added in order. So the bits of a result depend
@@ -120,12 +120,12 @@ private:
   /// Cuts the rows asked for into parts of about equally many nonzeros in light rows.
   std::vector<i64> equal_rows(int parts) const {
     const auto at = [&](i64 row) {
-      return std::lower_bound(x_.shares.begin(), x_.shares.end(), row) - x_.shares.begin();
+      return std::lower_bound(x_.light_cuts.begin(), x_.light_cuts.end(), row) - x_.light_cuts.begin();
     };
-    const Range shares{at(args_.rows.begin), at(args_.rows.end)};
+    const Range loads{at(args_.rows.begin), at(args_.rows.end)};
     std::vector<i64> cuts{args_.rows.begin};
     for (int part = 1; part < parts; ++part) {
-      const i64 row = x_.shares[static_cast<std::size_t>(part_of(shares, part, parts).begin)];
+      const i64 row = x_.light_cuts[static_cast<std::size_t>(part_of(loads, part, parts).begin)];
       cuts.push_back(std::clamp(row, cuts.back(), args_.rows.end));
     }
     cuts.push_back(args_.rows.end);

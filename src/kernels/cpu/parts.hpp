@@ -19,7 +19,7 @@ template <class Body> void for_each_item(int threads, i64 items, Body &&body) {
   });
 }
 
-/// How many parts `size` pieces of work make: at least `grain` in each, at most `most`.
+/// How many parts `size` items of work make: at least `grain` in each, at most `most`.
 constexpr i64 parts_of(i64 size, i64 grain, i64 most) { return std::clamp<i64>(size / grain, 1, most); }
 
 /// out[0 .. width) := sum over parts of what body(part, sum) adds to its own zeroed sum[0 .. width).

@@ -25,7 +25,7 @@ namespace td::kernels::cpu {
 
 namespace {
 
-// Of the rates that are measured what kernels reach, which have other things to do besides.
+// Kernels reach these parts of the rates that are measured: they have other things to do besides.
 constexpr double product_part = 0.9;
 
 /// Columns of whole registers; of ranks that no memory holds about so many, for the sake of their sum's range.
@@ -58,7 +58,7 @@ public:
       : args_(args), widens_(values != args.out.type), threads_(threads), rates_(rates),
         rank_(static_cast<double>(args.out.cols)), element_(static_cast<double>(size_of(args.out.type))) {}
 
-  /// Of factors and elements in f64, for sums in f64 of an f32 tensor.
+  /// Bytes of factors and elements in f64, for sums in f64 of an f32 tensor.
   double copied_bytes(const TensorView &x) const {
     double count = 0;
     for (int m = 0; m < order() && widens_; ++m)
@@ -127,8 +127,8 @@ private:
                        (widens_ ? 8.0 * simd::batch_size : 0.0));
   }
 
-  /// Of n entries, each `bytes` long, that go to `sums` rows; the other factors' rows lie among `among`, 0: all of
-  /// them.
+  /// Seconds for n entries, each `bytes` long, that go to `sums` rows; the other factors' rows lie among `among`, 0:
+  /// all of them.
   double seconds(double n, double bytes, double among, double sums) const {
     if (!known())
       return 0;
@@ -150,25 +150,25 @@ private:
     const bool wide = args_.out.type == ValueType::f32;
     const auto n = static_cast<double>(args_.entries.size());
     const i64 rows = args_.rows.size();
-    const i64 shares = shares_of(args_, threads_);
+    const i64 loads = loads_of(args_, threads_);
     Prediction f;
     f.kernel = std::move(kernel);
     double sums = static_cast<double>(args_.out.rows);
     f.bytes = batch_bytes();
     if (args_.conflicts == Conflicts::owner && threads_ > 1) {
       f.conflicts = "each thread owns rows and looks at all entries";
-      f.seconds = static_cast<double>(shares) * seconds(n, key_bytes + element_, 0, 0);
+      f.seconds = static_cast<double>(loads) * seconds(n, key_bytes + element_, 0, 0);
       return f;
     }
     // Entries are ordered by the highest bits of the longest mode first: there each thread's lie in rows of its own.
     bool longest = true; // of equal ones the last
     for (int m = 0; m < order(); ++m)
       longest = longest && args_.factors[static_cast<std::size_t>(m)].rows <= args_.out.rows - (m > args_.mode ? 1 : 0);
-    const i64 spanned = longest && rows > few_rows ? rows / shares : rows;
+    const i64 spanned = longest && rows > few_rows ? rows / loads : rows;
     // An f64 result serves the first thread.
-    const double own = static_cast<double>(wide ? shares : shares - 1) * static_cast<double>(spanned);
+    const double own = static_cast<double>(wide ? loads : loads - 1) * static_cast<double>(spanned);
     const bool atomic = args_.conflicts == Conflicts::atomic;
-    if (shares == 1 && !wide && !atomic) {
+    if (loads == 1 && !wide && !atomic) {
       f.conflicts = "one thread";
     } else if (!atomic &&
                (args_.conflicts != Conflicts::automatic || own <= static_cast<double>(most_private_rows(args_)))) {
@@ -180,7 +180,7 @@ private:
       f.conflicts = atomic ? "atomic additions"
                            : "rows of each thread's own where entries span few enough, else atomic additions";
       f.bytes += (wide ? 8 * rank_ * static_cast<double>(rows) : 0) +
-                 static_cast<double>(shares) * 8 * rank_ * static_cast<double>(simd::batch_size);
+                 static_cast<double>(loads) * 8 * rank_ * static_cast<double>(simd::batch_size);
       sums += n; // as if each were read and written
     }
     f.seconds = seconds(n, key_bytes + element_, 0, sums);

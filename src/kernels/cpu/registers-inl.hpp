@@ -17,7 +17,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// At most so many registers hold the columns of a block: half of what AVX2 has; the rest is for products and addresses.
+// So many registers at most hold the columns of a block: half of what AVX2 has; the rest is for products and addresses.
 constexpr int most_registers = 8;
 
 template <class D, class T> HWY_INLINE hn::Vec<D> load(D d, const T *from) {

@@ -14,14 +14,14 @@ HWY_BEFORE_NAMESPACE();
 namespace td::kernels::cpu::simd::HWY_NAMESPACE {
 namespace {
 
-// Where neighbours in one row come in stretches of this length on average, they are summed in registers; where
-// stretches are shorter, finding their ends costs more (a mispredicted branch each) than writing the row every time.
-constexpr i64 long_stretch = 4;
+// Where neighbours in one row come in segments of this length on average, they are summed in registers; where
+// segments are shorter, finding their ends costs more (a mispredicted branch each) than writing the row every time.
+constexpr i64 long_segment = 4;
 
 struct AddRows {
   template <class R, int F, class T> static void run(const RowProducts<T> &x, i64 column, i64 tail, const Rows &rows) {
-    if (rows.changes * long_stretch < rows.count)
-      stretches<R, F>(x, column, tail, rows);
+    if (rows.changes * long_segment < rows.count)
+      segments<R, F>(x, column, tail, rows);
     else if (x.far > 0 || rows.far)
       each<R, F, true>(x, column, tail, rows);
     else
@@ -48,7 +48,7 @@ private:
   }
 
   template <class R, int F, class T>
-  static HWY_INLINE void stretches(const RowProducts<T> &x, i64 column, i64 tail, const Rows &rows) {
+  static HWY_INLINE void segments(const RowProducts<T> &x, i64 column, i64 tail, const Rows &rows) {
     double *HWY_RESTRICT out = rows.out + column;
     for (i64 k = 0; k < rows.count;) {
       const i64 offset = rows.offset[k];

@@ -12,7 +12,7 @@ inline constexpr i64 scattered_grain = 2048; // nonzeros that are worth a thread
 /// Rows up to this many are privatized whole; for more, a pass over the keys finds which ones a thread needs.
 inline constexpr i64 few_rows = 4096;
 
-inline i64 shares_of(const MttkrpArgs &args, int threads) noexcept {
+inline i64 loads_of(const MttkrpArgs &args, int threads) noexcept {
   return std::clamp<i64>(args.entries.size() / scattered_grain, 1, threads);
 }
 

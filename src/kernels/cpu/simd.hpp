@@ -142,7 +142,7 @@ template <class T> struct Block {
 void add_block(const Block<float> &p);
 void add_block(const Block<double> &p);
 
-/// Rows of a matrix as panels: its columns in pieces of up to three registers, each piece row-major and without gaps.
+/// Rows of a matrix as panels of up to three registers of columns, each row-major and without gaps.
 template <class T> struct Panels {
   T *to = nullptr;
   i64 rows = 0;

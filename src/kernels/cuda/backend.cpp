@@ -70,10 +70,10 @@ void CudaBackend::make_room(i64 bytes) {
   evict_others(bytes, false);
 }
 
-void CudaBackend::evict_others(i64 bytes, bool for_a_while) {
+void CudaBackend::evict_others(i64 bytes, bool temporary) {
   for (const auto &evictable : device_.memory().evictables())
     if (device_.room() < bytes)
-      evictable->evict(&device_.memory(), bytes, for_a_while);
+      evictable->evict(&device_.memory(), bytes, temporary);
 }
 
 std::shared_ptr<const void> CudaBackend::pin(const void *host, i64 bytes) {

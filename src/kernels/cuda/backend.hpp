@@ -68,7 +68,7 @@ public:
 
 private:
   CurrentDevice enter() const { return device_.memory().enter(); }
-  void evict_others(i64 bytes, bool for_a_while);
+  void evict_others(i64 bytes, bool temporary);
 
   Gpu device_;
   int host_threads_; // for sorting a tensor, say

@@ -7,7 +7,6 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
-#include "kernels/cuda/building_copy.hpp"
 #include "kernels/cuda/building_tools.cuh"
 
 namespace td::kernels::cuda {
@@ -201,7 +200,7 @@ public:
     const Array all(spares_, blocks * static_cast<i64>(sizeof(ValueSums)));
     dispatch(type_, [&](auto zero) {
       using T = decltype(zero);
-      sum_stretches<<<static_cast<unsigned>((blocks + warp - 1) / warp), warp, 0, device_.stream()>>>(
+      sum_blocks<<<static_cast<unsigned>((blocks + warp - 1) / warp), warp, 0, device_.stream()>>>(
           values_.template as<T>(), size_, block, blocks, scale, all.as<ValueSums>());
       check_launch(what);
     });
@@ -292,7 +291,8 @@ private:
     return found();
   }
 
-  /// From one place to another and back, once a pass. What a caller holds is only read, by a first pass of its own.
+  /// Keys and values move from one place to another and back, once a pass. What a caller holds is only read, by a first
+  /// pass of its own.
   template <class Key, class T> void sort_as() {
     const i64 bytes_of_values = size_ * size_of(type_);
     Array keys(spares_, size_ * key_bytes_);

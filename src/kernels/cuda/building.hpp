@@ -8,10 +8,10 @@ namespace td::kernels::cuda {
 /// Entries whose numbers take 4 bytes.
 inline constexpr i64 most_built_entries = (i64{1} << 31) - 1;
 
-/// At the worst moment: encoding, sorting keys, or making one copy; with some room for CUB.
+/// What building takes at the worst moment: encoding, sorting keys, or making one copy; with some room for CUB.
 i64 bytes_to_build(const EntriesView &entries);
 
-/// Of 1 to most_built_entries entries.
+/// There are 1 to most_built_entries entries.
 std::unique_ptr<Building> begin_building(Gpu &device, Staging &staging, const EntriesView &entries);
 
 } // namespace td::kernels::cuda

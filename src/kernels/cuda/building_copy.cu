@@ -1,7 +1,5 @@
 // A sorted copy of packed entries. What is sorted are words of a row's place and an entry's number, by the place: few
 // bits, and the entries themselves are moved once. CUB's sort is stable, so within a row they stay in linearized order.
-#include "kernels/cuda/building_copy.hpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -30,7 +28,7 @@ struct Cuts {
   i64 stride[max_order];
 };
 
-/// Where an entry's row stands among all of all tiles, above the entry's number.
+/// Makes the words that are sorted: where an entry's row stands among all rows of all tiles, above the entry's number.
 template <class Key, class Word> struct FindPlace {
   Field<Key> row;
   const i64 *rank;
@@ -100,7 +98,7 @@ public:
     const i64 n = from_.size;
     const Array first(spares_, n * 4);
     const i64 rows = select(device_, n, Starts<Word>{words, ~Word{0} << number_bits}, first.as<std::uint32_t>());
-    // All in one piece, so that a copy that goes leaves room for one like it.
+    // All in one allocation, so that a copy that goes leaves room for one like it.
     const std::array<i64, 4> bytes{n * plan_.key_bytes, n * size_of(from_.type), rows * 8, (rows + 1) * 8};
     std::array<i64, 5> begin{};
     for (std::size_t k = 0; k < bytes.size(); ++k)

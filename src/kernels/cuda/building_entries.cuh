@@ -14,7 +14,7 @@ namespace td::kernels::cuda {
 inline constexpr const char *while_building = "building a tensor on the GPU";
 inline constexpr int most_moves = 128; // a key has no more bits
 
-/// Of an array of `count` entries, one after the other over all blocks.
+/// Calls f(k) for the entries of an array of `count`, one after the other over all blocks.
 template <class F> __device__ void for_entries(i64 count, F &&f) {
   for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < count; k += i64{gridDim.x} * blockDim.x)
     f(k);
@@ -191,7 +191,7 @@ template <class Key> struct Starts {
   __device__ bool operator()(i64 k) const { return k == 0 || ((keys[k] ^ keys[k - 1]) & mask) != 0; }
 };
 
-/// Where the last run ends is known by itself. The first sum that is not finite is told.
+/// The sums of runs; the last run ends at `end`. The first sum that is not finite is noted.
 template <class Key, class T> struct SumRun {
   const Key *keys;
   const T *values;
@@ -226,10 +226,10 @@ template <class From, class To> struct Recode {
   __device__ void operator()(i64 k) const { to[k] = moves(from[k]); }
 };
 
-/// Each lane of a warp adds up one stretch of values, in order; the warp fetches them together, 32 neighbours at a
+/// Each lane of a warp adds up one block of values, in order; the warp fetches them together, 32 neighbours at a
 /// time.
 template <class T>
-__global__ void sum_stretches(const T *values, i64 n, i64 stretch, i64 stretches, double scale, ValueSums *sums) {
+__global__ void sum_blocks(const T *values, i64 n, i64 block, i64 blocks, double scale, ValueSums *sums) {
   __shared__ T tile[warp][warp + 1];
   const int lane = static_cast<int>(threadIdx.x);
   const i64 first = i64{blockIdx.x} * warp;
@@ -238,20 +238,20 @@ __global__ void sum_stretches(const T *values, i64 n, i64 stretch, i64 stretches
   const auto fetch = [&](i64 at) {
 #pragma unroll
     for (int s = 0; s < warp; ++s) {
-      const i64 k = (first + s) * stretch + at + lane;
-      next[s] = at + lane < stretch && k < n ? values[k] : T{0};
+      const i64 k = (first + s) * block + at + lane;
+      next[s] = at + lane < block && k < n ? values[k] : T{0};
     }
   };
   ValueSums s{0, 0, INFINITY, -INFINITY, 0};
   fetch(0);
-  for (i64 at = 0; at < stretch; at += warp) {
+  for (i64 at = 0; at < block; at += warp) {
 #pragma unroll
     for (int k = 0; k < warp; ++k)
       tile[k][lane] = next[k];
     __syncwarp();
-    if (at + warp < stretch)
+    if (at + warp < block)
       fetch(at + warp);
-    const i64 count = min(min(i64{warp}, stretch - at), n - own * stretch - at);
+    const i64 count = min(min(i64{warp}, block - at), n - own * block - at);
     for (int k = 0; k < count; ++k) {
       const auto x = static_cast<double>(tile[lane][k]);
       const double y = __dmul_rn(x, scale); // each rounded by itself, as on the host
@@ -263,7 +263,7 @@ __global__ void sum_stretches(const T *values, i64 n, i64 stretch, i64 stretches
     }
     __syncwarp();
   }
-  if (own < stretches)
+  if (own < blocks)
     sums[own] = s;
 }
 
@@ -281,7 +281,7 @@ template <class Key> struct CountField {
 
 constexpr int histogram_threads = 1024;
 
-/// With `count` counters of 4 bytes of shared memory.
+/// Counts in `count` counters of 4 bytes of shared memory, whose sums over blocks go to `counts`.
 template <class Key> __global__ void histogram(i64 n, int count, Field<Key> field, unsigned long long *counts) {
   extern __shared__ std::uint32_t own[];
   for (int k = static_cast<int>(threadIdx.x); k < count; k += histogram_threads)

@@ -124,4 +124,16 @@ template <class F> i64 select(Gpu &device, i64 size, F starts, std::uint32_t *en
   return some;
 }
 
+/// Packed entries in the GPU's memory, in linearized order.
+struct PackedOnGpu {
+  const void *keys;
+  int key_bytes; // 8 or 16
+  const void *values;
+  ValueType type;
+  i64 size;
+};
+
+/// Makes the copy and the lists that describe it.
+Copy make_sorted_copy(Spares &spares, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan);
+
 } // namespace td::kernels::cuda

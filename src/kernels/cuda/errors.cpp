@@ -7,7 +7,7 @@ namespace td::kernels::cuda {
 void check(cudaError_t result, const char *what) {
   if (result == cudaSuccess)
     return;
-  cudaGetLastError(); // told once, not again to whoever asks next
+  cudaGetLastError(); // reported once, not again to whoever asks next
   if (result == cudaErrorMemoryAllocation)
     throw_error(Status::device_memory, "out of device memory: {}", what);
   throw_error(Status::device, "{}: {}: {}", what, cudaGetErrorName(result), cudaGetErrorString(result));

@@ -11,7 +11,7 @@ namespace td::kernels::cuda {
 void check(cudaError_t result, const char *what);
 void check(cusolverStatus_t result, const char *what);
 
-/// After a kernel launch.
+/// Stands after a kernel launch.
 inline void check_launch(const char *what) { check(cudaGetLastError(), what); }
 
 } // namespace td::kernels::cuda

@@ -32,7 +32,7 @@ bool is_about_stream(cudaError_t result) {
   }
 }
 
-/// Unless a caller's stream could be asked for how far it has come.
+/// Throws unless a caller's stream could be asked for how far it has come.
 void check_stream(cudaError_t result, int ordinal) {
   if (!is_about_stream(result))
     return check(result, "asking the caller's stream how far it has come");
@@ -111,7 +111,7 @@ Memory::Memory(int ordinal) : ordinal_(ordinal) {
   id_of(context_, &context_id_);
 }
 
-// Asked in each call of a backend: takes tens of nanoseconds.
+// Each call of a backend asks: it takes tens of nanoseconds.
 Memory::State Memory::state() const noexcept {
   if (is_forked())
     return State::forked;
@@ -366,7 +366,7 @@ void Gpu::await(int buffer) noexcept {
 
 void Gpu::done(int buffer) { check(cudaEventRecord(passing(buffer).used, stream_), "working on a buffer"); }
 
-// Of a stream that is being captured the event would be part of the graph, and whoever waits for it, too.
+// An event of a stream that is being captured would be part of the graph, and whoever waits for it, too.
 cudaError_t Gpu::record_caller(cudaStream_t callers) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   if (const cudaError_t result = cudaStreamIsCapturing(callers, &capture); result != cudaSuccess)

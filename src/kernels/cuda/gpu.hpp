@@ -31,7 +31,7 @@ public:
     changed_ = before_ != ordinal;
     begin();
   }
-  /// For destructors. False if it cannot be, as when the process is ending and CUDA with it.
+  /// This is for destructors, and false if it cannot be, as when the process is ending and CUDA with it.
   CurrentDevice(int ordinal, std::nothrow_t) noexcept
       : there_(cudaGetDevice(&before_) == cudaSuccess), changed_(there_ && before_ != ordinal) {
     if (changed_)
@@ -81,20 +81,20 @@ public:
 
   /// Throws Status::device if what was made with this memory is gone.
   CurrentDevice enter() const;
-  /// For destructors: false if there is nothing left to destroy.
+  /// This is for destructors, and false if there is nothing left to destroy.
   CurrentDevice enter(std::nothrow_t) const noexcept;
 
   /// A stream whose work may touch this memory.
   cudaStream_t open_stream();
   /// Waits for its work and destroys it.
   void close(cudaStream_t stream) noexcept;
-  /// For the work on them. Not for the whole GPU, for which CUDA refuses to wait while any stream is captured.
+  /// Waits for the work on them, not on the whole GPU: for that CUDA refuses to wait while any stream is captured.
   void wait() noexcept;
   /// Asks evictables for memory if there is not enough.
   void *allocate(i64 bytes, const char *what, cudaStream_t stream);
-  /// Of the GPU, and what the pool keeps for the next allocation.
+  /// What is free on the GPU, and what the pool keeps for the next allocation.
   i64 free_bytes() const;
-  /// Null if there is not enough.
+  /// Gives null if there is not enough.
   void *try_allocate(i64 bytes, const char *what, cudaStream_t stream);
   /// Frees what kernels on any of the open streams may still work on; also after a reset.
   void release(void *memory) noexcept;
@@ -142,7 +142,7 @@ public:
   int multiprocessors() const noexcept { return chip_.multiprocessors; }
   int capability() const noexcept { return capability_; } // 90 for 9.0
 
-  /// That an allocation can count on now, but for what others may take.
+  /// What an allocation can count on now, but for what others may take.
   i64 free_bytes() const;
   void *allocate(i64 bytes, const char *what) { return memory_.allocate(bytes, what, stream_); }
   void release(void *memory) noexcept;
@@ -156,17 +156,17 @@ public:
 
   const std::shared_ptr<Kept> &kept() const noexcept { return kept_; }
 
-  // As the backend's; what is kept is yet to be filled.
+  // These are as the backend's; what is kept is yet to be filled.
   std::shared_ptr<void> keep(i64 bytes, const char *what);
   i64 room() const;
   void fetch(int buffer, void *to, const void *from_host, i64 bytes);
   void await(int buffer) noexcept;
   void done(int buffer);
   void follow(cudaStream_t callers);
-  /// As borrow, once the array is known to be here.
+  /// Does what borrow does, once the array is known to be on this GPU.
   void wait_for_caller();
 
-  /// Made at its first use.
+  /// The handle is made at its first use.
   cusolverDnHandle_t solver();
 
 private:

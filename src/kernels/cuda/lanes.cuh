@@ -55,18 +55,18 @@ template <int Lanes, class Holds> __device__ inline i64 last_where(i64 begin, i6
   return begin;
 }
 
-/// Which columns of a pass over `cols` columns this lane holds: [at, at + Size), of which those below cols count. T is
-/// the type of what is loaded.
+/// The columns of a pass over `cols` columns that this lane holds are [at, at + Size), of which those below cols count.
+/// T is the type of what is loaded.
 template <class T, int Lanes, int Size> struct LaneColumns {
   int at;
   int cols;
 
   __device__ explicit LaneColumns(int columns) : at(static_cast<int>(threadIdx.x % Lanes) * Size), cols(columns) {}
   __device__ bool any() const { return at < cols; }
-  /// Where to load from: a lane without columns reads the first ones, so that all lanes load alike.
+  /// The byte to load from: a lane without columns reads the first ones, so that all lanes load alike.
   __device__ u32 bytes() const { return any() ? static_cast<u32>(at) * static_cast<u32>(sizeof(T)) : 0; }
 
-  /// To a row; if `aligned`, 16 bytes at a time.
+  /// Writes to a row; if `aligned`, 16 bytes at a time.
   template <class Out> __device__ void put(Out *row, const double (&v)[Size], bool aligned) const {
     constexpr int each = sizeof(Out) * Size <= 16 ? Size : 16 / static_cast<int>(sizeof(Out));
     if (aligned && at + Size <= cols) {
@@ -86,7 +86,7 @@ template <class T, int Lanes, int Size> struct LaneColumns {
         row[at + c] = static_cast<Out>(v[c]);
   }
 
-  /// To any row.
+  /// Writes to any row.
   __device__ void keep(double *row, const double (&v)[Size]) const {
 #pragma unroll
     for (int c = 0; c < Size; ++c)

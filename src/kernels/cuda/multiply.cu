@@ -162,7 +162,8 @@ __global__ void __launch_bounds__(warps *warp) solve_whole(Solve solve, Rows<con
   }
 }
 
-/// Beyond that in three launches, the first of which has something to do only where eigenvalues were dropped.
+/// Beyond that a solve takes three launches, the first of which has something to do only where eigenvalues were
+/// dropped.
 template <class T>
 __global__ void __launch_bounds__(warps *warp) solve_residual(Solve solve, Rows<const T> m, Rows<T> a, Rows<double> r) {
   if (!solve.corrects())

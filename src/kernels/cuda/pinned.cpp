@@ -14,18 +14,18 @@ using Address = std::uintptr_t;
 constexpr Address page = 4096;
 constexpr Address least = 1 << 16; // bytes
 
-/// What is pinned in the process: where each stretch begins and ends.
-struct Stretches {
+/// What is pinned in the process: where each range begins and ends.
+struct PinnedRanges {
   std::mutex mutex;
   std::map<Address, Address> ends;
 };
-Stretches &stretches() {
-  static auto *all = new Stretches; // tensors may end after static objects
+PinnedRanges &pinned_ranges() {
+  static auto *all = new PinnedRanges; // tensors may end after static objects
   return *all;
 }
 
 void unpin(Address begin, Memory &memory) noexcept {
-  Stretches &all = stretches();
+  PinnedRanges &all = pinned_ranges();
   const std::lock_guard lock(all.mutex);
   all.ends.erase(begin);
   const CurrentDevice current = memory.enter(std::nothrow);
@@ -37,15 +37,15 @@ void unpin(Address begin, Memory &memory) noexcept {
 
 } // namespace
 
-// Only whole pages: what shares the first or last one with other memory stays as it is, so that nothing is pinned twice
-// and no copy of that other memory is half pinned, which CUDA refuses.
+// Whole pages alone are pinned: what shares the first or last one with other memory stays as it is, so that nothing is
+// pinned twice and no copy of that other memory is half pinned, which CUDA refuses.
 std::shared_ptr<const void> pin(Memory &memory, const void *host, i64 bytes) {
   const auto from = reinterpret_cast<Address>(host);
   const Address begin = (from + page - 1) / page * page;
   const Address end = (from + static_cast<Address>(bytes)) / page * page;
   if (end < begin || end - begin < least)
     return nullptr;
-  Stretches &all = stretches();
+  PinnedRanges &all = pinned_ranges();
   const std::lock_guard lock(all.mutex);
   if (cudaHostRegister(reinterpret_cast<void *>(begin), end - begin, cudaHostRegisterPortable) != cudaSuccess) {
     cudaGetLastError();
@@ -57,7 +57,7 @@ std::shared_ptr<const void> pin(Memory &memory, const void *host, i64 bytes) {
 
 i64 alike(const void *host, i64 bytes) {
   const auto from = reinterpret_cast<Address>(host);
-  Stretches &all = stretches();
+  PinnedRanges &all = pinned_ranges();
   const std::lock_guard lock(all.mutex);
   const auto next = all.ends.upper_bound(from);
   Address end = from + static_cast<Address>(bytes);

@@ -20,7 +20,7 @@ namespace td::kernels::cuda {
 
 namespace {
 
-// That a row at least takes whose numbers are widened, wherever it comes from: with values in f64, and in f32.
+// A row whose numbers are widened takes at least so many cycles, wherever it comes from: with values in f64, in f32.
 constexpr double gathered_row_cycles = 3.2;
 constexpr double f64_sums_row_cycles = 3.7;
 constexpr double mixed_end_cycles = 65; // of a row that is written, where rows of factors are widened
@@ -83,7 +83,7 @@ public:
     const double passes = number_of(layout.passes());
     const double row_cycles = x.type == ValueType::f32 ? f64_sums_row_cycles : gathered_row_cycles;
     const double least = mixed() ? cycles(row_cycles) * number_of(std::ssize(x.dims) - 1) : 0;
-    // Of a segment, or of a row that is written.
+    // What a segment costs, or a row that is written.
     const double ends =
         tiled ? cycles(gpu::segment_cycles) : out_row_ / rates_.read + (mixed() ? cycles(mixed_end_cycles) : 0);
     f.seconds = passes * n * number_of(x.key_bytes + size_of(x.type)) / rates_.read + segments * ends +
@@ -166,7 +166,7 @@ private:
   double cycles(double of_one) const { return of_one * gpu::near_bytes / rates_.near_rows; }
   /// Seconds for one of `rows` rows of so many bytes in no order.
   double far(double rows, double bytes) const { return bytes / row_rate(rows * bytes, rates_, chip_); }
-  /// For one of each other factor.
+  /// Seconds for one row of each other factor.
   double far_rows() const {
     double seconds = 0;
     for (int m = 0; m < static_cast<int>(args_.factors.size()); ++m)

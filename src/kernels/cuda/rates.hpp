@@ -6,7 +6,7 @@
 
 namespace td::kernels::cuda {
 
-/// Measured when first asked for, once a process and GPU; 0 where there is no memory to measure with.
+/// They are measured when first asked for, once a process and GPU; 0 where there is no memory to measure with.
 Rates measured_rates(const Gpu &device);
 
 } // namespace td::kernels::cuda

@@ -12,7 +12,7 @@ void refuse_rank(i64 rank);
 /// The unfolding of a format that has no fibers.
 [[noreturn]] void refuse_unfolding(std::size_t format);
 
-/// Of coordinates.
+/// Coordinates have no private rows on a GPU.
 [[noreturn]] void refuse_private_rows();
 
 } // namespace td::kernels::cuda

@@ -1,4 +1,4 @@
-// Normal equations that one block can hold.
+// This solves normal equations that one block can hold.
 #pragma once
 
 #include "kernels/cuda/gpu.hpp"

@@ -56,7 +56,8 @@ SortedLayout::SortedLayout(const SortedView &x, const MttkrpArgs &args, const Ch
   most_shared = chip.shared_bytes - kept_;
 }
 
-/// So many columns a pass that the rows which a tile was made for can be staged, but not fewer than make whole lines.
+/// Gives so many columns a pass that the rows which a tile was made for can be staged, but not fewer than make whole
+/// lines.
 int SortedLayout::columns_for_staged_rows() const {
   const int widest = most_lanes(mixed_) * size;
   if (!tiled_)

@@ -38,7 +38,7 @@ bool Staging::add_lane() {
   Lane &lane = lanes_.emplace_back();
   cudaError_t result = cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
   for (int k = 0; k < 2 && result == cudaSuccess; ++k) {
-    result = cudaMallocHost(&lane.buffer[k], static_cast<std::size_t>(piece));
+    result = cudaMallocHost(&lane.buffer[k], static_cast<std::size_t>(chunk));
     if (result == cudaSuccess)
       result = cudaEventCreateWithFlags(&lane.moved[k], cudaEventDisableTiming);
   }
@@ -86,13 +86,13 @@ void Staging::copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind) {
   for (std::size_t k = 0; k < lanes; ++k)
     check(cudaStreamWaitEvent(lanes_[k].stream, before_, 0), what);
 
-  const i64 pieces = (bytes + piece - 1) / piece;
+  const i64 chunks = (bytes + chunk - 1) / chunk;
   parallel(static_cast<int>(lanes), [&](int thread, int count) {
     const CurrentDevice current(device_.ordinal()); // a thread has its own
     for (auto k = static_cast<std::size_t>(thread); k < lanes; k += static_cast<std::size_t>(count)) {
-      const Range own = part_of({0, pieces}, static_cast<i64>(k), static_cast<i64>(lanes));
-      const i64 begin = own.begin * piece;
-      const i64 end = std::min(own.end * piece, bytes);
+      const Range own = part_of({0, chunks}, static_cast<i64>(k), static_cast<i64>(lanes));
+      const i64 begin = own.begin * chunk;
+      const i64 end = std::min(own.end * chunk, bytes);
       check(
           move(lanes_[k], static_cast<char *>(to) + begin, static_cast<const char *>(from) + begin, end - begin, kind),
           what);
@@ -102,32 +102,32 @@ void Staging::copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind) {
 
 cudaError_t Staging::move(const Lane &lane, char *to, const char *from, i64 bytes, cudaMemcpyKind kind) {
   const bool up = kind == cudaMemcpyHostToDevice;
-  const i64 pieces = (bytes + piece - 1) / piece;
-  const auto size = [&](i64 k) { return static_cast<std::size_t>(std::min(piece, bytes - k * piece)); };
+  const i64 chunks = (bytes + chunk - 1) / chunk;
+  const auto size = [&](i64 k) { return static_cast<std::size_t>(std::min(chunk, bytes - k * chunk)); };
   cudaError_t result = cudaSuccess;
-  // Piece k is on its way while the host moves the next (up) or the one before (down).
-  for (i64 k = 0; k < pieces + (up ? 0 : 1) && result == cudaSuccess; ++k) {
+  // Chunk k is on its way while the host moves the next (up) or the one before (down).
+  for (i64 k = 0; k < chunks + (up ? 0 : 1) && result == cudaSuccess; ++k) {
     const auto turn = static_cast<std::size_t>(k % 2);
     if (up) {
       if (k >= 2)
         result = cudaEventSynchronize(lane.moved[turn]);
       if (result == cudaSuccess) {
-        std::memcpy(lane.buffer[turn], from + k * piece, size(k));
-        result = cudaMemcpyAsync(to + k * piece, lane.buffer[turn], size(k), kind, lane.stream);
+        std::memcpy(lane.buffer[turn], from + k * chunk, size(k));
+        result = cudaMemcpyAsync(to + k * chunk, lane.buffer[turn], size(k), kind, lane.stream);
       }
       if (result == cudaSuccess)
         result = cudaEventRecord(lane.moved[turn], lane.stream);
       continue;
     }
-    if (k < pieces) {
-      result = cudaMemcpyAsync(lane.buffer[turn], from + k * piece, size(k), kind, lane.stream);
+    if (k < chunks) {
+      result = cudaMemcpyAsync(lane.buffer[turn], from + k * chunk, size(k), kind, lane.stream);
       if (result == cudaSuccess)
         result = cudaEventRecord(lane.moved[turn], lane.stream);
     }
     if (k > 0 && result == cudaSuccess) {
       result = cudaEventSynchronize(lane.moved[1 - turn]);
       if (result == cudaSuccess)
-        std::memcpy(to + (k - 1) * piece, lane.buffer[1 - turn], size(k - 1));
+        std::memcpy(to + (k - 1) * chunk, lane.buffer[1 - turn], size(k - 1));
     }
   }
   const cudaError_t end = cudaStreamSynchronize(lane.stream);

@@ -9,7 +9,7 @@
 
 namespace td::kernels::cuda {
 
-/// For one thread at a time.
+/// One thread uses it at a time.
 class Staging {
 public:
   Staging(Gpu &device, int threads) : device_(device), threads_(threads) {}
@@ -17,14 +17,14 @@ public:
   Staging &operator=(const Staging &) = delete;
   ~Staging();
 
-  /// After the device's work so far; done when they return. Small copies and those of pinned memory go the device's
-  /// way.
+  /// They copy after the device's work so far and are done when they return. Small copies and those of pinned memory go
+  /// the device's way.
   void upload(void *to, const void *from_host, i64 bytes);
   void download(void *to_host, const void *from, i64 bytes);
 
 private:
   static constexpr i64 least = i64{8} << 20; // bytes that are worth a thread
-  static constexpr i64 piece = i64{4} << 20;
+  static constexpr i64 chunk = i64{4} << 20;
   struct Lane {
     cudaStream_t stream = nullptr;
     void *buffer[2] = {nullptr, nullptr}; // turn about
@@ -32,7 +32,7 @@ private:
   };
   static bool is_worth_it(const void *host, i64 bytes);
   void copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind);
-  /// False, with all as before, if there is no more to be had of what a lane takes.
+  /// Gives false, with all as before, if there is no more to be had of what a lane takes.
   bool add_lane();
   static void end(const Lane &lane) noexcept;
   static cudaError_t move(const Lane &lane, char *to, const char *from, i64 bytes, cudaMemcpyKind kind);

@@ -1,7 +1,6 @@
 // The reference backend: each function is its definition, in f64, rounded once when stored.
 #pragma once
 
-#include "kernels/building.hpp"
 #include "kernels/host/host_backend.hpp"
 
 namespace td::kernels::reference {
@@ -11,8 +10,6 @@ public:
   std::string describe() const override { return "reference, 1 thread"; }
   int threads() const noexcept override { return 1; }
 
-  /// For tests: the definition of what a device does.
-  std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
   Prediction predict_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const override {
     return {"serial, as the formula reads", "one thread", 0, 0};
@@ -27,9 +24,6 @@ public:
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override;
   void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                double *out) override;
-
-  /// What becomes of arrays that were built: for tests, whose devices count them.
-  virtual std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) { return arrays; }
 };
 
 } // namespace td::kernels::reference

@@ -1,11 +1,11 @@
-#include "solvers/share.hpp"
+#include "solvers/worker.hpp"
 
 #include <algorithm>
 
 namespace td::solvers {
 
-void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
-                   std::span<const double *const> exponents) const {
+void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
+                    std::span<const double *const> exponents) const {
   if (part_.mttkrp(mode, {mode, factors, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts(), false, exponents}))
     return reduce(mode, out);
   if (sharding_.rows(mode).split.empty())
@@ -17,7 +17,7 @@ void Share::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
   others_.reduce_rows(out, out, own_split);
 }
 
-Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
+Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
   const Range cells = part_.merged_mttkrp(
       group, {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()});
   if (!deterministic())
@@ -26,6 +26,6 @@ Range Share::partial_product(int group, std::span<const ConstMatrix> outside, Ma
   return {0, out.rows};
 }
 
-void Share::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, own(mode)); }
+void Worker::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, own(mode)); }
 
 } // namespace td::solvers

@@ -7,11 +7,11 @@
 namespace td::solvers {
 
 /// Every worker owns some rows of each factor, maybe none.
-class Share {
+class Worker {
 public:
   /// With Sharding::deterministic each worker reads all stored entries for its own rows where others would add up
   /// partial results, and adds them in stored order, so that sums do not depend on the number of workers or threads.
-  Share(const tensor::Tensor &x, const tensor::Sharding &sharding, kernels::Backend &backend, Communicator &others)
+  Worker(const tensor::Tensor &x, const tensor::Sharding &sharding, kernels::Backend &backend, Communicator &others)
       : x_(x), sharding_(sharding), others_(others), part_(x, sharding, others.rank(), backend) {}
 
   const Ranges &own(int mode) const { return owned(mode)[static_cast<std::size_t>(others_.rank())]; }

@@ -1,16 +1,22 @@
-// Building as it is defined: serial, in host memory.
+#include "software/building.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
-#include "kernels/building.hpp"
-#include "kernels/reference/backend.hpp"
-
-namespace td::kernels::reference {
+namespace td::software {
 
 namespace {
+
+using kernels::BitMove;
+using kernels::Building;
+using kernels::Copy;
+using kernels::CopyPlan;
+using kernels::DeviceArrays;
+using kernels::RowNumbers;
+using kernels::ValueSums;
 
 u128 low_bits(int count) { return count >= 128 ? ~u128{0} : (u128{1} << count) - 1; }
 
@@ -50,9 +56,9 @@ std::vector<std::byte> bytes_of(const std::vector<i64> &numbers) {
   return {bytes.begin(), bytes.end()};
 }
 
-class ReferenceBuilding final : public Building {
+class SerialBuilding final : public Building {
 public:
-  ReferenceBuilding(ReferenceBackend &backend, const EntriesView &e)
+  SerialBuilding(BuildingBackend &backend, const EntriesView &e)
       : backend_(backend), dims_(e.dims.begin(), e.dims.end()), type_(e.value_type) {
     dispatch(e.index_type, [&](auto zero) {
       for (int m = 0; m < e.order(); ++m) {
@@ -258,7 +264,7 @@ private:
     return bytes;
   }
 
-  ReferenceBackend &backend_;
+  BuildingBackend &backend_;
   std::vector<i64> dims_;
   ValueType type_;
   std::vector<std::vector<i64>> columns_;
@@ -269,8 +275,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Building> ReferenceBackend::begin_building(const EntriesView &entries) {
-  return std::make_unique<ReferenceBuilding>(*this, entries);
+std::unique_ptr<Building> BuildingBackend::begin_building(const EntriesView &entries) {
+  return std::make_unique<SerialBuilding>(*this, entries);
 }
 
-} // namespace td::kernels::reference
+} // namespace td::software

@@ -1,4 +1,4 @@
-#include "plan/shards.hpp"
+#include "plan/partition.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -17,18 +17,18 @@ struct Shard {
   i64 entries = 0;
 };
 
-/// Cuts the rows at the row borders nearest to equal shares of the entries, and around each row that is longer than a
-/// share. So a shard is such a row, or has at most two shares.
+/// Cuts the rows at the row borders nearest to equal loads, and around each row that is longer than such a load. So a
+/// shard is such a row, or has at most two loads.
 std::vector<Shard> shards_of(const RowCounts &counts, i64 wanted) {
-  const i64 shares = std::min(wanted, counts.entries());
-  const i64 share = rounded_up(counts.entries(), shares);
+  const i64 count = std::min(wanted, counts.entries());
+  const i64 load = rounded_up(counts.entries(), count);
   std::vector<i64> cuts{0, counts.slots()};
-  for (i64 k = 0; k < shares; ++k) {
-    const i64 at = part_of({0, counts.entries()}, k, shares).begin;
+  for (i64 k = 0; k < count; ++k) {
+    const i64 at = part_of({0, counts.entries()}, k, count).begin;
     const i64 slot = counts.slot_of(at);
     const i64 begin = counts.before(slot);
     const i64 end = counts.before(slot + 1);
-    const bool long_row = end - begin > share;
+    const bool long_row = end - begin > load;
     if (long_row || at - begin <= end - at)
       cuts.push_back(slot);
     if (long_row || at - begin > end - at)
@@ -77,14 +77,14 @@ public:
   Attempt(const RowCounts &counts, int workers, i64 shards_per_worker)
       : counts_(counts), shards_(shards_of(counts, shards_per_worker * workers)), taker_(assign(shards_, workers)),
         mean_(rounded_up(counts.entries(), workers)) {
-    division_.owned.resize(static_cast<std::size_t>(workers));
-    division_.load.resize(static_cast<std::size_t>(workers));
+    partition_.owned.resize(static_cast<std::size_t>(workers));
+    partition_.load.resize(static_cast<std::size_t>(workers));
     for (std::size_t k = 0; k < shards_.size(); ++k) {
       const auto [slots, entries] = shards_[k];
       load(taker_[k]) += entries;
       const Range rows{slots.begin == 0 ? 0 : counts.row(slots.begin),
                        slots.end == counts.slots() ? counts.dim() : counts.row(slots.end)};
-      auto &ranges = division_.owned[static_cast<std::size_t>(taker_[k])];
+      auto &ranges = partition_.owned[static_cast<std::size_t>(taker_[k])];
       if (!ranges.empty() && ranges.back().end == rows.begin)
         ranges.back().end = rows.end;
       else
@@ -97,7 +97,7 @@ public:
   /// Workers with more than `most` give parts of their longest row, if it is longer than `longer_than`, to those below
   /// the mean.
   void level(i64 most, i64 longer_than) {
-    for (int w = 0; w < division_.workers(); ++w) {
+    for (int w = 0; w < partition_.workers(); ++w) {
       if (load(w) <= most)
         continue;
       const i64 slot = longest_row_alone(w);
@@ -106,15 +106,15 @@ public:
     }
   }
 
-  Division take() {
-    std::sort(division_.split.begin(), division_.split.end(),
+  Partition take() {
+    std::sort(partition_.split.begin(), partition_.split.end(),
               [](const SplitRow &a, const SplitRow &b) { return a.row < b.row; });
-    return std::move(division_);
+    return std::move(partition_);
   }
-  const Division &division() const { return division_; }
+  const Partition &partition() const { return partition_; }
 
 private:
-  i64 &load(int worker) { return division_.load[static_cast<std::size_t>(worker)]; }
+  i64 &load(int worker) { return partition_.load[static_cast<std::size_t>(worker)]; }
 
   /// The slot of the longest row that is a shard by itself, or -1.
   i64 longest_row_alone(int worker) const {
@@ -128,34 +128,34 @@ private:
   }
 
   void split(i64 slot, int owner) {
-    std::vector<std::pair<int, i64>> shares;
+    std::vector<std::pair<int, i64>> loads;
     i64 excess = std::min(load(owner) - mean_, counts_.in(slot));
-    shares.emplace_back(owner, counts_.in(slot)-excess);
+    loads.emplace_back(owner, counts_.in(slot)-excess);
     load(owner) -= excess;
     while (excess > 0) { // all together have at most workers * mean, so somebody is below the mean
       const auto least =
-          static_cast<int>(std::min_element(division_.load.begin(), division_.load.end()) - division_.load.begin());
+          static_cast<int>(std::min_element(partition_.load.begin(), partition_.load.end()) - partition_.load.begin());
       const i64 given = std::min(excess, mean_ - load(least));
-      shares.emplace_back(least, given);
+      loads.emplace_back(least, given);
       load(least) += given;
       excess -= given;
     }
-    std::sort(shares.begin(), shares.end());
+    std::sort(loads.begin(), loads.end());
     SplitRow row{counts_.row(slot), owner, {}};
     i64 begin = 0;
-    for (const auto &[worker, entries] : shares) {
+    for (const auto &[worker, entries] : loads) {
       if (entries > 0)
-        row.parts.push_back({worker, {begin, begin + entries}});
+        row.loads.push_back({worker, {begin, begin + entries}});
       begin += entries;
     }
-    division_.split.push_back(std::move(row));
+    partition_.split.push_back(std::move(row));
   }
 
   const RowCounts &counts_;
   std::vector<Shard> shards_;
   std::vector<int> taker_; // [shards]
   i64 mean_;               // rounded up
-  Division division_;
+  Partition partition_;
 };
 
 } // namespace
@@ -186,7 +186,7 @@ i64 RowCounts::slot_of(i64 entry) const noexcept {
   return slots.begin;
 }
 
-std::vector<Range> Division::whole_rows(int worker) const {
+std::vector<Range> Partition::whole_rows(int worker) const {
   std::vector<Range> whole;
   for (const Range &range : owned[static_cast<std::size_t>(worker)]) {
     i64 begin = range.begin;
@@ -203,20 +203,20 @@ std::vector<Range> Division::whole_rows(int worker) const {
   return whole;
 }
 
-i64 Division::largest_load() const { return *std::max_element(load.begin(), load.end()); }
+i64 Partition::largest_load() const { return *std::max_element(load.begin(), load.end()); }
 
-double Division::imbalance() const {
+double Partition::imbalance() const {
   double sum = 0;
   for (const i64 entries : load)
     sum += static_cast<double>(entries);
   return sum > 0 ? static_cast<double>(largest_load()) * static_cast<double>(load.size()) / sum - 1 : 0;
 }
 
-Division divide_rows(const RowCounts &counts, int workers, bool split_rows) {
+Partition partition_rows(const RowCounts &counts, int workers, bool split_rows) {
   if (workers == 1 || counts.entries() == 0)
-    return divide_evenly(counts.dim(), counts.entries(), workers);
+    return partition_evenly(counts.dim(), counts.entries(), workers);
   constexpr i64 shards_per_worker[] = {1, 4, 16, 128};
-  Division best;
+  Partition best;
   for (const i64 shards : shards_per_worker) {
     Attempt attempt(counts, workers, shards);
     if (split_rows)
@@ -224,7 +224,7 @@ Division divide_rows(const RowCounts &counts, int workers, bool split_rows) {
     const auto most = static_cast<i64>(static_cast<double>(attempt.mean()) * (1 + most_imbalance));
     if (split_rows && shards == shards_per_worker[3])
       attempt.level(most, 0);
-    if (best.load.empty() || attempt.division().largest_load() < best.largest_load())
+    if (best.load.empty() || attempt.partition().largest_load() < best.largest_load())
       best = attempt.take();
     if (best.imbalance() <= wanted_imbalance)
       break;
@@ -232,9 +232,9 @@ Division divide_rows(const RowCounts &counts, int workers, bool split_rows) {
   return best;
 }
 
-Division divide_entries(const RowCounts &counts, int workers) {
+Partition partition_entries(const RowCounts &counts, int workers) {
   if (workers == 1 || counts.entries() == 0)
-    return divide_evenly(counts.dim(), counts.entries(), workers);
+    return partition_evenly(counts.dim(), counts.entries(), workers);
   // A row is owned by who has its first entry.
   const auto first_row = [&](i64 entry) {
     if (entry == 0)
@@ -244,7 +244,7 @@ Division divide_entries(const RowCounts &counts, int workers) {
     const i64 slot = counts.slot_of(entry);
     return counts.row(slot) + (counts.before(slot) < entry ? 1 : 0);
   };
-  Division d;
+  Partition d;
   for (int w = 0; w < workers; ++w) {
     const Range mine = part_of({0, counts.entries()}, w, workers);
     d.load.push_back(mine.size());
@@ -263,7 +263,7 @@ Division divide_entries(const RowCounts &counts, int workers) {
         continue;
       if (d.split.empty() || d.split.back().row != counts.row(slot))
         d.split.push_back({counts.row(slot), w, {}});
-      d.split.back().parts.push_back({w, {part.begin - row.begin, part.end - row.begin}});
+      d.split.back().loads.push_back({w, {part.begin - row.begin, part.end - row.begin}});
     }
   }
   return d;
@@ -273,8 +273,8 @@ bool takes_slabs(std::span<const i64> dims, int workers, ShardingRule rule, bool
   return workers > 1 && !deterministic && rule != ShardingRule::rows && dims.back() >= workers;
 }
 
-Division divide_evenly(i64 dim, i64 entries, int workers) {
-  Division d;
+Partition partition_evenly(i64 dim, i64 entries, int workers) {
+  Partition d;
   for (int w = 0; w < workers; ++w) {
     d.load.push_back(part_of({0, entries}, w, workers).size());
     auto &owned = d.owned.emplace_back();

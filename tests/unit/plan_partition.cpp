@@ -1,5 +1,5 @@
 // Dividing rows between workers.
-#include "plan/shards.hpp"
+#include "plan/partition.hpp"
 
 #include <cmath>
 #include <random>
@@ -11,7 +11,7 @@
 namespace {
 
 using namespace td;
-using plan::Division;
+using plan::Partition;
 using plan::RowCounts;
 
 /// Rows of one mode by their counts, of which some may be 0.
@@ -88,7 +88,7 @@ const int worker_counts[] = {1, 2, 3, 4, 7, 40};
 i64 rounded_up(i64 a, i64 b) { return (a + b - 1) / b; }
 
 /// Every row has one owner; a split row's parts cover it once; the loads are the entries.
-void expect_sound(const Division &d, const Rows &rows, int workers) {
+void expect_sound(const Partition &d, const Rows &rows, int workers) {
   ASSERT_EQ(d.workers(), workers);
   ASSERT_EQ(d.owned.size(), static_cast<std::size_t>(workers));
   std::vector<int> owner(rows.count.size(), -1);
@@ -119,13 +119,13 @@ void expect_sound(const Division &d, const Rows &rows, int workers) {
     owner[static_cast<std::size_t>(s.row)] += workers;
     i64 end = 0;
     int last = -1;
-    for (const auto &part : s.parts) {
-      EXPECT_GT(part.worker, last);
-      EXPECT_EQ(part.entries.begin, end);
-      EXPECT_GT(part.entries.size(), 0);
-      last = part.worker;
-      end = part.entries.end;
-      load[static_cast<std::size_t>(part.worker)] += part.entries.size();
+    for (const auto &some : s.loads) {
+      EXPECT_GT(some.worker, last);
+      EXPECT_EQ(some.entries.begin, end);
+      EXPECT_GT(some.entries.size(), 0);
+      last = some.worker;
+      end = some.entries.end;
+      load[static_cast<std::size_t>(some.worker)] += some.entries.size();
     }
     EXPECT_EQ(end, rows.count[static_cast<std::size_t>(s.row)]);
   }
@@ -134,7 +134,7 @@ void expect_sound(const Division &d, const Rows &rows, int workers) {
   EXPECT_EQ(d.load, load);
 }
 
-std::string text_of(const Division &d) {
+std::string text_of(const Partition &d) {
   std::string text;
   for (int w = 0; w < d.workers(); ++w) {
     text += fmt::format("{}:", d.load[static_cast<std::size_t>(w)]);
@@ -144,31 +144,31 @@ std::string text_of(const Division &d) {
   }
   for (const auto &s : d.split) {
     text += fmt::format("{} of {}:", s.row, s.owner);
-    for (const auto &part : s.parts)
-      text += fmt::format(" {}-{} by {}", part.entries.begin, part.entries.end, part.worker);
+    for (const auto &some : s.loads)
+      text += fmt::format(" {}-{} by {}", some.entries.begin, some.entries.end, some.worker);
     text += '\n';
   }
   return text;
 }
 
-TEST(PlanShards, EveryEntryBelongsToOneWorker) {
+TEST(PlanPartition, EveryEntryBelongsToOneWorker) {
   for (const Rows &rows : cases())
     for (const int workers : worker_counts) {
       SCOPED_TRACE(fmt::format("{}, {} workers", rows.name, workers));
-      expect_sound(plan::divide_rows(rows.counts(), workers, true), rows, workers);
-      expect_sound(plan::divide_rows(rows.counts(), workers, false), rows, workers);
-      expect_sound(plan::divide_entries(rows.counts(), workers), rows, workers);
+      expect_sound(plan::partition_rows(rows.counts(), workers, true), rows, workers);
+      expect_sound(plan::partition_rows(rows.counts(), workers, false), rows, workers);
+      expect_sound(plan::partition_entries(rows.counts(), workers), rows, workers);
     }
 }
 
-TEST(PlanShards, WholeRowsStayWithinGrahamsBound) {
+TEST(PlanPartition, WholeRowsStayWithinGrahamsBound) {
   for (const Rows &rows : cases())
     for (const int workers : worker_counts) {
       SCOPED_TRACE(fmt::format("{}, {} workers", rows.name, workers));
-      const Division d = plan::divide_rows(rows.counts(), workers, false);
+      const Partition d = plan::partition_rows(rows.counts(), workers, false);
       EXPECT_TRUE(d.split.empty());
       // A worker that is given a shard had at most the mean of the others' entries before. A shard is one row, or at
-      // the finest (128 shares a worker, but at least one entry a share) two shares.
+      // the finest (128 shards a worker, but at least one entry a shard) two of that load.
       const i64 longest = *std::max_element(rows.count.begin(), rows.count.end());
       const double mean = static_cast<double>(rows.entries()) / workers;
       const double shard = std::max(static_cast<double>(longest), 2 * std::ceil(mean / 128));
@@ -176,45 +176,45 @@ TEST(PlanShards, WholeRowsStayWithinGrahamsBound) {
     }
 }
 
-TEST(PlanShards, SplitRowsBalanceWhateverTheRowsAre) {
+TEST(PlanPartition, SplitRowsBalanceWhateverTheRowsAre) {
   for (const Rows &rows : cases())
     for (const int workers : worker_counts) {
       SCOPED_TRACE(fmt::format("{}, {} workers", rows.name, workers));
-      const Division d = plan::divide_rows(rows.counts(), workers, true);
+      const Partition d = plan::partition_rows(rows.counts(), workers, true);
       const auto mean = static_cast<double>(rows.entries()) / workers;
       EXPECT_LE(d.largest_load(), std::max<i64>(rounded_up(rows.entries(), workers),
                                                 static_cast<i64>(std::ceil(mean) * (1 + plan::most_imbalance))));
       if (rows.entries() >= 1000 * workers) {
         EXPECT_LT(d.imbalance(), plan::most_imbalance);
       }
-      const Division e = plan::divide_entries(rows.counts(), workers);
+      const Partition e = plan::partition_entries(rows.counts(), workers);
       EXPECT_LE(e.largest_load(), rounded_up(rows.entries(), workers));
       EXPECT_LT(d.split.size(), static_cast<std::size_t>(workers) + 1);
       EXPECT_LT(e.split.size(), static_cast<std::size_t>(workers) + 1);
     }
 }
 
-TEST(PlanShards, ARowOf60PercentIsEveryonesWork) {
+TEST(PlanPartition, ARowOf60PercentIsEveryonesWork) {
   const Rows rows = one_heavy(1000, 1000000, 0.6, 517);
   // Two workers: one row of 600,000 entries, 999 of 400. The mean is 499,800; what the row has above it is given away.
-  const Division two = plan::divide_rows(rows.counts(), 2, true);
+  const Partition two = plan::partition_rows(rows.counts(), 2, true);
   ASSERT_EQ(two.split.size(), 1U);
   EXPECT_EQ(two.split[0].row, 517);
   EXPECT_EQ(two.load, (std::vector<i64>{499800, 499800}));
   EXPECT_EQ(two.owned[static_cast<std::size_t>(two.split[0].owner)].size(), 1U);
-  EXPECT_EQ(two.split[0].parts.size(), 2U);
+  EXPECT_EQ(two.split[0].loads.size(), 2U);
   // Without splitting it stands on one worker: 600,000 / 499,800 - 1.
-  EXPECT_NEAR(plan::divide_rows(rows.counts(), 2, false).imbalance(), 0.2005, 1e-4);
+  EXPECT_NEAR(plan::partition_rows(rows.counts(), 2, false).imbalance(), 0.2005, 1e-4);
   // Seven workers: a mean of 142,800 is less than a quarter of the row.
-  const Division seven = plan::divide_rows(rows.counts(), 7, true);
+  const Partition seven = plan::partition_rows(rows.counts(), 7, true);
   EXPECT_LT(seven.imbalance(), 0.05);
-  EXPECT_GE(seven.split.at(0).parts.size(), 5U);
+  EXPECT_GE(seven.split.at(0).loads.size(), 5U);
 }
 
-TEST(PlanShards, WorkersGetOneRangeWhereRowsAllowIt) {
+TEST(PlanPartition, WorkersGetOneRangeWhereRowsAllowIt) {
   const Rows uniform("uniform", std::vector<i64>(1000, 10));
   for (const int workers : {2, 3, 4, 7}) {
-    const Division d = plan::divide_rows(uniform.counts(), workers, true);
+    const Partition d = plan::partition_rows(uniform.counts(), workers, true);
     for (const auto &ranges : d.owned)
       EXPECT_EQ(ranges.size(), 1U);
     EXPECT_TRUE(d.split.empty());
@@ -222,15 +222,15 @@ TEST(PlanShards, WorkersGetOneRangeWhereRowsAllowIt) {
   }
   // Worked by hand: loads 4, 3, 3, 2 on two workers.
   const Rows four("four", {4, 3, 3, 2});
-  EXPECT_EQ(text_of(plan::divide_rows(four.counts(), 2, false)), "6: 0-1 3-4\n6: 1-3\n");
-  EXPECT_EQ(text_of(plan::divide_entries(four.counts(), 2)), "6: 0-2\n6: 2-4\n1 of 0: 0-2 by 0 2-3 by 1\n");
+  EXPECT_EQ(text_of(plan::partition_rows(four.counts(), 2, false)), "6: 0-1 3-4\n6: 1-3\n");
+  EXPECT_EQ(text_of(plan::partition_entries(four.counts(), 2)), "6: 0-2\n6: 2-4\n1 of 0: 0-2 by 0 2-3 by 1\n");
 }
 
-TEST(PlanShards, DividesAgainTheSame) {
+TEST(PlanPartition, DividesAgainTheSame) {
   for (const Rows &rows : cases())
     for (const int workers : worker_counts)
-      EXPECT_EQ(text_of(plan::divide_rows(rows.counts(), workers, true)),
-                text_of(plan::divide_rows(rows.counts(), workers, true)));
+      EXPECT_EQ(text_of(plan::partition_rows(rows.counts(), workers, true)),
+                text_of(plan::partition_rows(rows.counts(), workers, true)));
 }
 
 /// The best that whole rows allow, by trying all.
@@ -246,7 +246,7 @@ i64 best_load(const std::vector<i64> &count, std::size_t at, std::vector<i64> &l
   return best;
 }
 
-TEST(PlanShards, IsAtMostFourThirdsOfTheBest) {
+TEST(PlanPartition, IsAtMostFourThirdsOfTheBest) {
   std::mt19937 engine(seed);
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<i64> count;
@@ -256,24 +256,24 @@ TEST(PlanShards, IsAtMostFourThirdsOfTheBest) {
     for (const int workers : {2, 3}) {
       std::vector<i64> load(static_cast<std::size_t>(workers), 0);
       const i64 best = best_load(count, 0, load);
-      // With 128 shares a worker, more than there are entries in two rows, the shards are the rows.
-      EXPECT_LE(3 * plan::divide_rows(rows.counts(), workers, false).largest_load(), 4 * best)
+      // With 128 shards a worker, more than there are entries in two rows, the shards are the rows.
+      EXPECT_LE(3 * plan::partition_rows(rows.counts(), workers, false).largest_load(), 4 * best)
           << rows.name << ", seed " << seed << ": " << fmt::format("{}", fmt::join(count, " "));
     }
   }
 }
 
-TEST(PlanShards, EvenRowsNeedNoArrays) {
+TEST(PlanPartition, EvenRowsNeedNoArrays) {
   const RowCounts even = RowCounts::even(10, 40);
   EXPECT_EQ(even.slots(), 10);
   EXPECT_EQ(even.before(10), 40);
   EXPECT_EQ(even.slot_of(11), 2);
-  EXPECT_EQ(text_of(plan::divide_rows(even, 2, true)), "20: 0-5\n20: 5-10\n");
+  EXPECT_EQ(text_of(plan::partition_rows(even, 2, true)), "20: 0-5\n20: 5-10\n");
   // 2^40 rows, more than any array holds.
-  const Division large = plan::divide_rows(RowCounts::even(i64{1} << 40, i64{1} << 45), 4, true);
+  const Partition large = plan::partition_rows(RowCounts::even(i64{1} << 40, i64{1} << 45), 4, true);
   EXPECT_EQ(large.imbalance(), 0);
   EXPECT_EQ(large.owned[3].at(0).end, i64{1} << 40);
-  EXPECT_EQ(text_of(plan::divide_evenly(5, 7, 2)), "4: 0-3\n3: 3-5\n");
+  EXPECT_EQ(text_of(plan::partition_evenly(5, 7, 2)), "4: 0-3\n3: 3-5\n");
 }
 
 } // namespace

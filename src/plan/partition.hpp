@@ -36,19 +36,20 @@ private:
   std::span<const i64> row_begin_;
 };
 
-/// A row whose entries several workers sum. Its parts stand in the order of the workers and cover its entries, counted
-/// from the row's first, once.
+/// A row whose entries several workers sum. Their loads stand in the order of the workers and cover its entries,
+/// counted from the row's first, once.
 struct SplitRow {
-  struct Part {
+  struct Load {
     int worker = 0;
     Range entries;
   };
   i64 row = 0;
   int owner = 0; // whose ranges hold the row
-  std::vector<Part> parts;
+  std::vector<Load> loads;
 };
 
-struct Division {
+/// How the work on one mode is partitioned between workers.
+struct Partition {
   std::vector<std::vector<Range>> owned; // [workers] ascending, no two adjacent; together each row of the mode once
   std::vector<SplitRow> split;           // ascending
   std::vector<i64> load;                 // [workers] stored entries
@@ -74,14 +75,14 @@ inline constexpr double most_imbalance = 0.05;
 /// Beyond AMPED, with split_rows: what a worker has above the mean of a row heavier than the mean goes to workers
 /// below it; and where 128 shards a worker leave a worker above most_imbalance, so does what it has of a lighter row.
 /// No worker then has more than 1.05 times the mean, rounded up.
-Division divide_rows(const RowCounts &counts, int workers, bool split_rows);
+Partition partition_rows(const RowCounts &counts, int workers, bool split_rows);
 
 /// This one is for comparison: worker k of n takes the k-th n-th of the entries, and rows at the borders are split.
-Division divide_entries(const RowCounts &counts, int workers);
+Partition partition_entries(const RowCounts &counts, int workers);
 
 /// All rows in contiguous ranges, whose numbers of rows differ by at most one; for entries that stand in no order of
-/// rows. The loads are those of divide_entries.
-Division divide_evenly(i64 dim, i64 entries, int workers);
+/// rows. The loads are those of partition_entries.
+Partition partition_evenly(i64 dim, i64 entries, int workers);
 
 /// Whether workers whose memories are their own take slabs of a dense tensor's last mode, of which each adds to all
 /// rows of the other modes. Else each needs all elements for its rows.
