@@ -116,7 +116,7 @@ void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
     for (i64 begin = 0; begin < l.depth; begin += l.depth_part) {
       const Range part{begin, std::min(begin + l.depth_part, l.depth)};
       if (l.product_bytes > 0) {
-        fused::multiply_depth<<<blocks_for(device, part.size() * job.rank, block_threads), block_threads, 0,
+        fused::multiply_depth<<<blocks_for(device, part.size() * depth.ld, block_threads), block_threads, 0,
                                 device.stream()>>>(depth, part.begin, part.size(), products.data());
         check_launch("a Khatri-Rao product");
         job.products = products.data();
@@ -125,7 +125,8 @@ void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
         job.products = depth.modes[0].data;
         job.product_ld = depth.modes[0].ld;
       }
-      job.pairs = reinterpret_cast<std::uintptr_t>(job.products) % 16 == 0 && job.product_ld % 2 == 0;
+      job.pairs = reinterpret_cast<std::uintptr_t>(job.products) % 16 == 0 && job.product_ld % 2 == 0 &&
+                  (l.product_bytes > 0 || job.rank % 2 == 0);
       add_part(device, job, l, part, args);
     }
   });

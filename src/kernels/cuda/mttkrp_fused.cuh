@@ -45,7 +45,7 @@ template <class T> struct Job {
   i64 depth_step;         // from one to the next in the tensor
   const double *products; // rows of the Khatri-Rao product, one for each of the depth
   i64 product_ld;
-  bool pairs; // of products: 16 bytes at a time
+  bool pairs; // of products: 16 bytes at a time; a row has an even number
   u32 chunks;
   u32 whole_tiles; // that have all of their rows
   u32 whole_chunks;
@@ -202,7 +202,10 @@ public:
 
 private:
   static __device__ int thread() { return static_cast<int>(threadIdx.x); }
-  static __device__ void meet() { asm volatile("bar.sync 1, %0;" ::"n"(producers) : "memory"); }
+  static __device__ void meet() {
+    __syncwarp(); // the barrier takes whole warps
+    asm volatile("bar.sync 1, %0;" ::"n"(producers) : "memory");
+  }
 
   /// Where the rows of a tile begin in the tensor; -1: there is no such row.
   __device__ void list_rows(u32 tile) {
@@ -235,7 +238,8 @@ private:
       constexpr int across = dense_rows / Wide;
       const int row = thread() % across * Wide;
       T *const to = shared_.x[at_.stage] + thread() / across * x_ld + row;
-      const auto rows = static_cast<int>(max(min(job_.rows - (i64{at_.tile} * dense_rows + row), i64{Wide}), i64{0}));
+      // Where some of the rows that are copied together are not asked for, they are of the tensor all the same.
+      const bool there = i64{at_.tile} * dense_rows + row < job_.rows;
       const i64 jump = producers / across * job_.depth_step;
       const T *from = from_;
 #pragma unroll
@@ -244,8 +248,8 @@ private:
         if constexpr (Whole) {
           copy_all<size>(to + j * step, from);
         } else {
-          const bool in = i64{at_.chunk} * depth + thread() / across + j * (producers / across) < job_.depth;
-          copy_or_zero<size>(to + j * step, in ? from : job_.values, in ? rows * static_cast<int>(sizeof(T)) : 0);
+          const bool in = there && i64{at_.chunk} * depth + thread() / across + j * (producers / across) < job_.depth;
+          copy_or_zero<size>(to + j * step, in ? from : job_.values, in ? size : 0);
         }
       }
       from_ = from;
@@ -296,10 +300,15 @@ private:
   }
   __device__ void copy_piece(int row, int k, i64 at) const {
     const T *const from = job_.values + (at & ~i64{wide - 1}) + i64{at_.chunk} * depth + k;
-    const i64 left = job_.values_end - from;
-    const bool in = at >= 0 && left > 0;
-    copy_or_zero<16>(shared_.x[at_.stage] + row * Shared::x_ld + k, in ? from : job_.values,
-                     in ? static_cast<int>(min(left, i64{wide})) * static_cast<int>(sizeof(T)) : 0);
+    T *const to = shared_.x[at_.stage] + row * Shared::x_ld + k;
+    const i64 left = at < 0 ? 0 : job_.values_end - from;
+    if (left >= wide || left <= 0) {
+      copy_or_zero<16>(to, left > 0 ? from : job_.values, left > 0 ? 16 : 0);
+      return;
+    }
+    // The tensor's last elements: nothing is read beyond them.
+    for (int w = 0; w < wide; ++w)
+      copy_or_zero<sizeof(T)>(to + w, w < left ? from + w : job_.values, w < left ? static_cast<int>(sizeof(T)) : 0);
   }
 
   /// Columns beyond the rank and rows beyond the depth are zeros.
@@ -317,7 +326,7 @@ private:
       const double *const at = there > 0 ? from + k * job_.product_ld + c : job_.products;
       double *const to = &shared_.products[at_.stage][k][c];
       if (job_.pairs) {
-        copy_or_zero<16>(to, at, max(min(there, 2), 0) * 8);
+        copy_or_zero<16>(to, at, there > 0 ? 16 : 0);
       } else {
         copy_or_zero<8>(to, at, there > 0 ? 8 : 0);
         copy_or_zero<8>(to + 1, there > 1 ? at + 1 : job_.products, there > 1 ? 8 : 0);
@@ -373,7 +382,10 @@ private:
   __device__ int lane() const { return thread_ % 32; }
   __device__ int down() const { return thread_ / 32 % 4; }
   __device__ int across() const { return thread_ / 128; }
-  static __device__ void meet() { asm volatile("bar.sync 2, %0;" ::"n"(threads) : "memory"); }
+  static __device__ void meet() {
+    __syncwarp(); // the barrier takes whole warps
+    asm volatile("bar.sync 2, %0;" ::"n"(threads) : "memory");
+  }
 
   __device__ void multiply() {
     const int row = down() * 32 + lane() / 4;
@@ -525,21 +537,21 @@ template <class T> struct DepthModes {
   Mode<T> modes[max_order];
 };
 
-/// products[k, r] := row first + k of the Khatri-Rao product, for k < rows.
+/// products[k, r] := row first + k of the Khatri-Rao product, for k < rows; 0 in columns beyond the rank.
 template <class T>
 __global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 first, i64 rows, double *products) {
-  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < rows * depth.rank; n += i64{gridDim.x} * blockDim.x) {
-    const auto k = static_cast<i64>(quotient(n, depth.rank));
-    const i64 r = n - k * depth.rank;
+  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < rows * depth.ld; n += i64{gridDim.x} * blockDim.x) {
+    const auto k = static_cast<i64>(quotient(n, depth.ld));
+    const i64 r = n - k * depth.ld;
     i64 rest = first + k;
-    double product = 1;
-    for (int m = 0; m < depth.count; ++m) {
+    double product = r < depth.rank ? 1 : 0;
+    for (int m = 0; m < depth.count && r < depth.rank; ++m) {
       const Mode<T> &mode = depth.modes[m];
       const auto upper = static_cast<i64>(quotient(rest, mode.dim));
       product *= static_cast<double>(mode.data[(rest - upper * mode.dim) * mode.ld + r]);
       rest = upper;
     }
-    products[k * depth.ld + r] = product;
+    products[n] = product;
   }
 }
 
