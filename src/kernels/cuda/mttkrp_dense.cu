@@ -52,8 +52,7 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
 template <class T, bool Leading, int Across> void launch(Gpu &device, const Job<T> &job) {
   const auto kernel = fused::multiply_fused<T, Leading, Across>;
   constexpr auto shared = sizeof(fused::Stages<T, Leading, Across>);
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
-        "preparing a dense MTTKRP");
+  allow_shared(kernel, shared);
   kernel<<<static_cast<unsigned>(job.blocks * job.column_tiles), fused::producers + 128 * Across, shared,
            device.stream()>>>(job);
 }
