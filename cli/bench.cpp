@@ -120,9 +120,9 @@ Command add_bench(CLI::App &td) {
   app->add_option("-r,--rank", flags->wish.ranks, "ranks, as in 16,32 [16,32]")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::PositiveNumber);
+      ->check(positive_integer());
   app->add_option("--repeats", flags->wish.repeats, "times that each thing is measured; medians are shown [5]")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_integer());
   app->add_option("--what", flags->what, "what to measure, as in mttkrp,build [all]")
       ->delimiter(',')
       ->allow_extra_args(false)

@@ -175,12 +175,12 @@ Command add_cpd(CLI::App &td) {
   auto flags = std::make_shared<CpdFlags>();
   CLI::App *app = td.add_subcommand("cpd", "fit a ktensor of rank R to the tensor in a file (CP-ALS)");
   app->add_option("file", flags->file, "tensor: text, .tdb or .npy, also .gz")->required();
-  app->add_option("-r,--rank", flags->rank, "components of the model")->required()->check(CLI::PositiveNumber);
+  app->add_option("-r,--rank", flags->rank, "components of the model")->required()->check(positive_integer());
   app->add_option("-o,--output", flags->output, "write the model here: Tensor Toolbox text, or .tdb");
   app->add_option("--start", flags->start, "start from the ktensor in this file");
   app->add_option("--compare", flags->compare, "print the factor match score against the ktensor in this file");
   app->add_option("--every", flags->every, "off a terminal, print a line every so many iterations [1]")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_integer());
   flags->work.add(*app, {"cpals", "tensor", "read", "context", "write"});
   app->footer("^C stops after the iteration under way; the model so far is written and the exit code is 130.");
   return {app, [flags] { return run_cpd(*flags); }};

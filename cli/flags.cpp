@@ -1,12 +1,40 @@
 #include "flags.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <sstream>
 
 #include <fmt/format.h>
 
 namespace cli {
+
+namespace {
+
+/// Of numbers for which `holds`; the help shows `kind`.
+template <class Number, class F> CLI::Validator number_check(const char *expected, const char *kind, F holds) {
+  return {[expected, holds](std::string &text) {
+            Number x{};
+            const char *const end = text.data() + text.size();
+            const auto [at, error] = std::from_chars(text.data(), end, x);
+            if (error == std::errc() && at == end && holds(x))
+              return std::string();
+            return fmt::format("expected {}; '{}' came", expected, text);
+          },
+          kind};
+}
+
+} // namespace
+
+CLI::Validator positive_integer() {
+  return number_check<std::int64_t>("an integer of 1 or more", "POSITIVE", [](std::int64_t x) { return x > 0; });
+}
+CLI::Validator positive_number() {
+  return number_check<double>("a number above 0", "POSITIVE", [](double x) { return x > 0 && x <= 1e300; });
+}
+CLI::Validator nonnegative_number() {
+  return number_check<double>("a number of 0 or more", "NONNEGATIVE", [](double x) { return x >= 0 && x <= 1e300; });
+}
 
 std::vector<OptionRow> option_table() {
   std::vector<OptionRow> rows;

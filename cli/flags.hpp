@@ -25,6 +25,11 @@ std::vector<OptionRow> option_table();
 /// "max_iters" -> "--max-iters"
 std::string flag_name(std::string_view option);
 
+/// Checks of numbers that say what was expected.
+CLI::Validator positive_integer();
+CLI::Validator positive_number();
+CLI::Validator nonnegative_number();
+
 /// The flags of some scopes of the table, and the options that were given with them.
 class TableFlags {
 public:

@@ -45,9 +45,9 @@ Command add_generate(CLI::App &td) {
   app->add_option("out", flags->out, "file to write: .tns, .txt, .tdb, .npy (dense)")->required();
   flags->recipe.add(*app);
   app->add_option("-r,--rank", recipe.rank, "plant a ktensor of this rank; without it values are uniform in [1, 2)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_integer());
   app->add_option("--noise", recipe.noise, "norm of added normal noise, relative to the tensor's norm [0]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(nonnegative_number());
   app->add_option("--model", flags->model, "write the planted ktensor here");
   flags->work.add(*app, {"write", "context"});
   return {app, [flags] { return run_generate(*flags); }};

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "commands.hpp"
 #include "handles.hpp"
+#include "nearest.hpp"
 #include "output.hpp"
 
 namespace {
@@ -31,9 +32,51 @@ std::vector<std::string> arguments(int argc, char **argv) {
   return out;
 }
 
+/// "td help" is "td --help", "td help cpd" is "td cpd --help" and "td version" is "td --version". Arguments are last
+/// first.
+void understand_words(std::vector<std::string> &words) {
+  if (words.empty())
+    return;
+  if (words.back() == "version") {
+    words.back() = "--version";
+  } else if (words.back() == "help") {
+    words.pop_back();
+    words.insert(words.begin(), "--help");
+  }
+}
+
 std::string version() {
   const int v = td_version();
   return fmt::format("td {}.{}.{} (ABI {})", v / 10000, v / 100 % 100, v % 100, td_abi_version());
+}
+
+std::vector<std::string> names_of_commands(const CLI::App &td) {
+  std::vector<std::string> names;
+  for (const CLI::App *command : td.get_subcommands(nullptr))
+    names.push_back(command->get_name());
+  return names;
+}
+
+/// What is wrong with a command line; CLI11's words where there is nothing to add.
+std::string sentence_of(const CLI::ParseError &error, const CLI::App &td, const std::vector<std::string> &words) {
+  const auto used = td.get_subcommands();
+  if (used.empty()) {
+    const std::vector<std::string> commands = names_of_commands(td);
+    const bool named = !words.empty() && !words.back().starts_with('-');
+    return fmt::format("{}{}; commands are {}",
+                       named ? fmt::format("there is no command '{}'", shown(words.back())) : "a command is missing",
+                       named ? did_you_mean(words.back(), commands) : "", fmt::join(commands, ", "));
+  }
+  std::vector<std::string> flags;
+  for (const CLI::Option *option : used.front()->get_options())
+    for (const std::string &name : option->get_lnames())
+      flags.push_back("--" + name);
+  for (const std::string &word : words) {
+    const std::string flag = word.substr(0, word.find('='));
+    if (flag.starts_with("--") && flag != "--" && std::find(flags.begin(), flags.end(), flag) == flags.end())
+      return fmt::format("there is no option '{}'{}", shown(flag), did_you_mean(flag, flags));
+  }
+  return shown(error.what());
 }
 
 int run(int argc, char **argv) {
@@ -44,13 +87,15 @@ int run(int argc, char **argv) {
   const std::vector<Command> commands = {add_cpd(td),      add_check(td),    add_convert(td), add_stats(td),
                                          add_plan(td),     add_generate(td), add_bench(td),   add_info(td),
                                          add_selftest(td), add_options(td)};
+  std::vector<std::string> words = arguments(argc, argv);
+  understand_words(words);
   try {
-    td.parse(arguments(argc, argv));
+    td.parse(std::vector<std::string>(words)); // which it takes apart
   } catch (const CLI::ParseError &e) {
     if (e.get_exit_code() == 0)
       return td.exit(e); // --help, --version
     const auto used = td.get_subcommands();
-    fmt::print(stderr, "td: {}; see td{}{} --help\n", shown(e.what()), used.empty() ? "" : " ",
+    fmt::print(stderr, "td: {}; see td{}{} --help\n", sentence_of(e, td, words), used.empty() ? "" : " ",
                used.empty() ? "" : used.front()->get_name());
     return exit_usage;
   }

@@ -180,7 +180,7 @@ Command add_plan(CLI::App &td) {
   CLI::App *app =
       td.add_subcommand("plan", "say what would be done with a tensor, and what memory and time that takes");
   app->add_option("file", flags->file, "tensor: text, .tdb or .npy, also .gz; or give --dims or --like");
-  app->add_option("-r,--rank", flags->rank, "components of the model")->required()->check(CLI::PositiveNumber);
+  app->add_option("-r,--rank", flags->rank, "components of the model")->required()->check(positive_integer());
   app->add_option("--type", flags->type, "type of a shape's values [f64]")->check(CLI::IsMember({"f32", "f64"}));
   app->add_flag("--check", flags->check, "also store the tensor, run 4 iterations, and compare");
   flags->recipe.add(*app, false);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "flags.hpp"
+
 namespace cli {
 
 namespace {
@@ -73,16 +75,16 @@ void check_fibers(const Recipe &recipe) {
 void RecipeFlags::add(CLI::App &app, bool with_seed) {
   app.add_option("--dims", dims, "dimensions, as in 100x80x60");
   app.add_option("--like", like, "shape and entries of a FROSTT tensor: " + like_names());
-  app.add_option("--nnz", recipe.entries, "entries to draw; those drawn twice are dropped")->check(CLI::PositiveNumber);
+  app.add_option("--nnz", recipe.entries, "entries to draw; those drawn twice are dropped")->check(positive_integer());
   app.add_option("--scale", scale, "multiply the number of entries (not the dimensions) by this [1]")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   skew = app.add_option("--skew", recipe.skew,
                         "entries gather in few slices: index = dim * u^(1/(1-skew)), then scattered "
                         "[0; 0.5 with --like]")
              ->check(CLI::Range(0.0, 0.99));
   app.add_option("--fiber", recipe.fiber,
                  "entries come in runs of so many along the last mode, at the same other coordinates [1]")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_integer());
   if (with_seed)
     app.add_option("--seed", recipe.seed, "the same seed gives the same tensor [0]");
   app.add_flag("--dense", recipe.dense, "a dense tensor");

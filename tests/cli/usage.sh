@@ -13,12 +13,35 @@ for verb in cpd check convert stats generate bench plan info selftest options; d
   "$td" --help | grep -Eq "^ +$verb " || fail "$verb is not in --help"
 done
 
+# Words for flags, and what is meant by a word that there is not.
+"$td" --help >help
+expect 0 "$td" help
+cmp -s out help || fail "td help is not td --help"
+"$td" cpd --help >help
+expect 0 "$td" help cpd
+cmp -s out help || fail "td help cpd is not td cpd --help"
+expect 0 "$td" version
+grep -q '^td [0-9]' out || fail "td version: $(cat out)"
 expect 2 "$td"
+says err "a command is missing; commands are cpd,"
 expect 2 "$td" decompose
+says err "there is no command 'decompose'; commands are"
+expect 2 "$td" cdp
+says err "there is no command 'cdp' (did you mean 'cpd'?); commands are"
+expect 2 "$td" cpd small.tns --rank 2 --max-iteratons 3
+says err "there is no option '--max-iteratons' (did you mean '--max-iters'?)"
+expect 2 "$td" cpd small.tns --rank 2 --tolx=3
+says err "there is no option '--tolx' (did you mean '--tol'?)"
+expect 2 "$td" cpd small.tns --rnak 2 # which is missing, too
+says err "there is no option '--rnak' (did you mean '--rank'?)"
 expect 2 "$td" cpd small.tns
 says err "--rank"
 expect 2 "$td" cpd small.tns --rank 0
+says err "expected an integer of 1 or more; '0' came"
 expect 2 "$td" cpd small.tns --rank two
+says err "expected an integer of 1 or more; 'two' came"
+expect 2 "$td" generate x.tns --dims 3x4x5 --nnz 10 --scale nan
+says err "expected a number above 0; 'nan' came"
 expect 2 "$td" cpd small.tns --rank 2 --tols 1
 expect 2 "$td" cpd small.tns --rank 2 --max-iters 0
 says err "max_iters"

@@ -12,7 +12,7 @@ module td_option_sets
     put_integer, put_real, put_logical, put_text, put_modes
 
   !> Named settings: `call o%set("tol", 1e-6_real64)`. Empty until the first set; an empty one means the defaults.
-  !> An assignment copies. Names, defaults and ranges: td_option_describe, or `td help options`.
+  !> An assignment copies. Names, defaults and ranges: td_option_describe, or `td options`.
   type, extends(td_object) :: td_options
   contains
     procedure, nopass :: release => release_options
