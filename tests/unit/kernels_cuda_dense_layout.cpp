@@ -75,6 +75,23 @@ TEST(KernelsCudaDenseLayout, CoversTheTensorAndHasRoomForEachBlocksRows) {
   }
 }
 
+// Of compute capability 8.0, 8.6 and 9.0: what a block can have, and whether a wide tile fits it.
+TEST(KernelsCudaDenseLayout, FitsSharedMemory) {
+  const std::vector<i64> dims{60, 50, 40};
+  for (const i64 kilobytes : {99, 163, 227}) {
+    const Chip chip{80, kilobytes << 10, i64{6} << 20};
+    for (const ValueType type : {ValueType::f32, ValueType::f64})
+      for (const i64 rank : {1, 33, 100, 500})
+        for (int mode = 0; mode < 3; ++mode) {
+          const DenseLayout l = dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, type, chip);
+          EXPECT_LE(kernels::cuda::dense_shared_bytes(l, type), chip.shared_bytes)
+              << kilobytes << " KB, rank " << rank << ", mode " << mode;
+          EXPECT_GE(l.columns * l.column_tiles, rank);
+        }
+  }
+  EXPECT_GT(dense_layout(dims, 0, 60, 500, ValueType::f64, Chip()).columns, 64);
+}
+
 // What the matrix-based way needs six GPUs for: the tensor's 7.9 GB, and less than 1 GB beside it.
 TEST(KernelsCudaDenseLayout, TakesLittleMemoryAtHighRank) {
   const std::vector<i64> dims{129, 129, 129, 12, 39};

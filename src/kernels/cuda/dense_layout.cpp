@@ -15,14 +15,18 @@ i64 slots_of(const DenseLayout &l) {
   return std::min(l.count, tiles_met * dense_rows / l.inner + 2);
 }
 
-/// Bytes of shared memory that a block takes.
-i64 shared_bytes(const DenseLayout &l, ValueType type) {
-  const i64 element = size_of(type);
-  const i64 depth = l.chunk();
-  const i64 chunk = l.leading ? depth * (dense_rows + 32 / element) : dense_rows * (depth + 4);
-  const i64 columns = 32 * l.across();
-  const i64 stage = chunk * element + depth * (columns + 4) * 8 + 2 * 8;
-  return dense_stages(l.across()) * stage + 32 * (columns + 4) * 8 + 2 * dense_rows * 8;
+/// Columns of tiles as wide as the rank asks for and the chip has room for.
+void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
+  const auto fits = [&](int across, int stages) {
+    return dense_shared_bytes(l.leading, size_of(type), across, stages) <= chip.shared_bytes;
+  };
+  int across = dense_across(rank);
+  while (across > 1 && !fits(across, dense_stages(across)))
+    --across;
+  const i64 eights = tiles(rank, 8);
+  l.column_tiles = tiles(eights, 4 * across);
+  l.columns = tiles(eights, l.column_tiles) * 8;
+  l.stages = fits(l.across(), dense_stages(l.across())) ? dense_stages(l.across()) : dense_least_stages;
 }
 
 } // namespace
@@ -66,11 +70,9 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
       else if (m != mode)
         (m < mode ? l.inner : l.outer) *= dim;
     }
-    const i64 eights = tiles(rank, 8);
-    l.column_tiles = tiles(eights, dense_most_columns / 8);
-    l.columns = tiles(eights, l.column_tiles) * 8;
-    const i64 fitting = chip.shared_bytes / shared_bytes(l, type);
-    const i64 together = std::clamp<i64>(fitting, 1, dense_together(l.across()));
+    cut_columns(l, rank, type, chip);
+    const i64 together =
+        std::clamp<i64>(chip.shared_bytes / dense_shared_bytes(l, type), 1, dense_together(l.across()));
     // Where the depth is one mode, its factor is the product.
     const int depth_modes = l.leading ? order - cut : cut;
     l.depth_part = l.depth;

@@ -12,16 +12,25 @@
 
 namespace td::kernels::cuda {
 
-inline constexpr int dense_rows = 128;        // of a tile
-inline constexpr int dense_most_columns = 96; // of a tile
+inline constexpr int dense_rows = 128; // of a tile
 inline constexpr i64 dense_most_blocks = 1024;
 
 /// Warps beside each other, each with 32 columns, and how many blocks a multiprocessor then has registers for.
 constexpr int dense_across(i64 columns) { return columns <= 32 ? 1 : columns <= 64 ? 2 : 3; }
 constexpr int dense_together(int across) { return across == 1 ? 2 : 1; }
-/// The depth of a chunk, and chunks that are on their way at a time.
+/// The depth of a chunk.
 constexpr int dense_depth(int across) { return across == 3 ? 32 : 16; }
+/// Chunks that are on their way at a time; the least where a block can have less than 112 KB of shared memory.
 constexpr int dense_stages(int across) { return across == 3 ? 3 : 4; }
+inline constexpr int dense_least_stages = 3;
+/// Bytes of shared memory that a block takes with so many of these, of elements of so many bytes.
+constexpr i64 dense_shared_bytes(bool leading, i64 element, int across, int stages) {
+  const i64 depth = dense_depth(across);
+  const i64 chunk = leading ? depth * (dense_rows + 32 / element) : dense_rows * (depth + 4);
+  const i64 columns = i64{32} * across;
+  const i64 stage = chunk * element + depth * (columns + 4) * 8 + 2 * 8;
+  return (stages * stage + 32 * (columns + 4) * 8 + 2 * dense_rows * 8 + 15) / 16 * 16;
+}
 
 /// The leading dimension of a Khatri-Rao product: rows of 16 bytes.
 constexpr i64 dense_product_ld(i64 rank) { return (rank + 1) / 2 * 2; }
@@ -36,6 +45,7 @@ struct DenseLayout {
   i64 leading_size = 0; // combinations of the modes below the cut
   i64 columns = 0;      // of a tile, a multiple of 8
   i64 column_tiles = 0;
+  int stages = 0;
   i64 blocks = 0;        // of each column tile: they share its pairs of a row tile and a chunk equally
   i64 slots = 0;         // rows of the result that a block adds up, at most
   i64 product_bytes = 0; // of rows of the Khatri-Rao product that are there at a time; 0: a factor serves
@@ -49,6 +59,10 @@ struct DenseLayout {
   /// Sums of all blocks until they are added up.
   i64 partial_bytes() const { return 8 * blocks * column_tiles * slots * columns; }
 };
+
+inline i64 dense_shared_bytes(const DenseLayout &l, ValueType type) {
+  return dense_shared_bytes(l.leading, size_of(type), l.across(), l.stages);
+}
 
 /// Cycles of all multiprocessors together, where each gets so many bytes a cycle from memory.
 double dense_cycles(const DenseLayout &layout, ValueType type, const Chip &chip, double memory_bytes);

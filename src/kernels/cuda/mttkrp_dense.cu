@@ -49,18 +49,20 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   return job;
 }
 
-template <class T, bool Leading, int Across> void launch(Gpu &device, const Job<T> &job) {
-  const auto kernel = fused::multiply_fused<T, Leading, Across>;
-  constexpr auto shared = sizeof(fused::Stages<T, Leading, Across>);
+template <class T, bool Leading, int Across, int Count = dense_stages(Across)>
+void launch(Gpu &device, const Job<T> &job) {
+  const auto kernel = fused::multiply_fused<T, Leading, Across, Count>;
+  constexpr auto shared = sizeof(fused::Stages<T, Leading, Across, Count>);
   allow_shared(kernel, shared);
   kernel<<<static_cast<unsigned>(job.blocks * job.column_tiles), fused::producers + 128 * Across, shared,
            device.stream()>>>(job);
 }
 
-template <class T, bool Leading> void launch(Gpu &device, const Job<T> &job) {
+template <class T, bool Leading> void launch(Gpu &device, const Job<T> &job, int stages) {
   switch (dense_across(job.columns)) {
   case 1:
-    return launch<T, Leading, 1>(device, job);
+    return stages < dense_stages(1) ? launch<T, Leading, 1, dense_least_stages>(device, job)
+                                    : launch<T, Leading, 1>(device, job);
   case 2:
     return launch<T, Leading, 2>(device, job);
   default:
@@ -84,7 +86,7 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
   job.whole_chunks = static_cast<u32>(job.depth / l.chunk());
   job.units = l.row_tiles() * job.chunks;
   job.blocks = std::min(l.blocks, job.units);
-  l.leading ? launch<T, true>(device, job) : launch<T, false>(device, job);
+  l.leading ? launch<T, true>(device, job, l.stages) : launch<T, false>(device, job, l.stages);
   check_launch("a dense MTTKRP");
   dispatch(args.out.type, [&](auto zero) {
     using Out = decltype(zero);

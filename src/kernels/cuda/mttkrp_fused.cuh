@@ -119,12 +119,12 @@ private:
 
 /// What a block of threads has in shared memory: chunks of the tensor and of the Khatri-Rao product, in stages that
 /// producers fill and consumers empty, and rows on their way to the block's sums.
-template <class T, bool Leading, int Across> struct Stages {
+template <class T, bool Leading, int Across, int Count> struct Stages {
   static constexpr int columns = 32 * Across;
   static constexpr int depth = dense_depth(Across);
   static constexpr int x_ld = Leading ? dense_rows + 32 / static_cast<int>(sizeof(T)) : depth + 4;
   static constexpr int k_ld = columns + 4;
-  static constexpr int count = dense_stages(Across);
+  static constexpr int count = Count;
 
   alignas(16) double products[count][depth][k_ld];
   double rows[32][k_ld];
@@ -160,9 +160,9 @@ struct Cursor {
 };
 
 /// A thread that copies chunks of the tensor and of the Khatri-Rao product.
-template <class T, bool Leading, int Across> class Producer {
+template <class T, bool Leading, int Across, int Count> class Producer {
 public:
-  using Shared = Stages<T, Leading, Across>;
+  using Shared = Stages<T, Leading, Across, Count>;
   static constexpr int depth = Shared::depth;
   static constexpr int each = dense_rows * depth / producers; // elements of a chunk that a thread copies
   static constexpr int wide = 16 / static_cast<int>(sizeof(T));
@@ -342,9 +342,9 @@ private:
 };
 
 /// A warp that holds 32 rows and 32 columns of a product.
-template <class T, bool Leading, int Across> class Consumer {
+template <class T, bool Leading, int Across, int Count> class Consumer {
 public:
-  using Shared = Stages<T, Leading, Across>;
+  using Shared = Stages<T, Leading, Across, Count>;
   static constexpr int threads = 128 * Across;
 
   __device__ Consumer(const Job<T> &job, Shared &shared)
@@ -512,11 +512,12 @@ private:
   double sum_[4][4][2] = {};
 };
 
-template <class T, bool Leading, int Across>
+template <class T, bool Leading, int Across, int Count>
 __global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
     multiply_fused(const __grid_constant__ Job<T> job) {
   extern __shared__ __align__(16) unsigned char memory[];
-  using Shared = Stages<T, Leading, Across>;
+  using Shared = Stages<T, Leading, Across, Count>;
+  static_assert(sizeof(Shared) == dense_shared_bytes(Leading, sizeof(T), Across, Count));
   auto &shared = *reinterpret_cast<Shared *>(memory);
   if (threadIdx.x < Shared::count) {
     shared.full[threadIdx.x].start(producers);
@@ -524,9 +525,9 @@ __global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
   }
   __syncthreads();
   if (threadIdx.x < producers)
-    Producer<T, Leading, Across>(job, shared).run();
+    Producer<T, Leading, Across, Count>(job, shared).run();
   else
-    Consumer<T, Leading, Across>(job, shared).run();
+    Consumer<T, Leading, Across, Count>(job, shared).run();
 }
 
 /// The modes of the depth, first to last.
