@@ -112,11 +112,4 @@ template <class T, int Lanes, int Size> struct LaneColumns {
   }
 };
 
-/// Copies 16 bytes to shared memory without waiting; await_copies waits for this thread's.
-__device__ inline void copy_async(void *shared, const void *global) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<u32>(__cvta_generic_to_shared(shared))),
-               "l"(global));
-}
-__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-
 } // namespace td::kernels::cuda

@@ -7,8 +7,104 @@ namespace td::kernels::cuda {
 namespace {
 
 using fused::Job;
+using fused::Mode;
+using fused::quotient;
 
-template <class T> fused::Mode<T> mode_of(const DenseView &x, const MttkrpArgs &args, int m) {
+/// The modes of the depth, first to last.
+template <class T> struct DepthModes {
+  int count;
+  i64 rank;
+  i64 ld; // of the products
+  Mode<T> modes[max_order];
+};
+
+/// products[k, r] := row first + k of the Khatri-Rao product, for k < rows; 0 in columns beyond the rank.
+template <class T>
+__global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 first, i64 rows, double *products) {
+  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < rows * depth.ld; n += i64{gridDim.x} * blockDim.x) {
+    const auto k = static_cast<i64>(quotient(n, depth.ld));
+    const i64 r = n - k * depth.ld;
+    i64 rest = first + k;
+    double product = r < depth.rank ? 1 : 0;
+    for (int m = 0; m < depth.count && r < depth.rank; ++m) {
+      const Mode<T> &mode = depth.modes[m];
+      const auto upper = static_cast<i64>(quotient(rest, mode.dim));
+      product *= static_cast<double>(mode.data[(rest - upper * mode.dim) * mode.ld + r]);
+      rest = upper;
+    }
+    products[n] = product;
+  }
+}
+
+/// The blocks whose sums have some of a row's, where the rows of the result follow each other in the product: those
+/// that hold its units.
+template <class T> __device__ Range blocks_with(const Job<T> &job, i64 i) {
+  const i64 each = job.units / job.blocks;
+  const i64 more = job.units % job.blocks;
+  const auto holder = [&](i64 unit) { // as part_of deals them out
+    const i64 long_ones = more * (each + 1);
+    return unit < long_ones ? unit / (each + 1) : more + (unit - long_ones) / each;
+  };
+  const i64 last_tile = ((i + 1) * job.inner - 1) / dense_rows;
+  return {holder(i * job.inner / dense_rows * job.chunks), holder((last_tile + 1) * job.chunks - 1) + 1};
+}
+
+/// The first row that a block meets: its slots begin there, and go round.
+template <class T> __device__ i64 first_row(const Job<T> &job, i64 block) {
+  const i64 tile = static_cast<i64>(quotient(part_of({0, job.units}, block, job.blocks).begin, i64{job.chunks}));
+  return fused::remainder(static_cast<i64>(quotient(tile * dense_rows, job.inner)), job.count);
+}
+
+constexpr int add_parts = 8;
+
+/// out := the sums of blocks, or grows by them, in a fixed order. With `All` a block of threads looks at all blocks for
+/// a row and 32 columns, in add_parts parts; else each of its warps has a row of its own.
+template <class T, class Out, bool All>
+__global__ void __launch_bounds__(32 * add_parts)
+    add_blocks(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
+  __shared__ double sums[add_parts][32];
+  __shared__ i64 first[All ? dense_most_blocks : 1];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int part = static_cast<int>(threadIdx.x) / 32;
+  if constexpr (All) {
+    for (i64 b = threadIdx.x; b < job.blocks; b += blockDim.x)
+      first[b] = first_row(job, b);
+    __syncthreads();
+  }
+  const i64 across = (job.rank + 31) / 32;
+  const i64 work_of_all = job.count * across;
+  for (i64 work = All ? i64{blockIdx.x} : i64{blockIdx.x} * add_parts + part; work < work_of_all;
+       work += i64{gridDim.x} * (All ? 1 : add_parts)) {
+    const auto i = static_cast<i64>(quotient(work, across));
+    const i64 r = (work - i * across) * 32 + lane;
+    const i64 tile = min(r, job.rank - 1) / job.columns;
+    const double *const partial = job.partial + tile * job.slots * job.columns + (r - tile * job.columns);
+    const i64 stride = job.column_tiles * job.slots * job.columns;
+    const Range blocks = All ? Range{0, job.blocks} : blocks_with(job, i);
+    double sum = 0;
+#pragma unroll 4
+    for (i64 b = blocks.begin + (All ? part : 0); b < blocks.end; b += All ? add_parts : 1) {
+      i64 slot = i - (All ? first[b] : first_row(job, b));
+      if (slot < 0)
+        slot += job.count;
+      sum += slot < job.slots && r < job.rank ? partial[b * stride + slot * job.columns] : 0.0;
+    }
+    if constexpr (All) {
+      sums[part][lane] = sum;
+      __syncthreads();
+      for (int p = 1; p < add_parts && part == 0; ++p)
+        sum += sums[p][lane];
+    }
+    if ((!All || part == 0) && r < job.rank) {
+      Out &to = out(job.first + i, r);
+      to = static_cast<Out>(add ? static_cast<double>(to) + sum : sum);
+    }
+    if constexpr (All)
+      __syncthreads();
+  }
+}
+
+template <class T> Mode<T> mode_of(const DenseView &x, const MttkrpArgs &args, int m) {
   const auto at = static_cast<std::size_t>(m);
   return {static_cast<const T *>(args.factors[at].data), args.factors[at].ld, x.dims[at]};
 }
@@ -19,7 +115,7 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   job.values = static_cast<const T *>(x.values);
   for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
     if ((m < l.cut) == l.leading)
-      job.modes[job.row_modes++] = m == args.mode ? fused::Mode<T>{nullptr, 0, l.count} : mode_of<T>(x, args, m);
+      job.modes[job.row_modes++] = m == args.mode ? Mode<T>{nullptr, 0, l.count} : mode_of<T>(x, args, m);
   job.rows = l.rows();
   job.inner = l.inner;
   job.count = l.count;
@@ -70,8 +166,8 @@ template <class T, bool Leading> void launch(Gpu &device, const Job<T> &job, int
   }
 }
 
-template <class T> fused::DepthModes<T> depth_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
-  fused::DepthModes<T> depth{0, args.out.cols, dense_product_ld(args.out.cols), {}};
+template <class T> DepthModes<T> depth_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
+  DepthModes<T> depth{0, args.out.cols, dense_product_ld(args.out.cols), {}};
   for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
     if ((m < l.cut) != l.leading)
       depth.modes[depth.count++] = mode_of<T>(x, args, m);
@@ -94,11 +190,10 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
     const bool add = args.add || part.begin > 0;
     const i64 work = l.count * ((job.rank + 31) / 32);
     if (l.outer > 1 || l.count < l.blocks) // each row is in many blocks
-      fused::add_blocks<T, Out, true>
-          <<<blocks_for(device, work, 1), 32 * fused::add_parts, 0, device.stream()>>>(job, out, add);
+      add_blocks<T, Out, true><<<blocks_for(device, work, 1), 32 * add_parts, 0, device.stream()>>>(job, out, add);
     else
-      fused::add_blocks<T, Out, false>
-          <<<blocks_for(device, work, fused::add_parts), 32 * fused::add_parts, 0, device.stream()>>>(job, out, add);
+      add_blocks<T, Out, false>
+          <<<blocks_for(device, work, add_parts), 32 * add_parts, 0, device.stream()>>>(job, out, add);
   });
   check_launch("a dense MTTKRP");
 }
@@ -113,12 +208,12 @@ void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
     using T = decltype(zero);
     Job<T> job = job_of<T>(x, args, l);
     job.partial = partial.data();
-    const fused::DepthModes<T> depth = depth_of<T>(x, args, l);
+    const DepthModes<T> depth = depth_of<T>(x, args, l);
     for (i64 begin = 0; begin < l.depth; begin += l.depth_part) {
       const Range part{begin, std::min(begin + l.depth_part, l.depth)};
       if (l.product_bytes > 0) {
-        fused::multiply_depth<<<blocks_for(device, part.size() * depth.ld, block_threads), block_threads, 0,
-                                device.stream()>>>(depth, part.begin, part.size(), products.data());
+        multiply_depth<<<blocks_for(device, part.size() * depth.ld, block_threads), block_threads, 0,
+                         device.stream()>>>(depth, part.begin, part.size(), products.data());
         check_launch("a Khatri-Rao product");
         job.products = products.data();
         job.product_ld = depth.ld;

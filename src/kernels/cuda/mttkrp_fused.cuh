@@ -13,6 +13,7 @@
 #include "kernels/cuda/lanes.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/pipeline.cuh"
 
 namespace td::kernels::cuda::fused {
 
@@ -67,55 +68,6 @@ template <class T> __device__ inline u64 quotient(T a, T b) {
 }
 
 __device__ inline i64 remainder(i64 a, i64 b) { return a - static_cast<i64>(quotient(a, b)) * b; }
-
-template <int Bytes> __device__ inline void copy_all(void *shared, const void *global) {
-  const auto to = static_cast<u32>(__cvta_generic_to_shared(shared));
-  if constexpr (Bytes == 16)
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(global));
-  else
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" ::"r"(to), "l"(global), "n"(Bytes));
-}
-template <int Bytes> __device__ inline void copy_or_zero(void *shared, const void *global, int bytes) {
-  const auto to = static_cast<u32>(__cvta_generic_to_shared(shared));
-  if constexpr (Bytes == 16)
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes));
-  else
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;" ::"r"(to), "l"(global), "n"(Bytes),
-                 "r"(bytes));
-}
-
-/// A barrier in shared memory that some threads arrive at and others wait for.
-class Barrier {
-public:
-  __device__ void start(u32 arrivals) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
-  }
-  __device__ void arrive() {
-    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
-  }
-  /// When the copies that this thread has started are done.
-  __device__ void arrive_after_copies() {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address()) : "memory");
-  }
-  /// Until all have arrived for the time whose number is odd or even.
-  __device__ void wait(u32 parity) {
-    u32 done = 0;
-    do {
-#if __CUDA_ARCH__ >= 900
-      asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-#else
-      asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-#endif
-                   : "=r"(done)
-                   : "r"(address()), "r"(parity)
-                   : "memory");
-    } while (done == 0);
-  }
-
-private:
-  __device__ u32 address() const { return static_cast<u32>(__cvta_generic_to_shared(&state_)); }
-  u64 state_;
-};
 
 /// What a block of threads has in shared memory: chunks of the tensor and of the Khatri-Rao product, in stages that
 /// producers fill and consumers empty, and rows on their way to the block's sums.
@@ -528,100 +480,6 @@ __global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
     Producer<T, Leading, Across, Count>(job, shared).run();
   else
     Consumer<T, Leading, Across, Count>(job, shared).run();
-}
-
-/// The modes of the depth, first to last.
-template <class T> struct DepthModes {
-  int count;
-  i64 rank;
-  i64 ld; // of the products
-  Mode<T> modes[max_order];
-};
-
-/// products[k, r] := row first + k of the Khatri-Rao product, for k < rows; 0 in columns beyond the rank.
-template <class T>
-__global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 first, i64 rows, double *products) {
-  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < rows * depth.ld; n += i64{gridDim.x} * blockDim.x) {
-    const auto k = static_cast<i64>(quotient(n, depth.ld));
-    const i64 r = n - k * depth.ld;
-    i64 rest = first + k;
-    double product = r < depth.rank ? 1 : 0;
-    for (int m = 0; m < depth.count && r < depth.rank; ++m) {
-      const Mode<T> &mode = depth.modes[m];
-      const auto upper = static_cast<i64>(quotient(rest, mode.dim));
-      product *= static_cast<double>(mode.data[(rest - upper * mode.dim) * mode.ld + r]);
-      rest = upper;
-    }
-    products[n] = product;
-  }
-}
-
-/// The blocks whose sums have some of a row's, where the rows of the result follow each other in the product: those
-/// that hold its units.
-template <class T> __device__ Range blocks_with(const Job<T> &job, i64 i) {
-  const i64 each = job.units / job.blocks;
-  const i64 more = job.units % job.blocks;
-  const auto holder = [&](i64 unit) { // as part_of deals them out
-    const i64 long_ones = more * (each + 1);
-    return unit < long_ones ? unit / (each + 1) : more + (unit - long_ones) / each;
-  };
-  const i64 last_tile = ((i + 1) * job.inner - 1) / dense_rows;
-  return {holder(i * job.inner / dense_rows * job.chunks), holder((last_tile + 1) * job.chunks - 1) + 1};
-}
-
-/// The first row that a block meets: its slots begin there, and go round.
-template <class T> __device__ i64 first_row(const Job<T> &job, i64 block) {
-  const i64 tile = static_cast<i64>(quotient(part_of({0, job.units}, block, job.blocks).begin, i64{job.chunks}));
-  return remainder(static_cast<i64>(quotient(tile * dense_rows, job.inner)), job.count);
-}
-
-inline constexpr int add_parts = 8;
-
-/// out := the sums of blocks, or grows by them, in a fixed order. With `All` a block of threads looks at all blocks for
-/// a row and 32 columns, in add_parts parts; else each of its warps has a row of its own.
-template <class T, class Out, bool All>
-__global__ void __launch_bounds__(32 * add_parts)
-    add_blocks(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
-  __shared__ double sums[add_parts][32];
-  __shared__ i64 first[All ? dense_most_blocks : 1];
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int part = static_cast<int>(threadIdx.x) / 32;
-  if constexpr (All) {
-    for (i64 b = threadIdx.x; b < job.blocks; b += blockDim.x)
-      first[b] = first_row(job, b);
-    __syncthreads();
-  }
-  const i64 across = (job.rank + 31) / 32;
-  const i64 work_of_all = job.count * across;
-  for (i64 work = All ? i64{blockIdx.x} : i64{blockIdx.x} * add_parts + part; work < work_of_all;
-       work += i64{gridDim.x} * (All ? 1 : add_parts)) {
-    const auto i = static_cast<i64>(quotient(work, across));
-    const i64 r = (work - i * across) * 32 + lane;
-    const i64 tile = min(r, job.rank - 1) / job.columns;
-    const double *const partial = job.partial + tile * job.slots * job.columns + (r - tile * job.columns);
-    const i64 stride = job.column_tiles * job.slots * job.columns;
-    const Range blocks = All ? Range{0, job.blocks} : blocks_with(job, i);
-    double sum = 0;
-#pragma unroll 4
-    for (i64 b = blocks.begin + (All ? part : 0); b < blocks.end; b += All ? add_parts : 1) {
-      i64 slot = i - (All ? first[b] : first_row(job, b));
-      if (slot < 0)
-        slot += job.count;
-      sum += slot < job.slots && r < job.rank ? partial[b * stride + slot * job.columns] : 0.0;
-    }
-    if constexpr (All) {
-      sums[part][lane] = sum;
-      __syncthreads();
-      for (int p = 1; p < add_parts && part == 0; ++p)
-        sum += sums[p][lane];
-    }
-    if ((!All || part == 0) && r < job.rank) {
-      Out &to = out(job.first + i, r);
-      to = static_cast<Out>(add ? static_cast<double>(to) + sum : sum);
-    }
-    if constexpr (All)
-      __syncthreads();
-  }
 }
 
 } // namespace td::kernels::cuda::fused

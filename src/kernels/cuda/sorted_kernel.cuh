@@ -8,6 +8,7 @@
 // of one from the second-level cache, which is the bound otherwise.
 #pragma once
 
+#include "kernels/cuda/pipeline.cuh"
 #include "kernels/cuda/sorted_walk.hpp"
 
 namespace td::kernels::cuda {
