@@ -14,6 +14,7 @@ __device__ inline void copy_async(void *shared, const void *global) {
 }
 __device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
+/// As that, 4, 8 or 16 bytes, whose neighbours are wanted soon.
 template <int Bytes> __device__ inline void copy_all(void *shared, const void *global) {
   const auto to = static_cast<u32>(__cvta_generic_to_shared(shared));
   if constexpr (Bytes == 16)
@@ -21,6 +22,7 @@ template <int Bytes> __device__ inline void copy_all(void *shared, const void *g
   else
     asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" ::"r"(to), "l"(global), "n"(Bytes));
 }
+/// Copies the first `bytes` of these, of which there may be none, and zeros for the rest.
 template <int Bytes> __device__ inline void copy_or_zero(void *shared, const void *global, int bytes) {
   const auto to = static_cast<u32>(__cvta_generic_to_shared(shared));
   if constexpr (Bytes == 16)
