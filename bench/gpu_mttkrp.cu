@@ -133,26 +133,6 @@ __global__ void walk_plainly(i64 n, const u32 *rows, Pointers index, Pointers fa
   }
 }
 
-double median_ms(cudaStream_t stream, const std::function<void()> &call, int times) {
-  cudaEvent_t begin, end;
-  cudaEventCreate(&begin);
-  cudaEventCreate(&end);
-  std::vector<float> ms;
-  call();
-  for (int i = 0; i < times; ++i) {
-    cudaEventRecord(begin, stream);
-    call();
-    cudaEventRecord(end, stream);
-    check(cudaEventSynchronize(end), "timing");
-    cudaEventElapsedTime(&ms.emplace_back(), begin, end);
-  }
-  check(cudaGetLastError(), "timing");
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  std::sort(ms.begin(), ms.end());
-  return ms[ms.size() / 2];
-}
-
 class Run {
 public:
   Run(CudaBackend &backend, const Shape &shape, i64 rank, const std::string &paths)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -66,6 +67,27 @@ private:
   T *data_ = nullptr;
   i64 size_ = 0;
 };
+
+/// The median time of so many calls, after one that is not counted.
+inline double median_ms(cudaStream_t stream, const std::function<void()> &call, int times) {
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  std::vector<float> ms;
+  call();
+  for (int i = 0; i < times; ++i) {
+    cudaEventRecord(begin, stream);
+    call();
+    cudaEventRecord(end, stream);
+    check(cudaEventSynchronize(end), "timing");
+    cudaEventElapsedTime(&ms.emplace_back(), begin, end);
+  }
+  check(cudaGetLastError(), "timing");
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  std::sort(ms.begin(), ms.end());
+  return ms[ms.size() / 2];
+}
 
 /// Calls one of CUB's device algorithms with the memory that it asks for.
 template <class Call> void with_workspace(Call &&call) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/options.hpp"
+#include "core/nearest.hpp"
 #include "guard.hpp"
 
 namespace td::c_api {

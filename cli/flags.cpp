@@ -11,7 +11,7 @@ namespace cli {
 
 namespace {
 
-/// Of numbers for which `holds`; the help shows `kind`.
+/// Accepts numbers for which `holds` is true; the help shows `kind`.
 template <class Number, class F> CLI::Validator number_check(const char *expected, const char *kind, F holds) {
   return {[expected, holds](std::string &text) {
             Number x{};

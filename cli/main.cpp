@@ -10,7 +10,6 @@
 
 #include "commands.hpp"
 #include "handles.hpp"
-#include "nearest.hpp"
 #include "output.hpp"
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/nearest.hpp"
 #include "core/sentence.hpp"
 #include "handles.hpp"
 
@@ -55,6 +56,12 @@ bool overlap(const std::string &a, const std::string &b) {
 } // namespace
 
 std::string shown(const std::string &path) { return td::escaped(path); }
+
+std::string did_you_mean(const std::string &written, const std::vector<std::string> &words) {
+  const std::vector<std::string_view> candidates(words.begin(), words.end());
+  const std::string_view near = td::nearest_name(written, candidates);
+  return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
+}
 
 void print_json(const nlohmann::ordered_json &document) {
   constexpr int indent = 2;

@@ -11,6 +11,9 @@ namespace cli {
 /// The name of a file as a terminal may be given it.
 std::string shown(const std::string &path);
 
+/// " (did you mean 'word'?)", or nothing where none of the words is near enough.
+std::string did_you_mean(const std::string &written, const std::vector<std::string> &words);
+
 /// A JSON document on standard output. Bytes that are not UTF-8, as names of files may have, become U+FFFD.
 void print_json(const nlohmann::ordered_json &document);
 

@@ -9,6 +9,7 @@
 #include <fast_float/fast_float.h>
 
 #include "core/error.hpp"
+#include "core/nearest.hpp"
 
 namespace td {
 
@@ -147,36 +148,9 @@ bool is_choice(std::string_view choices, std::string_view text) {
   return false;
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i] != b[j] ? 1 : 0);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 } // namespace
 
 std::span<const OptionRow> option_table() noexcept { return table; }
-
-std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
-  std::string_view best;
-  std::size_t best_distance = name.size() / 2 + 1;
-  for (const auto candidate : candidates) {
-    const std::size_t d = edit_distance(name, candidate);
-    if (d < best_distance) {
-      best = candidate;
-      best_distance = d;
-    }
-  }
-  return best;
-}
 
 const OptionRow &option_row(std::string_view name) {
   std::vector<std::string_view> names;

@@ -33,9 +33,6 @@ const OptionRow &option_row(std::string_view name);
 /// "scope\tname\ttype\tdefault\tmin\tmax\tchoices\thelp"
 std::string describe(const OptionRow &row);
 
-/// The candidate with the smallest edit distance to `name`, if it is near enough to be meant.
-std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
-
 class Options {
 public:
   void set(std::string_view name, i64 value);

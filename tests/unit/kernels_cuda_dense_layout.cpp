@@ -70,7 +70,7 @@ TEST(KernelsCudaDenseLayout, CoversTheTensorAndHasRoomForEachBlocksRows) {
       EXPECT_LE(most_rows_met(l, begin), l.slots);
     // A factor serves as the Khatri-Rao product of one mode, if it is f64.
     const int depth_modes = l.leading ? order - l.cut : l.cut;
-    EXPECT_EQ(l.product_bytes == 0, depth_modes == 1 && type == ValueType::f64);
+    EXPECT_EQ(l.products(rank) == 0, depth_modes == 1 && type == ValueType::f64);
     EXPECT_TRUE(l.depth_part == l.depth || l.depth_part % l.chunk() == 0);
   }
 }
@@ -92,12 +92,26 @@ TEST(KernelsCudaDenseLayout, FitsSharedMemory) {
   EXPECT_GT(dense_layout(dims, 0, 60, 500, ValueType::f64, Chip()).columns, 64);
 }
 
+// Plans are made of these too.
+TEST(KernelsCudaDenseLayout, SizesThatNothingHasAreNoTrouble) {
+  for (const std::vector<i64> &dims :
+       {std::vector<i64>{i64{1} << 20, i64{1} << 20, i64{1} << 20}, {i64{1} << 61, 2}, {3, i64{1} << 59}})
+    for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode)
+      for (const ValueType type : {ValueType::f32, ValueType::f64}) {
+        const i64 rank = i64{1} << 62;
+        const DenseLayout l = dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, type, Chip());
+        EXPECT_GT(l.partials(), static_cast<double>(rank));
+        EXPECT_GE(l.products(rank), 0);
+        EXPECT_GT(kernels::cuda::dense_cycles(l, type, Chip(), 18), 1e18);
+      }
+}
+
 // What the matrix-based way needs six GPUs for: the tensor's 7.9 GB, and less than 1 GB beside it.
 TEST(KernelsCudaDenseLayout, TakesLittleMemoryAtHighRank) {
   const std::vector<i64> dims{129, 129, 129, 12, 39};
   for (int mode = 0; mode < 5; ++mode) {
     const DenseLayout l = dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], 2000, ValueType::f64, Chip());
-    EXPECT_LT(l.partial_bytes() + l.product_bytes, i64{200} << 20) << "mode " << mode;
+    EXPECT_LT(8 * (l.partials() + l.products(2000)), i64{200} << 20) << "mode " << mode;
   }
 }
 

@@ -31,7 +31,8 @@ void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
 
 } // namespace
 
-// Measured on an H200 with 200 x 150 x 12 x 250 and 1000 x 1000 x 1000, ranks 10 to 500.
+// The constants are estimates with which predictions come within a third of what an H200 took (bench/results,
+// 2026-11-23-NVIDIA-H200-dense).
 double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, double memory_bytes) {
   constexpr double multiply_adds = 104; // a cycle, of the tensor cores in f64, of 128
   constexpr double cache_bytes = 40;    // a cycle, from the second-level cache
@@ -43,11 +44,11 @@ double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, doub
   const double element = std::max(number(size_of(type)) / memory_bytes, columns / multiply_adds);
   const double depth = number(l.chunks() * l.chunk());
   const double elements = number(l.row_tiles() * dense_rows) * depth;
-  const double made = l.product_bytes > 0 ? number(l.depth) * columns * product : 0;
+  const double made = l.makes_products ? number(l.depth) * columns * product : 0;
   const double parts = number(tiles(l.depth, l.depth_part));
   return elements * element + number(l.row_tiles()) * depth * columns * 8 / cache_bytes + made +
          number(l.row_tiles() + l.blocks) * dense_rows * columns * tile_end +
-         parts * (part * chip.multiprocessors + 4 * number(l.partial_bytes()) / memory_bytes);
+         parts * (part * chip.multiprocessors + 32 * l.partials() / memory_bytes);
 }
 
 DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, const Chip &chip) {
@@ -76,12 +77,11 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
     // Where the depth is one mode, its factor is the product.
     const int depth_modes = l.leading ? order - cut : cut;
     l.depth_part = l.depth;
-    if (depth_modes > 1 || type == ValueType::f32) {
-      constexpr i64 most_bytes = i64{32} << 20; // that a second-level cache keeps beside the tensor
-      const i64 row = 8 * dense_product_ld(rank);
-      const i64 parts = tiles(l.depth, std::max<i64>(most_bytes / row, 512));
+    l.makes_products = depth_modes > 1 || type == ValueType::f32;
+    if (l.makes_products) {
+      constexpr i64 most_numbers = i64{4} << 20; // 32 MB: what a second-level cache keeps beside the tensor
+      const i64 parts = tiles(l.depth, std::max<i64>(most_numbers / dense_product_ld(rank), 512));
       l.depth_part = tiles(tiles(l.depth, parts), l.chunk()) * l.chunk();
-      l.product_bytes = std::min(l.depth, l.depth_part) * row;
     }
     const i64 units = l.row_tiles() * l.chunks();
     l.blocks = std::clamp<i64>(together * chip.multiprocessors / l.column_tiles, 1,

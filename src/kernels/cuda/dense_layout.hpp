@@ -6,6 +6,7 @@
 // other modes of the rows' side follow, on results in registers.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "kernels/tuning.hpp"
@@ -46,18 +47,27 @@ struct DenseLayout {
   i64 columns = 0;      // of a tile, a multiple of 8
   i64 column_tiles = 0;
   int stages = 0;
-  i64 blocks = 0;        // of each column tile: they share its pairs of a row tile and a chunk equally
-  i64 slots = 0;         // rows of the result that a block adds up, at most
-  i64 product_bytes = 0; // of rows of the Khatri-Rao product that are there at a time; 0: a factor serves
-  i64 depth_part = 0;    // of the depth: as many as those rows
+  i64 blocks = 0; // of each column tile: they share its pairs of a row tile and a chunk equally
+  i64 slots = 0;  // rows of the result that a block adds up, at most
+  bool makes_products =
+      false;          // of rows of several factors, or f32 ones; else a factor serves as the Khatri-Rao product
+  i64 depth_part = 0; // how much of the depth has products at a time
 
   i64 rows() const { return inner * count * outer; }
   i64 row_tiles() const { return (rows() + dense_rows - 1) / dense_rows; }
   int across() const { return dense_across(columns); }
   i64 chunk() const { return dense_depth(across()); }
   i64 chunks() const { return (depth + chunk() - 1) / chunk(); }
-  /// Sums of all blocks until they are added up.
-  i64 partial_bytes() const { return 8 * blocks * column_tiles * slots * columns; }
+  // Numbers in f64, told as double: sizes that nothing has are predicted too.
+  /// The sums of all blocks until they are added up.
+  double partials() const {
+    return static_cast<double>(blocks) * static_cast<double>(slots) * static_cast<double>(column_tiles * columns);
+  }
+  double products(i64 rank) const {
+    return makes_products
+               ? static_cast<double>(std::min(depth, depth_part)) * static_cast<double>(dense_product_ld(rank))
+               : 0;
+  }
 };
 
 inline i64 dense_shared_bytes(const DenseLayout &l, ValueType type) {

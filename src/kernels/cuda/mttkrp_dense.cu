@@ -109,7 +109,7 @@ template <class T> Mode<T> mode_of(const DenseView &x, const MttkrpArgs &args, i
   return {static_cast<const T *>(args.factors[at].data), args.factors[at].ld, x.dims[at]};
 }
 
-/// Of all of the depth.
+/// The job on all of the depth.
 template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
   Job<T> job{};
   job.values = static_cast<const T *>(x.values);
@@ -174,7 +174,7 @@ template <class T> DepthModes<T> depth_of(const DenseView &x, const MttkrpArgs &
   return depth;
 }
 
-/// Of the depth, that whose products are there at the same time.
+/// Adds the part of the depth whose products are there.
 template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, Range part, const MttkrpArgs &args) {
   job.values += part.begin * job.depth_step;
   job.depth = part.end - part.begin;
@@ -202,8 +202,8 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
 
 void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
   const DenseLayout l = dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type, device.chip());
-  const Scratch<double> partial(device, l.partial_bytes() / 8, "sums of a dense MTTKRP");
-  const Scratch<double> products(device, l.product_bytes / 8, "rows of a Khatri-Rao product");
+  const Scratch<double> partial(device, static_cast<i64>(l.partials()), "sums of a dense MTTKRP");
+  const Scratch<double> products(device, static_cast<i64>(l.products(args.out.cols)), "rows of a Khatri-Rao product");
   dispatch(x.type, [&](auto zero) {
     using T = decltype(zero);
     Job<T> job = job_of<T>(x, args, l);
@@ -211,7 +211,7 @@ void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
     const DepthModes<T> depth = depth_of<T>(x, args, l);
     for (i64 begin = 0; begin < l.depth; begin += l.depth_part) {
       const Range part{begin, std::min(begin + l.depth_part, l.depth)};
-      if (l.product_bytes > 0) {
+      if (l.makes_products) {
         multiply_depth<<<blocks_for(device, part.size() * depth.ld, block_threads), block_threads, 0,
                          device.stream()>>>(depth, part.begin, part.size(), products.data());
         check_launch("a Khatri-Rao product");
@@ -222,7 +222,7 @@ void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
         job.product_ld = depth.modes[0].ld;
       }
       job.pairs = reinterpret_cast<std::uintptr_t>(job.products) % 16 == 0 && job.product_ld % 2 == 0 &&
-                  (l.product_bytes > 0 || job.rank % 2 == 0);
+                  (l.makes_products || job.rank % 2 == 0);
       add_part(device, job, l, part, args);
     }
   });

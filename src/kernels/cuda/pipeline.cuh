@@ -14,7 +14,7 @@ __device__ inline void copy_async(void *shared, const void *global) {
 }
 __device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/// As that, 4, 8 or 16 bytes, whose neighbours are wanted soon.
+/// Copies 4, 8 or 16 bytes, whose neighbours are wanted soon.
 template <int Bytes> __device__ inline void copy_all(void *shared, const void *global) {
   const auto to = static_cast<u32>(__cvta_generic_to_shared(shared));
   if constexpr (Bytes == 16)

@@ -150,7 +150,7 @@ public:
                     "the tensor cores",
                     modes_text(l.cut), modes_text(static_cast<int>(std::ssize(x.dims)) - l.cut));
     f.conflicts = "sums of blocks, added in their order";
-    f.bytes = number_of(l.partial_bytes() + l.product_bytes);
+    f.bytes = 8 * (l.partials() + l.products(args_.out.cols));
     if (known())
       f.seconds = cycles(dense_cycles(l, x.type, chip_, rates_.read * gpu::near_bytes / rates_.near_rows)) + 2 * launch;
     return f;
