@@ -81,6 +81,7 @@ struct DenseView {
   std::span<const i64> dims; // host
   ValueType type = ValueType::f64;
   const void *values = nullptr;
+  double largest = 0; // magnitude of an element; 0: not known
 };
 
 using TensorView = std::variant<CooView, BlcoView, SortedView, DenseView>;

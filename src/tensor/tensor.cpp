@@ -131,8 +131,11 @@ void Tensor::list_forms() {
     return;
   for (const formats::Sorted &copy : sorted_)
     forms_.emplace_back(copy.view());
-  if (dense_)
-    forms_.emplace_back(dense_->view());
+  if (dense_) {
+    kernels::DenseView view = dense_->view();
+    view.largest = std::max(std::abs(facts_.min), std::abs(facts_.max));
+    forms_.emplace_back(view);
+  }
   if (coo_)
     forms_.emplace_back(coo_->view());
   if (blco_)
@@ -171,8 +174,8 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   require_storage(x->storage_, {array.dims, elements, array.value_type}, request);
   x->groups_ = std::make_unique<const plan::Groups>(array.dims, x->type_, settings.groups_for(x->type_));
   x->dense_ = formats::build_dense(array, threads);
-  x->list_forms();
   x->facts_ = facts_of(x->dense_->values, threads);
+  x->list_forms();
   x->build_seconds_ = seconds_since(begin);
   return x;
 }

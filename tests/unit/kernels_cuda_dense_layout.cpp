@@ -13,8 +13,11 @@ using kernels::Chip;
 using kernels::cuda::dense_layout;
 using kernels::cuda::dense_rows;
 using kernels::cuda::DenseLayout;
+using kernels::cuda::Multiply;
 
 constexpr Chip small{4, i64{227} << 10, i64{60} << 20};
+constexpr std::pair<ValueType, Multiply> arithmetics[] = {
+    {ValueType::f64, Multiply::f64}, {ValueType::f32, Multiply::f64}, {ValueType::f32, Multiply::tf32_pairs}};
 
 i64 product(std::span<const i64> dims) {
   i64 n = 1;
@@ -57,7 +60,8 @@ TEST(KernelsCudaDenseLayout, CoversTheTensorAndHasRoomForEachBlocksRows) {
     const i64 rows = up_to(dim);
     const i64 rank = up_to(k % 2 == 0 ? 40 : 300);
     const ValueType type = k % 5 == 0 ? ValueType::f32 : ValueType::f64;
-    const DenseLayout l = dense_layout(dims, mode, rows, rank, type, small);
+    const Multiply multiply = k % 10 == 0 ? Multiply::tf32_pairs : Multiply::f64; // of f32
+    const DenseLayout l = dense_layout(dims, mode, rows, rank, type, multiply, small);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", case " << k << ", order " << order << ", mode " << mode);
     EXPECT_EQ(l.rows() * l.depth, product(dims) / dim * rows);
     EXPECT_EQ(l.leading, mode < l.cut);
@@ -70,6 +74,8 @@ TEST(KernelsCudaDenseLayout, CoversTheTensorAndHasRoomForEachBlocksRows) {
       EXPECT_LE(most_rows_met(l, begin), l.slots);
     // A factor serves as the Khatri-Rao product of one mode, if it is f64.
     const int depth_modes = l.leading ? order - l.cut : l.cut;
+    EXPECT_EQ(l.depth_modes, depth_modes);
+    EXPECT_EQ(l.scales(rank) > 0, multiply == Multiply::tf32_pairs);
     EXPECT_EQ(l.products(rank) == 0, depth_modes == 1 && type == ValueType::f64);
     EXPECT_TRUE(l.depth_part == l.depth || l.depth_part % l.chunk() == 0);
   }
@@ -80,16 +86,17 @@ TEST(KernelsCudaDenseLayout, FitsSharedMemory) {
   const std::vector<i64> dims{60, 50, 40};
   for (const i64 kilobytes : {99, 163, 227}) {
     const Chip chip{80, kilobytes << 10, i64{6} << 20};
-    for (const ValueType type : {ValueType::f32, ValueType::f64})
+    for (const auto &[type, multiply] : arithmetics)
       for (const i64 rank : {1, 33, 100, 500})
         for (int mode = 0; mode < 3; ++mode) {
-          const DenseLayout l = dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, type, chip);
+          const DenseLayout l =
+              dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, type, multiply, chip);
           EXPECT_LE(kernels::cuda::dense_shared_bytes(l, type), chip.shared_bytes)
               << kilobytes << " KB, rank " << rank << ", mode " << mode;
           EXPECT_GE(l.columns * l.column_tiles, rank);
         }
   }
-  EXPECT_GT(dense_layout(dims, 0, 60, 500, ValueType::f64, Chip()).columns, 64);
+  EXPECT_GT(dense_layout(dims, 0, 60, 500, ValueType::f64, Multiply::f64, Chip()).columns, 64);
 }
 
 // Plans are made of these too.
@@ -97,11 +104,13 @@ TEST(KernelsCudaDenseLayout, SizesThatNothingHasAreNoTrouble) {
   for (const std::vector<i64> &dims :
        {std::vector<i64>{i64{1} << 20, i64{1} << 20, i64{1} << 20}, {i64{1} << 61, 2}, {3, i64{1} << 59}})
     for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode)
-      for (const ValueType type : {ValueType::f32, ValueType::f64}) {
+      for (const auto &[type, multiply] : arithmetics) {
         const i64 rank = i64{1} << 62;
-        const DenseLayout l = dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, type, Chip());
+        const DenseLayout l =
+            dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, type, multiply, Chip());
         EXPECT_GT(l.partials(), static_cast<double>(rank));
         EXPECT_GE(l.products(rank), 0);
+        EXPECT_GE(l.scales(rank), 0);
         EXPECT_GT(kernels::cuda::dense_cycles(l, type, Chip(), 18), 1e18);
       }
 }
@@ -110,7 +119,8 @@ TEST(KernelsCudaDenseLayout, SizesThatNothingHasAreNoTrouble) {
 TEST(KernelsCudaDenseLayout, TakesLittleMemoryAtHighRank) {
   const std::vector<i64> dims{129, 129, 129, 12, 39};
   for (int mode = 0; mode < 5; ++mode) {
-    const DenseLayout l = dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], 2000, ValueType::f64, Chip());
+    const DenseLayout l =
+        dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], 2000, ValueType::f64, Multiply::f64, Chip());
     EXPECT_LT(8 * (l.partials() + l.products(2000)), i64{200} << 20) << "mode " << mode;
   }
 }
@@ -119,7 +129,8 @@ TEST(KernelsCudaDenseLayout, TakesLittleMemoryAtHighRank) {
 TEST(KernelsCudaDenseLayout, FillsTilesWhateverTheMode) {
   for (const std::vector<i64> &dims : {std::vector<i64>{200, 150, 12, 250}, {12, 29010, 29010}, {2, 3, 5000, 3, 2000}})
     for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode) {
-      const DenseLayout l = dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], 32, ValueType::f64, Chip());
+      const DenseLayout l =
+          dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], 32, ValueType::f64, Multiply::f64, Chip());
       EXPECT_LT(static_cast<double>(l.row_tiles() * dense_rows), 1.1 * static_cast<double>(l.rows()))
           << dims.front() << " .., mode " << mode;
       EXPECT_GT(l.depth, 200) << dims.front() << " .., mode " << mode;

@@ -439,6 +439,7 @@ struct DenseCase {
   std::vector<i64> dims;
   i64 rank;
   i64 offset = 0; // elements from where memory begins: copies of 16 bytes are aligned only if it is 0
+  double largest = 0;
 };
 
 template <class T, class Out>
@@ -449,7 +450,8 @@ void check_dense(Backend &reference, Backend &device, const DenseCase &dense, co
   const auto elements = TestMatrix<T>::random(1, dense.offset + size, 0, 5).magnitudes();
   const Placed<T> there(device, elements);
   const kernels::DenseView host{dense.dims, value_type_of<T>, &elements.at(0, dense.offset)};
-  const kernels::DenseView x{dense.dims, value_type_of<T>, static_cast<const T *>(there.view().data) + dense.offset};
+  const kernels::DenseView x{dense.dims, value_type_of<T>, static_cast<const T *>(there.view().data) + dense.offset,
+                             dense.largest};
   const auto factors = magnitudes(random_factors<T>(dense.dims, dense.rank, 1 + dense.rank % 2, 92));
   const auto f = views(factors);
   const PlacedFactors<T> placed(device, factors);
@@ -471,8 +473,9 @@ void check_dense(Backend &reference, Backend &device, const DenseCase &dense, co
       const auto [before, got] = run();
       EXPECT_TRUE(got.padding_untouched());
       // Nothing cancels, so errors are relative: of a term's products and of as many sums as there are terms, in f64
-      // but for the reference's and the last one of f32.
-      const double most = static_cast<double>(size / n + 8) * 0x1p-52 + (sizeof(Out) == 4 ? 0x1p-20 : 0);
+      // but for the reference's, the last one of f32 and those of a few thousand terms of pairs of TensorFloat-32.
+      const double most = static_cast<double>(size / n + 8) * 0x1p-52 + (sizeof(Out) == 4 ? 0x1p-20 : 0) +
+                          (dense.largest > 0 ? 0x1p-20 : 0);
       for (i64 i = rows.begin; i < rows.end; ++i)
         for (i64 r = 0; r < dense.rank; ++r) {
           const auto sum = static_cast<double>(expected.at(i, r));
@@ -506,6 +509,9 @@ TEST_F(KernelsDevice, DenseOfManyTiles) {
         continue;
       check_dense<float, double>(*reference_, *device, dense, "f32 with f64 sums");
       check_dense<float, float>(*reference_, *device, dense, "f32");
+      DenseCase pairs = dense;
+      pairs.largest = 1;
+      check_dense<float, float>(*reference_, *device, pairs, "f32 by pairs");
     }
 }
 

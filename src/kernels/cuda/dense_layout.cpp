@@ -18,15 +18,16 @@ i64 slots_of(const DenseLayout &l) {
 /// Columns of tiles as wide as the rank asks for and the chip has room for.
 void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
   const auto fits = [&](int across, int stages) {
-    return dense_shared_bytes(l.leading, size_of(type), across, stages) <= chip.shared_bytes;
+    return dense_shared_bytes(l.leading, size_of(type), l.multiply, across, stages) <= chip.shared_bytes;
   };
+  const auto stages = [&](int across) { return dense_stages(across, l.multiply); };
   int across = dense_across(rank);
-  while (across > 1 && !fits(across, dense_stages(across)))
+  while (across > 1 && !fits(across, stages(across)))
     --across;
   const i64 eights = tiles(rank, 8);
   l.column_tiles = tiles(eights, 4 * across);
   l.columns = tiles(eights, l.column_tiles) * 8;
-  l.stages = fits(l.across(), dense_stages(l.across())) ? dense_stages(l.across()) : dense_least_stages;
+  l.stages = fits(l.across(), stages(l.across())) ? stages(l.across()) : dense_least_stages;
 }
 
 } // namespace
@@ -34,11 +35,11 @@ void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
 // The constants are estimates with which predictions come within a third of what an H200 took (bench/results,
 // 2026-11-23-NVIDIA-H200-dense).
 double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, double memory_bytes) {
-  constexpr double multiply_adds = 104; // a cycle, of the tensor cores in f64, of 128
-  constexpr double cache_bytes = 40;    // a cycle, from the second-level cache
-  constexpr double tile_end = 2;        // cycles for a row and a column
-  constexpr double product = 1;         // cycles to make a number of a Khatri-Rao product
-  constexpr double part = 14000;        // cycles of each multiprocessor, to start the kernels of a part
+  const double multiply_adds = l.multiply == Multiply::f64 ? 104 : 180; // a cycle, of 128 and a third of 640
+  constexpr double cache_bytes = 40;                                    // a cycle, from the second-level cache
+  constexpr double tile_end = 2;                                        // cycles for a row and a column
+  constexpr double product = 1;  // cycles to make a number of a Khatri-Rao product
+  constexpr double part = 14000; // cycles of each multiprocessor, to start the kernels of a part
   const auto number = [](i64 n) { return static_cast<double>(n); };
   const double columns = number(l.columns * l.column_tiles);
   const double element = std::max(number(size_of(type)) / memory_bytes, columns / multiply_adds);
@@ -51,12 +52,14 @@ double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, doub
          parts * (part * chip.multiprocessors + 32 * l.partials() / memory_bytes);
 }
 
-DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, const Chip &chip) {
+DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, Multiply multiply,
+                         const Chip &chip) {
   const int order = static_cast<int>(dims.size());
   DenseLayout best;
   double least = 0;
   for (int cut = 1; cut < order; ++cut) {
     DenseLayout l;
+    l.multiply = multiply;
     l.cut = cut;
     l.leading = mode < cut;
     l.count = rows;
@@ -75,9 +78,9 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
     const i64 together =
         std::clamp<i64>(chip.shared_bytes / dense_shared_bytes(l, type), 1, dense_together(l.across()));
     // Where the depth is one mode, its factor is the product.
-    const int depth_modes = l.leading ? order - cut : cut;
+    l.depth_modes = l.leading ? order - cut : cut;
     l.depth_part = l.depth;
-    l.makes_products = depth_modes > 1 || type == ValueType::f32;
+    l.makes_products = l.depth_modes > 1 || type == ValueType::f32;
     if (l.makes_products) {
       constexpr i64 most_numbers = i64{4} << 20; // 32 MB: what a second-level cache keeps beside the tensor
       const i64 parts = tiles(l.depth, std::max<i64>(most_numbers / dense_product_ld(rank), 512));

@@ -16,33 +16,54 @@ namespace td::kernels::cuda {
 inline constexpr int dense_rows = 128; // of a tile
 inline constexpr i64 dense_most_blocks = 1024;
 
+/// How the tensor cores multiply. In TensorFloat-32 each number of f32 is a pair of it, with which three products of
+/// halves come within 2^-22 of theirs; sums are f32 for some thousand terms, then f64.
+enum class Multiply { f64, tf32_pairs };
+
+/// What pairs are used for: an f32 result of an f32 tensor whose elements are so large or small that no sum of them and
+/// numbers in [-1, 1] leaves f32, nor their scale f64.
+inline Multiply dense_multiply(const DenseView &x, ValueType out) {
+  return x.type == ValueType::f32 && out == ValueType::f32 && x.largest >= 0x1p-60 && x.largest <= 0x1p60 &&
+                 x.dims.size() <= 8
+             ? Multiply::tf32_pairs
+             : Multiply::f64;
+}
+
 /// Warps beside each other, each with 32 columns, and how many blocks a multiprocessor then has registers for.
 constexpr int dense_across(i64 columns) { return columns <= 32 ? 1 : columns <= 64 ? 2 : 3; }
 constexpr int dense_together(int across) { return across == 1 ? 2 : 1; }
 /// The depth of a chunk.
-constexpr int dense_depth(int across) { return across == 3 ? 32 : 16; }
+constexpr int dense_depth(int across, Multiply multiply) {
+  return across == 3 || multiply == Multiply::tf32_pairs ? 32 : 16;
+}
 /// Chunks that are on their way at a time; the least where a block can have less than 112 KB of shared memory.
-constexpr int dense_stages(int across) { return across == 3 ? 3 : 4; }
+constexpr int dense_stages(int across, Multiply multiply) {
+  return across == (multiply == Multiply::f64 ? 3 : 1) ? 3 : 4;
+}
 inline constexpr int dense_least_stages = 3;
+/// Numbers between rows of products in shared memory, so that lanes that read together read different banks.
+constexpr int dense_padding(Multiply multiply) { return multiply == Multiply::f64 ? 4 : 2; }
 /// Bytes of shared memory that a block takes with so many of these, of elements of so many bytes.
-constexpr i64 dense_shared_bytes(bool leading, i64 element, int across, int stages) {
-  const i64 depth = dense_depth(across);
+constexpr i64 dense_shared_bytes(bool leading, i64 element, Multiply multiply, int across, int stages) {
+  const i64 depth = dense_depth(across, multiply);
   const i64 chunk = leading ? depth * (dense_rows + 32 / element) : dense_rows * (depth + 4);
-  const i64 columns = i64{32} * across;
-  const i64 stage = chunk * element + depth * (columns + 4) * 8 + 2 * 8;
-  return (stages * stage + 32 * (columns + 4) * 8 + 2 * dense_rows * 8 + 15) / 16 * 16;
+  const i64 products_ld = i64{32} * across + dense_padding(multiply);
+  const i64 stage = chunk * element + depth * products_ld * 8 + 2 * 8;
+  return (stages * stage + 32 * products_ld * 8 + 2 * dense_rows * 8 + 15) / 16 * 16;
 }
 
 /// The leading dimension of a Khatri-Rao product: rows of 16 bytes.
 constexpr i64 dense_product_ld(i64 rank) { return (rank + 1) / 2 * 2; }
 
 struct DenseLayout {
+  Multiply multiply = Multiply::f64;
   int cut = 0;
   bool leading = true;  // the rows are of the modes below the cut
   i64 inner = 1;        // combinations of the row side's modes below the mode
   i64 count = 0;        // rows of the result
   i64 outer = 1;        // combinations of the row side's modes above it
   i64 depth = 0;        // combinations of the other side's modes
+  int depth_modes = 0;  // how many these are
   i64 leading_size = 0; // combinations of the modes below the cut
   i64 columns = 0;      // of a tile, a multiple of 8
   i64 column_tiles = 0;
@@ -56,22 +77,27 @@ struct DenseLayout {
   i64 rows() const { return inner * count * outer; }
   i64 row_tiles() const { return (rows() + dense_rows - 1) / dense_rows; }
   int across() const { return dense_across(columns); }
-  i64 chunk() const { return dense_depth(across()); }
+  i64 chunk() const { return dense_depth(across(), multiply); }
   i64 chunks() const { return (depth + chunk() - 1) / chunk(); }
-  // Numbers in f64, told as double: sizes that nothing has are predicted too.
+  // Numbers of eight bytes, told as double: sizes that nothing has are predicted too.
   /// The sums of all blocks until they are added up.
   double partials() const {
     return static_cast<double>(blocks) * static_cast<double>(slots) * static_cast<double>(column_tiles * columns);
   }
+  /// Of TensorFloat-32: the scale of each column of products, and the largest number of each depth mode's.
+  double scales(i64 rank) const {
+    return multiply == Multiply::tf32_pairs ? static_cast<double>(rank) * (1 + (depth_modes + 1) / 2) : 0;
+  }
   double products(i64 rank) const {
-    return makes_products
-               ? static_cast<double>(std::min(depth, depth_part)) * static_cast<double>(dense_product_ld(rank))
-               : 0;
+    const i64 rows = std::min(depth, depth_part);
+    return makes_products ? static_cast<double>(multiply == Multiply::f64 ? rows : (rows + 7) / 8 * 8) *
+                                static_cast<double>(dense_product_ld(rank))
+                          : 0;
   }
 };
 
 inline i64 dense_shared_bytes(const DenseLayout &l, ValueType type) {
-  return dense_shared_bytes(l.leading, size_of(type), l.across(), l.stages);
+  return dense_shared_bytes(l.leading, size_of(type), l.multiply, l.across(), l.stages);
 }
 
 /// Cycles of all multiprocessors together, where each gets so many bytes a cycle from memory.
@@ -79,6 +105,7 @@ double dense_cycles(const DenseLayout &layout, ValueType type, const Chip &chip,
 
 /// The cut that takes the fewest cycles, by what is known of the chip alone: the same in each run. `rows`: how many of
 /// the mode's are asked for.
-DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, const Chip &chip);
+DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, Multiply multiply,
+                         const Chip &chip);
 
 } // namespace td::kernels::cuda

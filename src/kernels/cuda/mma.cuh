@@ -3,7 +3,11 @@
 // D[t / 4][2 * (t % 4)] with its neighbour to the right.
 #pragma once
 
+#include "core/types.hpp"
+
 namespace td::kernels::cuda {
+
+using u32 = std::uint32_t;
 
 __device__ inline void mma(double a, double b, double (&d)[2]) {
   asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
@@ -21,6 +25,20 @@ __device__ inline void mma(double a0, double a1, double b, double (&d0)[2], doub
   mma(a0, b, d0);
   mma(a1, b, d1);
 #endif
+}
+
+/// What TensorFloat-32 holds of a number, rounded to its 11 bits, and what is left of it: the next 12. The number is
+/// below 2^127.
+__device__ inline u32 tf32_of(float x) { return (__float_as_uint(x) + 0x1000) & 0xffffe000u; }
+__device__ inline u32 rest_of(float x, u32 high) { return __float_as_uint(x - __uint_as_float(high)); }
+
+/// D := A B + D of a 16 x 8 and an 8 x 8 matrix in TensorFloat-32, of which 11 bits are read; sums are f32. Lane t of a
+/// warp holds A[t / 4 + 8 (e % 2)][t % 4 + 4 (e / 2)] and B[t % 4 + 4 e][t / 4], D as for f64.
+__device__ inline void mma(const u32 (&a)[4], u32 b0, u32 b1, float (&d)[4]) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 } // namespace td::kernels::cuda

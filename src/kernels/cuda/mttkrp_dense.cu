@@ -18,6 +18,58 @@ template <class T> struct DepthModes {
   Mode<T> modes[max_order];
 };
 
+/// maxima[m, r] := the bits of the largest magnitude in a column, which are in the order of their numbers; zeros
+/// before.
+__global__ void find_maxima(const __grid_constant__ DepthModes<float> depth, u32 *maxima) {
+  const i64 r = i64{blockIdx.x} * 32 + threadIdx.x % 32;
+  if (r >= depth.rank)
+    return;
+  for (int m = 0; m < depth.count; ++m) {
+    const Mode<float> &mode = depth.modes[m];
+    u32 most = 0;
+    for (i64 i = i64{blockIdx.y} * (blockDim.x / 32) + threadIdx.x / 32; i < mode.dim;
+         i += i64{gridDim.y} * (blockDim.x / 32))
+      most = max(most, __float_as_uint(mode.data[i * mode.ld + r]) & 0x7fffffffu);
+    if (most > 0)
+      atomicMax(maxima + m * depth.rank + r, most);
+  }
+}
+
+/// 2 to so many.
+__device__ double power_of_two(int exponent) { return __hiloint2double((1023 + exponent) << 20, 0); }
+/// A power of two above numbers of f32 with these bits.
+__device__ int exponent_above(u32 bits) { return static_cast<int>(bits >> 23) - 126; }
+
+/// The same for products in TensorFloat-32 (pair_rows), whose columns are brought into [-1, 1] by powers of two.
+__global__ void multiply_depth_pairs(const __grid_constant__ DepthModes<float> depth, i64 first, i64 rows,
+                                     const u32 *maxima, double *scales, float *products) {
+  const i64 whole_rows = (rows + 7) / 8 * 8;
+  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < whole_rows * depth.ld;
+       n += i64{gridDim.x} * blockDim.x) {
+    const auto k = static_cast<i64>(quotient(n, depth.ld));
+    const i64 r = n - k * depth.ld;
+    i64 rest = first + k;
+    const bool there = k < rows && r < depth.rank;
+    double product = there ? 1 : 0;
+    int exponent = 0;
+    for (int m = 0; m < depth.count && there; ++m) {
+      const Mode<float> &mode = depth.modes[m];
+      const auto upper = static_cast<i64>(quotient(rest, mode.dim));
+      const int above = exponent_above(maxima[m * depth.rank + r]);
+      exponent += above;
+      product *= static_cast<double>(mode.data[(rest - upper * mode.dim) * mode.ld + r]) * power_of_two(-above);
+      rest = upper;
+    }
+    const u32 high = tf32_of(static_cast<float>(product));
+    const auto low = static_cast<float>(product - static_cast<double>(__uint_as_float(high)));
+    float *const to = products + (k / 8 * 4 + k % 4) * depth.ld * 4 + r * 4 + k % 8 / 4;
+    to[0] = __uint_as_float(high);
+    to[2] = __uint_as_float(tf32_of(low));
+    if (first + k == 0 && there)
+      scales[r] = power_of_two(exponent);
+  }
+}
+
 /// products[k, r] := row first + k of the Khatri-Rao product, for k < rows; 0 in columns beyond the rank.
 template <class T>
 __global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 first, i64 rows, double *products) {
@@ -145,25 +197,29 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   return job;
 }
 
-template <class T, bool Leading, int Across, int Count = dense_stages(Across)>
+template <class T, Multiply How, bool Leading, int Across, int Count = dense_stages(Across, How)>
 void launch(Gpu &device, const Job<T> &job) {
-  const auto kernel = fused::multiply_fused<T, Leading, Across, Count>;
-  constexpr auto shared = sizeof(fused::Stages<T, Leading, Across, Count>);
+  const auto kernel = fused::multiply_fused<T, How, Leading, Across, Count>;
+  constexpr auto shared = sizeof(fused::Stages<T, How, Leading, Across, Count>);
   allow_shared(kernel, shared);
   kernel<<<static_cast<unsigned>(job.blocks * job.column_tiles), fused::producers + 128 * Across, shared,
            device.stream()>>>(job);
 }
 
-template <class T, bool Leading> void launch(Gpu &device, const Job<T> &job, int stages) {
+template <class T, Multiply How, bool Leading> void launch(Gpu &device, const Job<T> &job, int stages) {
   switch (dense_across(job.columns)) {
   case 1:
-    return stages < dense_stages(1) ? launch<T, Leading, 1, dense_least_stages>(device, job)
-                                    : launch<T, Leading, 1>(device, job);
+    return stages < dense_stages(1, How) ? launch<T, How, Leading, 1, dense_least_stages>(device, job)
+                                         : launch<T, How, Leading, 1>(device, job);
   case 2:
-    return launch<T, Leading, 2>(device, job);
+    return launch<T, How, Leading, 2>(device, job);
   default:
-    return launch<T, Leading, 3>(device, job);
+    return launch<T, How, Leading, 3>(device, job);
   }
+}
+
+template <class T, Multiply How> void launch(Gpu &device, const Job<T> &job, const DenseLayout &l) {
+  l.leading ? launch<T, How, true>(device, job, l.stages) : launch<T, How, false>(device, job, l.stages);
 }
 
 template <class T> DepthModes<T> depth_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
@@ -174,6 +230,19 @@ template <class T> DepthModes<T> depth_of(const DenseView &x, const MttkrpArgs &
   return depth;
 }
 
+void find_all_maxima(Gpu &device, const DepthModes<float> &depth, u32 *maxima) {
+  i64 rows = 1;
+  for (int m = 0; m < depth.count; ++m)
+    rows = std::max(rows, depth.modes[m].dim);
+  check(cudaMemsetAsync(maxima, 0, static_cast<std::size_t>(depth.count * depth.rank) * sizeof(u32), device.stream()),
+        "setting numbers to zero");
+  constexpr i64 rows_at_once = 8 * block_threads / 32;
+  const dim3 blocks(static_cast<unsigned>((depth.rank + 31) / 32),
+                    static_cast<unsigned>(std::clamp<i64>(rows / rows_at_once, 1, 4 * device.chip().multiprocessors)));
+  find_maxima<<<blocks, block_threads, 0, device.stream()>>>(depth, maxima);
+  check_launch("the largest numbers of factors");
+}
+
 /// Adds the part of the depth whose products are there.
 template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, Range part, const MttkrpArgs &args) {
   job.values += part.begin * job.depth_step;
@@ -182,7 +251,11 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
   job.whole_chunks = static_cast<u32>(job.depth / l.chunk());
   job.units = l.row_tiles() * job.chunks;
   job.blocks = std::min(l.blocks, job.units);
-  l.leading ? launch<T, true>(device, job, l.stages) : launch<T, false>(device, job, l.stages);
+  if constexpr (std::is_same_v<T, float>)
+    l.multiply == Multiply::f64 ? launch<T, Multiply::f64>(device, job, l)
+                                : launch<T, Multiply::tf32_pairs>(device, job, l);
+  else
+    launch<T, Multiply::f64>(device, job, l);
   check_launch("a dense MTTKRP");
   dispatch(args.out.type, [&](auto zero) {
     using Out = decltype(zero);
@@ -201,19 +274,33 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
 } // namespace
 
 void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
-  const DenseLayout l = dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type, device.chip());
+  const DenseLayout l = dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type,
+                                     dense_multiply(x, args.out.type), device.chip());
   const Scratch<double> partial(device, static_cast<i64>(l.partials()), "sums of a dense MTTKRP");
   const Scratch<double> products(device, static_cast<i64>(l.products(args.out.cols)), "rows of a Khatri-Rao product");
+  const Scratch<double> scales(device, static_cast<i64>(l.scales(args.out.cols)), "scales of a Khatri-Rao product");
+  auto *const maxima = reinterpret_cast<u32 *>(scales.data() + args.out.cols);
   dispatch(x.type, [&](auto zero) {
     using T = decltype(zero);
     Job<T> job = job_of<T>(x, args, l);
     job.partial = partial.data();
     const DepthModes<T> depth = depth_of<T>(x, args, l);
+    if constexpr (std::is_same_v<T, float>)
+      if (l.multiply == Multiply::tf32_pairs) {
+        job.scales = scales.data();
+        find_all_maxima(device, depth, maxima);
+      }
     for (i64 begin = 0; begin < l.depth; begin += l.depth_part) {
       const Range part{begin, std::min(begin + l.depth_part, l.depth)};
       if (l.makes_products) {
-        multiply_depth<<<blocks_for(device, part.size() * depth.ld, block_threads), block_threads, 0,
-                         device.stream()>>>(depth, part.begin, part.size(), products.data());
+        const unsigned blocks = blocks_for(device, part.size() * depth.ld, block_threads);
+        if constexpr (std::is_same_v<T, float>)
+          if (l.multiply == Multiply::tf32_pairs)
+            multiply_depth_pairs<<<blocks, block_threads, 0, device.stream()>>>(
+                depth, part.begin, part.size(), maxima, scales.data(), reinterpret_cast<float *>(products.data()));
+        if (l.multiply == Multiply::f64)
+          multiply_depth<<<blocks, block_threads, 0, device.stream()>>>(depth, part.begin, part.size(),
+                                                                        products.data());
         check_launch("a Khatri-Rao product");
         job.products = products.data();
         job.product_ld = depth.ld;

@@ -1,9 +1,9 @@
 // The fused MTTKRP of a dense tensor (dense_layout.hpp): chunks of the tensor and of the Khatri-Rao product meet on the
-// tensor cores, in f64 whatever the tensor's type. Some warps copy, some chunks ahead and asynchronously; the others
-// multiply. The tensor is read once for each tile of columns, all of which work on the same chunks at the same time, so
-// that it comes from memory once. Rows of the Khatri-Rao product are made shortly before, no more at a time than the
-// second-level cache holds: made by the copying warps, with a stage less, it all took 1.2 times as long, since
-// the few multiplications in f64 that it takes wait for the tensor cores, whose pipe they share (H200, rank 500).
+// tensor cores, in f64 or, of f32, in pairs of TensorFloat-32. Some warps copy, some chunks ahead and asynchronously;
+// the others multiply. The tensor is read once for each tile of columns, all of which work on the same chunks at the
+// same time, so that it comes from memory once. Rows of the Khatri-Rao product are made shortly before, no more at a
+// time than the second-level cache holds: made by the copying warps, with a stage less, it all took 1.2 times as long,
+// since the few multiplications in f64 that it takes wait for the tensor cores, whose pipe they share (H200, rank 500).
 //
 // The pairs of a row tile and a chunk are dealt out to blocks in equal neighbouring ranges. A block keeps sums of its
 // own for the rows that it meets; they are added up in the order of blocks, so results are the same in each run.
@@ -44,7 +44,8 @@ template <class T> struct Job {
   i64 row_step;    // from row to row in the tensor, were all of the mode's rows taken
   i64 depth;
   i64 depth_step;         // from one to the next in the tensor
-  const double *products; // rows of the Khatri-Rao product, one for each of the depth
+  const double *products; // rows of the Khatri-Rao product, one for each of the depth; or pair_rows
+  const double *scales;   // [rank] that the products of a column are to be multiplied by; null: 1
   i64 product_ld;
   bool pairs; // of products: 16 bytes at a time; a row has an even number
   u32 chunks;
@@ -71,12 +72,15 @@ __device__ inline i64 remainder(i64 a, i64 b) { return a - static_cast<i64>(quot
 
 /// What a block of threads has in shared memory: chunks of the tensor and of the Khatri-Rao product, in stages that
 /// producers fill and consumers empty, and rows on their way to the block's sums.
-template <class T, bool Leading, int Across, int Count> struct Stages {
+template <class T, Multiply How, bool Leading, int Across, int Count> struct Stages {
   static constexpr int columns = 32 * Across;
-  static constexpr int depth = dense_depth(Across);
+  static constexpr int depth = dense_depth(Across, How);
   static constexpr int x_ld = Leading ? dense_rows + 32 / static_cast<int>(sizeof(T)) : depth + 4;
-  static constexpr int k_ld = columns + 4;
+  static constexpr int k_ld = columns + dense_padding(How);
   static constexpr int count = Count;
+
+  /// Four numbers a column of each four rows of pairs.
+  __device__ float4 *pairs(int stage) { return reinterpret_cast<float4 *>(&products[stage][0][0]); }
 
   alignas(16) double products[count][depth][k_ld];
   double rows[32][k_ld];
@@ -87,6 +91,13 @@ template <class T, bool Leading, int Across, int Count> struct Stages {
 };
 
 inline constexpr int producers = 128; // threads
+
+/// Sums in f32 lose less than 2^-20 of their terms' magnitudes where no more chunks than this are added.
+inline constexpr int most_chunks_in_f32 = 256;
+
+/// Rows of four numbers, halves of what TensorFloat-32 makes of rows k and k + 4 of a Khatri-Rao product, as an
+/// instruction takes them: first both high halves.
+constexpr i64 pair_rows(i64 depth) { return (depth + 7) / 8 * 4; }
 
 /// Where in its units a producer or consumer is.
 struct Cursor {
@@ -112,9 +123,9 @@ struct Cursor {
 };
 
 /// A thread that copies chunks of the tensor and of the Khatri-Rao product.
-template <class T, bool Leading, int Across, int Count> class Producer {
+template <class T, Multiply How, bool Leading, int Across, int Count> class Producer {
 public:
-  using Shared = Stages<T, Leading, Across, Count>;
+  using Shared = Stages<T, How, Leading, Across, Count>;
   static constexpr int depth = Shared::depth;
   static constexpr int each = dense_rows * depth / producers; // elements of a chunk that a thread copies
   static constexpr int wide = 16 / static_cast<int>(sizeof(T));
@@ -266,6 +277,27 @@ private:
 
   /// Columns beyond the rank and rows beyond the depth are zeros.
   __device__ void copy_products() {
+    if constexpr (How == Multiply::tf32_pairs)
+      copy_pairs();
+    else
+      copy_numbers();
+  }
+  __device__ void copy_pairs() {
+    const i64 first = i64{at_.chunk} * (depth / 2);
+    const auto *const all = reinterpret_cast<const float4 *>(job_.products);
+    const float4 *const from = all + first * job_.product_ld + first_column_;
+    const auto rows = static_cast<int>(min(pair_rows(job_.depth) - first, i64{depth / 2}));
+    const auto columns = static_cast<int>(min(job_.rank - first_column_, i64{Shared::columns}));
+#pragma unroll
+    for (int j = 0; j < Shared::columns * depth / 2 / producers; ++j) {
+      const int k = (thread() + j * producers) / Shared::columns;
+      const int c = (thread() + j * producers) % Shared::columns;
+      const bool there = k < rows && c < columns;
+      copy_or_zero<16>(&shared_.pairs(at_.stage)[k * Shared::k_ld + c], there ? from + k * job_.product_ld + c : all,
+                       there ? 16 : 0);
+    }
+  }
+  __device__ void copy_numbers() {
     constexpr int pairs = Shared::columns / 2;
     const i64 first = i64{at_.chunk} * depth;
     const double *const from = job_.products + first * job_.product_ld + first_column_;
@@ -294,10 +326,13 @@ private:
   const T *from_ = nullptr; // where the thread copies from next, of a leading side
 };
 
+/// What a lane holds of 32 rows and 32 columns: of row i * 8 + lane / 4 and column j * 8 + lane % 4 * 2 + e.
+template <class Sum> using Sums = Sum[4][4][2];
+
 /// A warp that holds 32 rows and 32 columns of a product.
-template <class T, bool Leading, int Across, int Count> class Consumer {
+template <class T, Multiply How, bool Leading, int Across, int Count> class Consumer {
 public:
-  using Shared = Stages<T, Leading, Across, Count>;
+  using Shared = Stages<T, How, Leading, Across, Count>;
   static constexpr int threads = 128 * Across;
 
   __device__ Consumer(const Job<T> &job, Shared &shared)
@@ -323,8 +358,10 @@ public:
       if (thread_ % 32 == 0)
         shared_.empty[at_.stage].arrive();
       at_.template next_stage<Shared::count>();
-      if (++at_.chunk == job_.chunks || at_.left == 0) {
-        end_tile(first_slot, partial);
+      const bool ends = ++at_.chunk == job_.chunks || at_.left == 0;
+      if (ends || (How == Multiply::tf32_pairs && ++chunks_ == most_chunks_in_f32))
+        add_tile(first_slot, partial);
+      if (ends) {
         at_.chunk = 0;
         ++at_.tile;
       }
@@ -344,7 +381,13 @@ private:
     const int row = down() * 32 + lane() / 4;
     const int low = lane() % 4;
     const T *const x = shared_.x[at_.stage] + (Leading ? low * Shared::x_ld + row : row * Shared::x_ld + low + shift_);
-    const double *const products = &shared_.products[at_.stage][low][across() * 32 + lane() / 4];
+    if constexpr (How == Multiply::tf32_pairs)
+      multiply_pairs(x, &shared_.pairs(at_.stage)[low * Shared::k_ld + across() * 32 + lane() / 4]);
+    else
+      multiply_f64(x, &shared_.products[at_.stage][low][across() * 32 + lane() / 4]);
+  }
+
+  __device__ void multiply_f64(const T *x, const double *products) {
 #pragma unroll
     for (int k = 0; k < Shared::depth; k += 4) {
       double a[4];
@@ -360,26 +403,70 @@ private:
         if (j < 2 || j < eights_)
 #pragma unroll
           for (int i = 0; i < 4; i += 2)
-            mma(a[i], a[i + 1], b[j], sum_[i][j], sum_[i + 1][j]);
+            mma(a[i], a[i + 1], b[j], sums_[i][j], sums_[i + 1][j]);
     }
   }
 
-  /// Adds a tile to the block's sums, 32 rows at a time.
-  __device__ void end_tile(i64 first_slot, double *partial) {
-    multiply_rows();
+  /// The product of what TensorFloat-32 leaves of two numbers is below what f32 holds of theirs: three products do.
+  __device__ void multiply_pairs(const T *x, const float4 *products) {
+    float chunk[2][4][4] = {};
+#pragma unroll
+    for (int k = 0; k < Shared::depth; k += 8) {
+      u32 high[2][4];
+      u32 rest[2][4];
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int row = i * 16 + e % 2 * 8;
+          const int deep = k + e / 2 * 4;
+          const float a = x[Leading ? deep * Shared::x_ld + row : row * Shared::x_ld + deep];
+          high[i][e] = tf32_of(a);
+          rest[i][e] = rest_of(a, high[i][e]);
+        }
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (j < 2 || j < eights_) {
+          const float4 b = products[k / 2 * Shared::k_ld + j * 8];
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            mma(rest[i], __float_as_uint(b.x), __float_as_uint(b.y), chunk[i][j]);
+            mma(high[i], __float_as_uint(b.z), __float_as_uint(b.w), chunk[i][j]);
+            mma(high[i], __float_as_uint(b.x), __float_as_uint(b.y), chunk[i][j]);
+          }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          sums_[i * 2 + e / 2][j][e % 2] += chunk[i][j][e];
+  }
+
+  /// Adds what there is of a tile to the block's sums, 32 rows at a time.
+  __device__ void add_tile(i64 first_slot, double *partial) {
+    Sums<double> sums;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          sums[i][j][e] = static_cast<double>(sums_[i][j][e]);
+          sums_[i][j][e] = 0;
+        }
+    multiply_rows(sums);
 #pragma unroll 1
     for (int part = 0; part < 4; ++part) {
       meet();
       if (down() == part)
-        stage_rows();
+        stage_rows(sums);
       meet();
       add_rows(i64{at_.tile} * dense_rows + part * 32, first_slot, partial);
     }
-#pragma unroll
-    for (auto &of_row : sum_)
-#pragma unroll
-      for (auto &of_column : of_row)
-        of_column[0] = of_column[1] = 0;
+    chunks_ = 0;
   }
 
   /// From shared memory to the block's sums: each is one thread's, in the order of rows. Neighbouring rows that belong
@@ -420,21 +507,31 @@ private:
     }
   }
 
-  __device__ void stage_rows() {
+  __device__ void stage_rows(const Sums<double> &sums) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          shared_.rows[i * 8 + lane() / 4][across() * 32 + j * 8 + lane() % 4 * 2 + e] = sum_[i][j][e];
+          shared_.rows[i * 8 + lane() / 4][across() * 32 + j * 8 + lane() % 4 * 2 + e] = sums[i][j][e];
   }
 
-  /// Times the rows of the row side's other modes.
-  __device__ void multiply_rows() {
+  /// Times the rows of the row side's other modes and the scales of products.
+  __device__ void multiply_rows(Sums<double> &sums) const {
+    const i64 column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * 32 + lane() % 4 * 2;
+    if constexpr (How == Multiply::tf32_pairs)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const double scale = column + j * 8 + e < job_.rank ? job_.scales[column + j * 8 + e] : 0.0;
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            sums[i][j][e] *= scale;
+        }
     if (job_.row_modes == 1)
       return;
-    const i64 column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * 32 + lane() % 4 * 2;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       i64 rest = min(i64{at_.tile} * dense_rows + down() * 32 + i * 8 + lane() / 4, job_.rows - 1);
@@ -451,7 +548,7 @@ private:
 #pragma unroll
           for (int e = 0; e < 2; ++e)
             if (column + j * 8 + e < job_.rank)
-              sum_[i][j][e] *= static_cast<double>(from[column + j * 8 + e]);
+              sums[i][j][e] *= static_cast<double>(from[column + j * 8 + e]);
       }
     }
   }
@@ -462,15 +559,16 @@ private:
   int thread_;
   int shift_ = 0; // of rows, behind what was copied
   int eights_;    // of columns that the tile has for this warp; none if it is not positive
-  double sum_[4][4][2] = {};
+  Sums<std::conditional_t<How == Multiply::tf32_pairs, float, double>> sums_ = {};
+  int chunks_ = 0; // that they are of
 };
 
-template <class T, bool Leading, int Across, int Count>
+template <class T, Multiply How, bool Leading, int Across, int Count>
 __global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
     multiply_fused(const __grid_constant__ Job<T> job) {
   extern __shared__ __align__(16) unsigned char memory[];
-  using Shared = Stages<T, Leading, Across, Count>;
-  static_assert(sizeof(Shared) == dense_shared_bytes(Leading, sizeof(T), Across, Count));
+  using Shared = Stages<T, How, Leading, Across, Count>;
+  static_assert(sizeof(Shared) == dense_shared_bytes(Leading, sizeof(T), How, Across, Count));
   auto &shared = *reinterpret_cast<Shared *>(memory);
   if (threadIdx.x < Shared::count) {
     shared.full[threadIdx.x].start(producers);
@@ -478,9 +576,9 @@ __global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
   }
   __syncthreads();
   if (threadIdx.x < producers)
-    Producer<T, Leading, Across, Count>(job, shared).run();
+    Producer<T, How, Leading, Across, Count>(job, shared).run();
   else
-    Consumer<T, Leading, Across, Count>(job, shared).run();
+    Consumer<T, How, Leading, Across, Count>(job, shared).run();
 }
 
 } // namespace td::kernels::cuda::fused

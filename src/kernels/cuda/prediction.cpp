@@ -142,15 +142,15 @@ public:
   }
 
   Prediction operator()(const DenseView &x) const {
-    const DenseLayout l =
-        dense_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), args_.out.cols, x.type, chip_);
+    const DenseLayout l = dense_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), args_.out.cols, x.type,
+                                       dense_multiply(x, args_.out.type), chip_);
     Prediction f;
     f.kernel =
         fmt::format("a matrix of the first {} by the last {}, whose tiles meet those of the Khatri-Rao product on "
                     "the tensor cores",
                     modes_text(l.cut), modes_text(static_cast<int>(std::ssize(x.dims)) - l.cut));
     f.conflicts = "sums of blocks, added in their order";
-    f.bytes = 8 * (l.partials() + l.products(args_.out.cols));
+    f.bytes = 8 * (l.partials() + l.products(args_.out.cols) + l.scales(args_.out.cols));
     if (known())
       f.seconds = cycles(dense_cycles(l, x.type, chip_, rates_.read * gpu::near_bytes / rates_.near_rows)) + 2 * launch;
     return f;
