@@ -493,7 +493,7 @@ void check_dense(Backend &reference, Backend &device, const DenseCase &dense, co
 }
 
 TEST_F(KernelsDevice, DenseOfManyTiles) {
-  std::vector<DenseCase> cases{{{150, 41, 37}, 33}, {{5, 7, 150, 9}, 97}};
+  std::vector<DenseCase> cases{{{150, 41, 37}, 33}, {{5, 7, 150, 9}, 97}, {{129, 67, 45}, 17}};
   if (!light())
     cases.insert(cases.end(), {{{96, 64, 36}, 32},
                                {{96, 64, 36}, 70, 1},

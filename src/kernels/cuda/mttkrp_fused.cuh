@@ -24,15 +24,15 @@ template <class T> struct Mode {
   i64 dim;
 };
 
-/// How a chunk of the tensor is copied: element by element, or 16 bytes at a time, which begin where rows begin or,
-/// where rows begin anywhere, up to 16 bytes before.
+/// How a chunk of the tensor is copied: element by element, or 16 bytes at a time, which begin where neighbours in
+/// memory begin or, where these begin anywhere, up to 16 bytes before.
 enum class Copies { elements, wide, shifted };
 
 template <class T> struct Job {
   const T *values;
   const T *values_end;
   Copies copies;
-  int shift; // how far the first row begins behind 16 bytes, of a tensor whose copies are shifted; elements
+  int shift; // how far the first element begins behind 16 bytes, of a tensor whose copies are shifted; elements
   int row_modes;
   Mode<T> modes[max_order]; // of the rows, first to last
   i64 rows;                 // of the product
@@ -145,8 +145,8 @@ public:
       }
       shared_.empty[at_.stage].wait(at_.round ^ 1);
       const bool whole = at_.tile < job_.whole_tiles && at_.chunk < job_.whole_chunks;
-      if (!Leading && job_.copies == Copies::shifted)
-        copy_shifted();
+      if (job_.copies == Copies::shifted) // whose last piece is behind its chunk
+        whole &&at_.chunk + 1 < job_.chunks ? copy_shifted<true>() : copy_shifted<false>();
       else if (job_.copies == Copies::wide)
         whole ? copy<wide, true>() : copy<wide, false>();
       else
@@ -246,25 +246,37 @@ private:
     }
   }
 
-  /// Rows begin up to `wide` - 1 elements later than what is copied of them: one piece more than they have. Beyond the
-  /// depth there are elements of the next row: products are zeros there.
-  __device__ void copy_shifted() {
-    constexpr int across = depth / wide;
+  /// Neighbours in memory, from a row's beginning or a row of the depth's, begin up to `wide` - 1 elements later than
+  /// what is copied of them: one piece more than they have. What comes behind them is multiplied by zeros or belongs to
+  /// rows that are not there.
+  template <bool Whole> __device__ void copy_shifted() {
+    constexpr int across = (Leading ? dense_rows : depth) / wide;
+    constexpr int down = Leading ? depth : dense_rows;
     constexpr int step = producers / across;
-    const i64 *const offsets = shared_.offsets[at_.tile % 2];
     const int k = thread() % across * wide;
 #pragma unroll 1
-    for (int row = thread() / across; row < dense_rows; row += 4 * step) {
-      const i64 at[4] = {offsets[row], offsets[row + step], offsets[row + 2 * step], offsets[row + 3 * step]};
+    for (int line = thread() / across; line < down; line += 4 * step) {
+      const i64 at[4] = {begin_of(line), begin_of(line + step), begin_of(line + 2 * step), begin_of(line + 3 * step)};
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        copy_piece(row + j * step, k, at[j]);
+        copy_piece<Whole>(line + j * step, k, at[j]);
     }
-    copy_piece(thread(), depth, offsets[thread()]);
+    if (thread() < down)
+      copy_piece<Whole>(thread(), across * wide, begin_of(thread()));
   }
-  __device__ void copy_piece(int row, int k, i64 at) const {
-    const T *const from = job_.values + (at & ~i64{wide - 1}) + i64{at_.chunk} * depth + k;
-    T *const to = shared_.x[at_.stage] + row * Shared::x_ld + k;
+  /// Where a line of a chunk begins in the tensor, or a row of its depth's; -1: nowhere.
+  __device__ i64 begin_of(int line) const {
+    const i64 at = shared_.offsets[at_.tile % 2][Leading ? 0 : line];
+    const i64 first = i64{at_.chunk} * depth;
+    return Leading ? at + (first + line) * job_.depth_step : at < 0 ? at : at + first;
+  }
+  template <bool Whole> __device__ void copy_piece(int line, int k, i64 at) const {
+    const T *const from = job_.values + (at & ~i64{wide - 1}) + k;
+    T *const to = shared_.x[at_.stage] + line * Shared::x_ld + k;
+    if constexpr (Whole) {
+      copy_all<16>(to, from);
+      return;
+    }
     const i64 left = at < 0 ? 0 : job_.values_end - from;
     if (left >= wide || left <= 0) {
       copy_or_zero<16>(to, left > 0 ? from : job_.values, left > 0 ? 16 : 0);
@@ -340,9 +352,10 @@ public:
     const i64 column = i64{blockIdx.x % job.column_tiles} * job.columns;
     const int columns = min(job.columns, static_cast<int>(job.rank - column)) - across() * 32;
     eights_ = min((columns + 7) / 8, 4);
-    // The thread's rows are eight apart, so all of them begin as far behind 16 bytes.
+    // The thread's rows are eight apart, or its depths four, so all of them begin as far behind 16 bytes.
     if (job.copies == Copies::shifted)
-      shift_ = static_cast<int>((lane() / 4 * job.depth_whole + job.shift) % (16 / static_cast<int>(sizeof(T))));
+      shift_ = static_cast<int>(((Leading ? lane() % 4 * job.depth_step : lane() / 4 * job.depth_whole) + job.shift) %
+                                (16 / static_cast<int>(sizeof(T))));
   }
 
   __device__ void run() {
@@ -380,7 +393,7 @@ private:
   __device__ void multiply() {
     const int row = down() * 32 + lane() / 4;
     const int low = lane() % 4;
-    const T *const x = shared_.x[at_.stage] + (Leading ? low * Shared::x_ld + row : row * Shared::x_ld + low + shift_);
+    const T *const x = shared_.x[at_.stage] + (Leading ? low * Shared::x_ld + row : row * Shared::x_ld + low) + shift_;
     if constexpr (How == Multiply::tf32_pairs)
       multiply_pairs(x, &shared_.pairs(at_.stage)[low * Shared::k_ld + across() * 32 + lane() / 4]);
     else
@@ -424,17 +437,20 @@ private:
           high[i][e] = tf32_of(a);
           rest[i][e] = rest_of(a, high[i][e]);
         }
+      float4 b[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        if (j < 2 || j < eights_) {
-          const float4 b = products[k / 2 * Shared::k_ld + j * 8];
+        b[j] = products[k / 2 * Shared::k_ld + j * 8];
+        // Products into one sum are far apart: each would wait for the one before it.
 #pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            mma(rest[i], __float_as_uint(b.x), __float_as_uint(b.y), chunk[i][j]);
-            mma(high[i], __float_as_uint(b.z), __float_as_uint(b.w), chunk[i][j]);
-            mma(high[i], __float_as_uint(b.x), __float_as_uint(b.y), chunk[i][j]);
-          }
-        }
+      for (int term = 0; term < 3; ++term)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if (j < 2 || j < eights_)
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+              mma(term == 0 ? rest[i] : high[i], __float_as_uint(term == 1 ? b[j].z : b[j].x),
+                  __float_as_uint(term == 1 ? b[j].w : b[j].y), chunk[i][j]);
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i)
