@@ -189,7 +189,7 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   if (reinterpret_cast<std::uintptr_t>(x.values) % 16 == 0) {
     if (whole && (neighbours || !l.leading))
       job.copies = fused::Copies::wide;
-    else if (neighbours)
+    else if (neighbours && (wide > 2 || !l.leading)) // two f64 by themselves are as fast, and meet fewer conflicts
       job.copies = fused::Copies::shifted;
   }
   job.shift = static_cast<int>(first % wide);

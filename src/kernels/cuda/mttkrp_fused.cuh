@@ -502,8 +502,22 @@ private:
       slot = remainder(slot, job_.count);
     double *to = partial + slot * job_.columns + c;
     constexpr int groups = threads / Shared::columns;
+    const auto next = [&] {
+      slot += groups;
+      to += groups * job_.columns;
+      if (slot >= job_.slots) {
+        slot = remainder(slot, job_.count);
+        to = partial + slot * job_.columns + c;
+      }
+    };
+    if (job_.inner == 1 && count == 32) { // each row is a run
+#pragma unroll 2
+      for (int d = thread_ / Shared::columns; d < there; d += groups, next())
+        atomicAdd(to, shared_.rows[d][c]);
+      return;
+    }
 #pragma unroll 1
-    for (int d = thread_ / Shared::columns; d < min(runs, count); d += groups) {
+    for (int d = thread_ / Shared::columns; d < min(runs, count); d += groups, next()) {
       double sum = 0;
 #pragma unroll 1
       for (int run = d; run < runs; run += count) {
@@ -514,12 +528,6 @@ private:
           sum += shared_.rows[k][c];
       }
       atomicAdd(to, sum); // nobody else adds there before the next barrier; nobody waits for it
-      slot += groups;
-      to += groups * job_.columns;
-      if (slot >= job_.slots) {
-        slot = remainder(slot, job_.count);
-        to = partial + slot * job_.columns + c;
-      }
     }
   }
 
@@ -548,22 +556,23 @@ private:
         }
     if (job_.row_modes == 1)
       return;
+    i64 rest[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      i64 rest = min(i64{at_.tile} * dense_rows + down() * 32 + i * 8 + lane() / 4, job_.rows - 1);
+    for (int i = 0; i < 4; ++i)
+      rest[i] = min(i64{at_.tile} * dense_rows + down() * 32 + i * 8 + lane() / 4, job_.rows - 1);
 #pragma unroll 1
-      for (int m = 0; m < job_.row_modes; ++m) {
-        const Mode<T> &mode = job_.modes[m];
-        const auto upper = static_cast<i64>(quotient(rest, mode.dim));
-        const T *const from = mode.data + (rest - upper * mode.dim) * mode.ld;
-        rest = upper;
-        if (mode.data == nullptr)
-          continue;
+    for (int m = 0; m < job_.row_modes; ++m) {
+      const Mode<T> &mode = job_.modes[m];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) { // whose numbers come together
+        const auto upper = static_cast<i64>(quotient(rest[i], mode.dim));
+        const T *const from = mode.data + (rest[i] - upper * mode.dim) * mode.ld;
+        rest[i] = upper;
 #pragma unroll
         for (int j = 0; j < 4; ++j)
 #pragma unroll
           for (int e = 0; e < 2; ++e)
-            if (column + j * 8 + e < job_.rank)
+            if (mode.data != nullptr && column + j * 8 + e < job_.rank)
               sums[i][j][e] *= static_cast<double>(from[column + j * 8 + e]);
       }
     }
