@@ -581,9 +581,10 @@ TD_API td_status td_plan_get_f64(const td_plan *plan, const char *key, double *v
 /** "format", "groups" (as td_tensor_get_str), "rows" (which take part), "tiles" (how many of each group's copy),
  *  "conflicts" (the policy), "precision" (of values, sums and factor rows), "sharding" (of workers), "dense_kernel"
  *  (of a GPU, as the option; "none" for a sparse tensor), each also with ".why", which names the option that forced it;
- *  "kernel.0", "kernel.1", ... and "conflicts.0", ...: how MTTKRP in a mode goes over the entries, and how sums into one row are kept apart (empty
- *  where the backend does not say); "devices"; "solver" (what "host_bytes.solver" consists of); "rate.why";
- *  "assumptions" (a line each). Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  "kernel.0", "kernel.1", ... and "conflicts.0", ...: how MTTKRP in a mode goes over the entries, and how sums into
+ *  one row are kept apart (empty where the backend does not say); "devices"; "solver" (what "host_bytes.solver"
+ *  consists of); "rate.why"; "assumptions" (a line each). Text as in td_options_get_str. Errors:
+ *  TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_str(const td_plan *plan, const char *key, char *buf, int64_t cap, int64_t *needed);
 
 /** A value per mode: "dims", "rows" (how many take part), "mttkrp_seconds", "workspace_bytes" (of MTTKRP's kernels,

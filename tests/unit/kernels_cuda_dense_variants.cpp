@@ -55,7 +55,7 @@ TEST(KernelsCudaDenseVariants, ATileOfOneIsElemAndTheWholeSliceIsSlice) {
 
 // 227 KB for sixteen groups: 14528 bytes, of which an index of three modes with 32 columns in f64 takes 768.
 TEST(KernelsCudaDenseVariants, RowsOfATileFitNearMemory) {
-  const std::vector<i64> dims{200, 150, 12, 250};
+  const std::vector<i64> dims{401, 201, 12, 501};
   EXPECT_EQ(tiles(dims, 0, 32, {DenseKernel::tile}).width, 18);
   EXPECT_EQ(tiles(dims, 0, 32, {DenseKernel::tile}, ValueType::f32).width, 37);
   EXPECT_EQ(tiles(dims, 0, 100, {DenseKernel::tile}).width, 4); // 128 columns
@@ -144,7 +144,8 @@ TEST(KernelsCudaDenseVariants, SizesThatNothingHasAreNoTrouble) {
     for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode)
       for (const DenseKernel kernel : {DenseKernel::elem, DenseKernel::slice, DenseKernel::tile, DenseKernel::gemm}) {
         const Prediction f = predict(dims, mode, i64{1} << 62, {kernel});
-        EXPECT_GT(f.bytes, 0x1p60);
+        const bool factor_serves = kernel == DenseKernel::gemm && dims.size() == 2;
+        EXPECT_GE(f.bytes, factor_serves ? static_cast<double>(gemm_blas_bytes) : 0x1p60);
         EXPECT_GT(f.seconds, 1e9);
       }
 }
