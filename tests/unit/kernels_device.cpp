@@ -549,6 +549,26 @@ TEST_F(KernelsDevice, DenseByEachVariant) {
       }
 }
 
+// Nothing has been read by then: there is no tensor.
+TEST_F(KernelsDevice, GemmMemoryErrorsNameWhatNeedsNone) {
+  const std::vector<i64> dims{2, 40000, 40000};
+  constexpr i64 rank = 64; // 819 GB of Khatri-Rao products
+  std::vector<ConstMatrix> factors;
+  for (const i64 dim : dims)
+    factors.emplace_back(nullptr, ValueType::f64, dim, rank, rank);
+  kernels::MttkrpArgs args{0, factors, {nullptr, ValueType::f64, 2, rank, rank}, {0, 2}, {0, 2 * dims[1] * dims[2]}};
+  args.dense = {kernels::DenseKernel::gemm};
+  for (const auto &device : backends_) {
+    try {
+      device->mttkrp(kernels::DenseView{dims, ValueType::f64, nullptr}, args);
+      FAIL() << "a GPU with more than 819 GB";
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status(), Status::device_memory) << error.what();
+      EXPECT_NE(std::string(error.what()).find("dense_kernel = fused"), std::string::npos) << error.what();
+    }
+  }
+}
+
 template <class T> void check_compare(Backend &reference, Backend &device) {
   const Stored<T> x(random_entries<i64, T>({23, 9, 14}, 1500, 0, 7), true);
   for (const i64 rank : ranks()) {

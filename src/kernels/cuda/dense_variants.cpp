@@ -65,10 +65,12 @@ TileLayout tile_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, 
 
 // An estimate by counting what passes through a multiprocessor's near memory, 128 bytes a cycle: an element is one such
 // access, whatever is read of it, and a row of the first other factor serves tile_rows elements; the other factors'
-// rows are read, and the next fiber is found, once a fiber of a tile.
-double tile_cycles(const TileLayout &l, std::span<const i64> dims, int mode, ValueType type) {
+// rows are read, and the next fiber is found, once a fiber of a tile. Where there are few groups, as of whole slices,
+// each waits for its own accesses.
+double tile_cycles(const TileLayout &l, std::span<const i64> dims, int mode, ValueType type, const Chip &chip) {
   constexpr double reached = 0.5;      // of the near memory's rate
   constexpr double fiber_accesses = 8; // and mode, to find the next fiber
+  constexpr double warps = 16;         // that keep a multiprocessor busy
   const double row = number(l.columns() * size_of(type));
   const double part_of_warp = number(l.lanes) / warp;
   const std::size_t first = mode == 0 ? 1 : 0;
@@ -79,8 +81,9 @@ double tile_cycles(const TileLayout &l, std::span<const i64> dims, int mode, Val
   const double modes = number(std::ssize(dims));
   const double element_bytes = tile_rows * part_of_warp * gpu::near_bytes + row;
   const double fiber_bytes = (modes - 2) * row + fiber_accesses * modes * part_of_warp * gpu::near_bytes;
-  return number(l.row_groups()) * number(l.column_tiles) * (elements * element_bytes + fibers * fiber_bytes) /
-         (reached * gpu::near_bytes);
+  const double groups = number(l.row_groups()) * number(l.column_tiles);
+  const double busy = std::min(groups * number(l.parts) * part_of_warp / (warps * chip.multiprocessors), 1.0);
+  return groups * (elements * element_bytes + fibers * fiber_bytes) / (busy * reached * gpu::near_bytes);
 }
 
 GemmLayout gemm_layout(std::span<const i64> dims, int mode, i64 rows, ValueType type, ValueType sums) {

@@ -19,8 +19,8 @@ constexpr bool is_tiled(DenseKernel kernel) noexcept {
 inline constexpr int tile_rows = 4;          // neighbouring slices that a group of lanes works on at a time
 inline constexpr i64 tile_most_parts = 4096; // of a slice's tiles: their sums are added up
 
-/// Columns that a lane holds.
-constexpr int tile_each(i64 rank) { return rank <= 32 ? 1 : rank <= 64 ? 2 : 4; }
+/// Columns that a lane holds: with four, registers would spill in each fiber.
+constexpr int tile_each(i64 rank) { return rank <= 32 ? 1 : 2; }
 
 /// A slice, one index of the mode, is cut into tiles; groups of lanes sum parts of them, and the parts' sums are added
 /// in order.
@@ -45,7 +45,7 @@ TileLayout tile_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, 
                        const DenseChoice &choice, const Chip &chip);
 
 /// Cycles of all multiprocessors together.
-double tile_cycles(const TileLayout &layout, std::span<const i64> dims, int mode, ValueType type);
+double tile_cycles(const TileLayout &layout, std::span<const i64> dims, int mode, ValueType type, const Chip &chip);
 
 // ---- gemm ----
 

@@ -236,7 +236,7 @@ void mttkrp_tile(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
   dispatch(x.type, [&](auto zero) {
     using T = decltype(zero);
     const Job<T> job = job_of<T>(x, args, l, partial.data());
-    l.each == 1 ? launch<T, 1>(device, job) : l.each == 2 ? launch<T, 2>(device, job) : launch<T, 4>(device, job);
+    l.each == 1 ? launch<T, 1>(device, job) : launch<T, 2>(device, job);
   });
   check_launch("a dense MTTKRP");
   dispatch(args.out.type, [&](auto zero) {

@@ -174,7 +174,7 @@ private:
     f.bytes = 8 * l.partials(args_.out.cols);
     if (known()) {
       const double bytes = dense_part() * number_of(entries_of(x)) * number_of(size_of(x.type));
-      f.seconds = std::max(cycles(tile_cycles(l, x.dims, args_.mode, x.type)),
+      f.seconds = std::max(cycles(tile_cycles(l, x.dims, args_.mode, x.type, chip_)),
                            number_of(l.column_tiles) * bytes / rates_.read) +
                   2 * f.bytes / rates_.read + 2 * launch;
     }
