@@ -1,7 +1,8 @@
 // MTTKRP of dense tensors on a GPU: milliseconds a mode beside the floor, which is one read of the tensor at the copy
 // rate, or its multiplications at the rate of DGEMM, both measured in the same run. Each result is compared with one
 // that is summed element by element.
-// usage: gpu_dense [RANK,RANK,... [SHAPE,SHAPE,...]]     32 and 200x150x12x250 if not given
+// usage: gpu_dense [RANK,RANK,... [SHAPE,SHAPE,... [KERNEL,KERNEL,...]]]
+//   32, 200x150x12x250 and fused if not given; kernels as option dense_kernel has them, and tile:6 for tiles 6 wide
 #include <cmath>
 #include <cstdio>
 #include <sstream>
@@ -71,15 +72,74 @@ template <class T> struct TypeOf;
 template <> struct TypeOf<double> { static constexpr ValueType value = ValueType::f64; };
 template <> struct TypeOf<float> { static constexpr ValueType value = ValueType::f32; };
 
+/// A kernel with the name that it was asked for by.
+struct Variant {
+  std::string name;
+  kernels::DenseChoice choice;
+};
+
+Variant variant_of(const std::string &name) {
+  using kernels::DenseKernel;
+  const std::pair<const char *, DenseKernel> kernels[] = {{"elem", DenseKernel::elem},
+                                                          {"slice", DenseKernel::slice},
+                                                          {"tile", DenseKernel::tile},
+                                                          {"gemm", DenseKernel::gemm},
+                                                          {"fused", DenseKernel::fused}};
+  const auto colon = name.find(':');
+  for (const auto &[word, kernel] : kernels)
+    if (name.substr(0, colon) == word && (colon == std::string::npos || kernel == DenseKernel::tile))
+      return {name, {kernel, colon == std::string::npos ? 0 : std::stoll(name.substr(colon + 1))}};
+  throw std::runtime_error("kernel '" + name + "': expected elem, slice, tile, tile:WIDTH, gemm or fused");
+}
+
 struct Rates {
   double copy = 0;  // bytes a second, read and written
   double dgemm = 0; // operations a second
 };
 
+/// Rows that were summed element by element: how many of their columns, and how many numbers lie between them.
+struct Expected {
+  const std::vector<double> &sums;
+  i64 columns;
+  i64 step;
+
+  /// Relative.
+  template <class T> double worst_error(const std::vector<T> &found) const {
+    double worst = 0;
+    for (std::size_t k = 0; k < sums.size(); ++k) {
+      const auto columns_of = static_cast<std::size_t>(columns);
+      const double f = static_cast<double>(found[k / columns_of * static_cast<std::size_t>(step) + k % columns_of]);
+      const double error = std::abs(sums[k] - f) / std::abs(sums[k]);
+      worst = error <= worst ? worst : error;
+    }
+    return worst;
+  }
+};
+
+/// `bytes` and `flops`: seconds that they take at least.
 template <class T>
-void run(CudaBackend &backend, const std::vector<i64> &dims, const std::vector<i64> &ranks, const Rates &rates) {
+void measure(CudaBackend &backend, const kernels::DenseView &x, kernels::MttkrpArgs args, const Variant &variant,
+             const Array<T> &out, const Expected &expected, double bytes, double flops) {
+  args.dense = variant.choice;
+  check(cudaMemset(out.data(), 0xff, static_cast<std::size_t>(args.out.rows * args.out.cols) * sizeof(T)), "filling");
+  check(cudaDeviceSynchronize(), "filling"); // with NaN
+  const double ms = median_ms(
+      backend.gpu().stream(), [&] { backend.mttkrp(x, args); }, 7);
+  const double floor = 1e3 * std::max(bytes, flops);
+  const double worst = expected.worst_error(out.host());
+  const kernels::Prediction predicted = backend.predict_mttkrp(x, args, backend.rates());
+  // Matrix products of f32 add in f32: 10^-4 is that of a hundred thousand terms whose roundings mostly cancel.
+  const bool in_f32 = sizeof(T) == 4 && variant.choice.kernel == kernels::DenseKernel::gemm;
+  const double most = sizeof(T) == 8 ? 1e-12 : in_f32 ? 1e-4 : 1e-6;
+  std::printf("%9.3f ms, floor %8.3f (%s), %5.1f %% of it, predicted %9.3f, workspace %8.1f MB, error %.0e%s\n", ms,
+              floor, bytes > flops ? "bytes" : "flops", 100 * floor / ms, 1e3 * predicted.seconds,
+              predicted.bytes / 1e6, worst, worst <= most ? "" : " WRONG");
+}
+
+template <class T>
+void run(CudaBackend &backend, const std::vector<i64> &dims, const std::vector<i64> &ranks,
+         const std::vector<Variant> &variants, const Rates &rates) {
   constexpr ValueType type = TypeOf<T>::value;
-  const Gpu &gpu = backend.gpu();
   Dims shape;
   i64 n = 1;
   std::string name;
@@ -107,9 +167,6 @@ void run(CudaBackend &backend, const std::vector<i64> &dims, const std::vector<i
     check(cudaDeviceSynchronize(), "filling");
     for (int mode = 0; mode < shape.order; ++mode) {
       const i64 rows = dims[static_cast<std::size_t>(mode)];
-      const kernels::MttkrpArgs args{mode, matrices, {out.data(), type, rows, rank, rank}, {0, rows}, {0, n}};
-      const double ms = median_ms(
-          gpu.stream(), [&] { backend.mttkrp(x, args); }, 7);
       // A few rows, element by element.
       const i64 step = std::max<i64>(1, (rows + 4) / 5);
       const auto sampled = static_cast<unsigned>((rows + step - 1) / step);
@@ -117,23 +174,19 @@ void run(CudaBackend &backend, const std::vector<i64> &dims, const std::vector<i
       const Array<double> sums(i64{sampled} * columns);
       sum_elements<<<dim3(sampled, columns), 256>>>(shape, values.data(), factors, mode, step, rank, n, sums.data());
       const std::vector<double> expected = sums.host();
-      const std::vector<T> found = out.host();
-      double worst = 0;
-      for (unsigned s = 0; s < sampled; ++s)
-        for (unsigned r = 0; r < columns; ++r) {
-          const double e = expected[s * columns + r];
-          const double f = static_cast<double>(found[static_cast<std::size_t>(s * step * rank + r)]);
-          const double error = std::abs(e - f) / std::abs(e);
-          worst = error <= worst ? worst : error;
-        }
       const double bytes = static_cast<double>(n) * sizeof(T) / rates.copy;
       const double flops = 2.0 * static_cast<double>(n * rank) / rates.dgemm;
-      const double floor = 1e3 * std::max(bytes, flops);
-      std::printf("  %-22s %s R %-5lld mode %d: %9.3f ms, floor %8.3f (%s), %5.1f %% of it, error %.0e%s\n",
-                  name.c_str(), type == ValueType::f64 ? "f64" : "f32", static_cast<long long>(rank), mode, ms, floor,
-                  bytes > flops ? "bytes" : "flops", 100 * floor / ms, worst,
-                  worst <= (type == ValueType::f64 ? 1e-12 : 1e-6) ? "" : " WRONG");
-      std::fflush(stdout);
+      for (const Variant &variant : variants) {
+        std::printf("  %-22s %s R %-5lld mode %d %-8s: ", name.c_str(), type == ValueType::f64 ? "f64" : "f32",
+                    static_cast<long long>(rank), mode, variant.name.c_str());
+        const kernels::MttkrpArgs args{mode, matrices, {out.data(), type, rows, rank, rank}, {0, rows}, {0, n}};
+        try {
+          measure(backend, x, args, variant, out, {expected, columns, step * rank}, bytes, flops);
+        } catch (const std::exception &error) { // one that takes too much memory leaves the others their turn
+          std::printf("%s\n", error.what());
+        }
+        std::fflush(stdout);
+      }
     }
   }
 }
@@ -150,6 +203,9 @@ int main(int argc, char **argv) {
   std::vector<i64> ranks;
   for (const auto &rank : split(argc > 1 ? argv[1] : "32", ','))
     ranks.push_back(std::stoll(rank));
+  std::vector<Variant> variants;
+  for (const auto &name : split(argc > 3 ? argv[3] : "fused", ','))
+    variants.push_back(variant_of(name));
   CudaBackend backend(0, {});
   Gpu &gpu = backend.gpu();
   std::printf("%s\n", backend.describe().c_str());
@@ -183,8 +239,8 @@ int main(int argc, char **argv) {
     std::vector<i64> dims;
     for (const auto &d : split(shape, 'x'))
       dims.push_back(std::stoll(d));
-    run<double>(backend, dims, ranks, rates);
-    run<float>(backend, dims, ranks, rates);
+    run<double>(backend, dims, ranks, variants, rates);
+    run<float>(backend, dims, ranks, variants, rates);
   }
   return 0;
 }

@@ -65,6 +65,8 @@ constexpr NamedValue<Plan, std::string> texts[] = {
     {"conflicts.why", [](const Plan &p) { return p.conflicts.why; }},
     {"precision", [](const Plan &p) { return p.precision.what; }},
     {"precision.why", [](const Plan &p) { return p.precision.why; }},
+    {"dense_kernel", [](const Plan &p) { return p.dense_kernel.what; }},
+    {"dense_kernel.why", [](const Plan &p) { return p.dense_kernel.why; }},
     {"sharding", [](const Plan &p) { return p.sharding.what; }},
     {"sharding.why", [](const Plan &p) { return p.sharding.why; }},
     {"devices", [](const Plan &p) { return p.devices; }},
@@ -88,6 +90,10 @@ constexpr NamedValue<Plan, std::vector<double>> series[] = {
     {"mttkrp_seconds",
      [](const Plan &p) {
        return of_modes(p, [](const plan::ModePlan &m, std::vector<double> &v) { v.push_back(m.seconds); });
+     }},
+    {"workspace_bytes",
+     [](const Plan &p) {
+       return of_modes(p, [](const plan::ModePlan &m, std::vector<double> &v) { v.push_back(m.workspace); });
      }},
     {"imbalance",
      [](const Plan &p) {

@@ -112,7 +112,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
   out["options"] = flags.work.table.given();
   for (const char *key : {"order", "nnz", "sparse", "rank", "workers", "threads", "fits"})
     out[key] = get<std::int64_t>(td_plan_get_i64, plan, key);
-  for (const char *key : {"format", "groups", "rows", "tiles", "conflicts", "precision", "sharding"})
+  for (const char *key : {"format", "groups", "rows", "tiles", "conflicts", "precision", "sharding", "dense_kernel"})
     out[key] = {{"choice", text(td_plan_get_str, plan, key)},
                 {"why", text(td_plan_get_str, plan, (std::string(key) + ".why").c_str())}};
   out["devices"] = text(td_plan_get_str, plan, "devices");
@@ -128,7 +128,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
     out["seconds"][key] = get<double>(td_plan_get_f64, plan, fmt::format("seconds.{}", key).c_str());
   const auto values = [&](const char *key) { return series(td_plan_get_series, plan, key); };
   const auto dims = values("dims"), rows = values("rows"), seconds = values("mttkrp_seconds"), load = values("load"),
-             imbalance = values("imbalance"), split = values("split_rows");
+             workspace = values("workspace_bytes"), imbalance = values("imbalance"), split = values("split_rows");
   const std::size_t workers = load.size() / dims.size();
   out["modes"] = Json::array();
   for (std::size_t m = 0; m < dims.size(); ++m) {
@@ -138,6 +138,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
                             {"kernel", text(td_plan_get_str, plan, fmt::format("kernel.{}", m).c_str())},
                             {"conflicts", text(td_plan_get_str, plan, fmt::format("conflicts.{}", m).c_str())},
                             {"seconds", seconds[m]},
+                            {"workspace_bytes", static_cast<std::int64_t>(workspace[m])},
                             {"load", std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(workers))},
                             {"imbalance", imbalance[m]},
                             {"split_rows", static_cast<std::int64_t>(split[m])}});

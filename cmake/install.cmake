@@ -60,11 +60,11 @@ if(TD_CUDA)
   set(td_cuda_release ${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR})
   list(APPEND CPACK_COMPONENTS_ALL cuda)
   set(CPACK_COMPONENT_CUDA_DESCRIPTION "The backend of td for NVIDIA GPUs, which td loads when it is asked for one. It \
-needs a driver and CUDA's runtime and cuSOLVER.")
+needs a driver and CUDA's runtime, cuBLAS and cuSOLVER.")
   set(CPACK_DEBIAN_CUDA_PACKAGE_NAME td-cuda)
   set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
   set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "td (= ${PROJECT_VERSION})")
-  set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS "cuda-cudart-${td_cuda_release}, libcusolver-${td_cuda_release}")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS "cuda-cudart-${td_cuda_release}, libcublas-${td_cuda_release}, libcusolver-${td_cuda_release}")
 endif()
 # The loader is told of the library.
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers)

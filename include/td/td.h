@@ -284,10 +284,11 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
 
 /** Makes a dense tensor. Element (i_0, ..., i_{N-1}) is values[sum over m of i_m * strides[m]]; strides count elements,
  *  may be negative or zero, and NULL means that the first index runs fastest without gaps (Fortran, Julia). options may
- *  be NULL; scope "tensor": "groups", "accumulate", "gather".
+ *  be NULL; scope "tensor": "groups", "accumulate", "gather", and on a GPU "dense_kernel", "dense_tile_width".
  *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
  *  infinite value: names its position), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" that
- *  share a product with "accumulate"), TD_ERR_OPTION_RANGE ("groups" is no partition of the modes). */
+ *  share a product with "accumulate"; "dense_kernel" on a CPU), TD_ERR_OPTION_RANGE ("groups" is no partition of the
+ *  modes; "dense_tile_width" without "dense_kernel" = "tile"). */
 TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
                                         td_type value_type, const void *values, td_space space,
                                         const td_options *options, td_tensor **out);
@@ -578,15 +579,16 @@ TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *
 TD_API td_status td_plan_get_f64(const td_plan *plan, const char *key, double *value);
 
 /** "format", "groups" (as td_tensor_get_str), "rows" (which take part), "tiles" (how many of each group's copy),
- *  "conflicts" (the policy), "precision" (of values, sums and factor rows), "sharding" (of workers), each also with
- *  ".why", which names the option that forced it; "kernel.0", "kernel.1", ...
- *  and "conflicts.0", ...: how MTTKRP in a mode goes over the entries, and how sums into one row are kept apart (empty
- *  where the backend does not say); "devices"; "solver" (what "host_bytes.solver" consists of); "rate.why";
- *  "assumptions" (a line each). Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  "conflicts" (the policy), "precision" (of values, sums and factor rows), "sharding" (of workers), "dense_kernel"
+ *  (of a GPU, as the option; "none" for a sparse tensor), each also with ".why", which names the option that forced it;
+ *  "kernel.0", "kernel.1", ... and "conflicts.0", ...: how MTTKRP in a mode goes over the entries, and how sums into
+ *  one row are kept apart (empty where the backend does not say); "devices"; "solver" (what "host_bytes.solver"
+ *  consists of); "rate.why"; "assumptions" (a line each). Text as in td_options_get_str. Errors:
+ *  TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_str(const td_plan *plan, const char *key, char *buf, int64_t cap, int64_t *needed);
 
-/** A value per mode: "dims", "rows" (how many take part), "mttkrp_seconds", "imbalance" (largest load / mean load - 1),
- *  "split_rows" (rows that several workers sum);
+/** A value per mode: "dims", "rows" (how many take part), "mttkrp_seconds", "workspace_bytes" (of MTTKRP's kernels,
+ *  on each device), "imbalance" (largest load / mean load - 1), "split_rows" (rows that several workers sum);
  *  "load" has a value per worker and mode, mode after mode: the stored entries that it works on. Copies at most cap
  *  numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_series(const td_plan *plan, const char *key, double *values, int64_t cap, int64_t *n);

@@ -18,6 +18,21 @@ enum class Conflicts {
   owner,     // each row's terms are added by one, in stored order, whatever the number of threads
 };
 
+/// Which kernel takes MTTKRP of a dense tensor, of a backend that has several (cuda/README.md); the others do not look.
+enum class DenseKernel {
+  automatic, // what the backend expects to be fastest
+  elem,      // element by element
+  slice,     // a whole slice at a time
+  tile,      // tile by tile of a slice
+  gemm,      // a matrix product with a Khatri-Rao product in memory
+  fused,     // a matrix product with a Khatri-Rao product that is formed beside it
+};
+
+struct DenseChoice {
+  DenseKernel kernel = DenseKernel::automatic;
+  i64 tile_width = 0; // of DenseKernel::tile, indices of each mode; 0: what the backend's near memory has room for
+};
+
 /// out[i, :] for i in rows := sum over the stored entries in `entries` whose index in `mode` is i; or, with `add`,
 /// grows by it. Rows outside `rows` are not written. Dense views take all entries.
 ///
@@ -33,6 +48,7 @@ struct MttkrpArgs {
   Conflicts conflicts = Conflicts::automatic;
   bool add = false;                              // to what out holds
   std::span<const double *const> exponents = {}; // [order], of f32 copies; exponents[mode] is not read
+  DenseChoice dense = {};
 };
 
 /// Columns of the copies in f32 that mttkrp is given: whole 16 bytes a row.

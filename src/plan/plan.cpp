@@ -62,8 +62,19 @@ Choice conflicts_choice(const Layout &l, const Asked &asked, bool gpu) {
   return {std::string(name_of(conflicts)), why_conflicts(conflicts, l.format, cells, gpu)};
 }
 
-/// `gathers`: whether rows are read in f32.
-Choice precision_choice(ValueType type, Precision precision, bool gathers) {
+Choice dense_kernel_choice(const Layout &l, kernels::DenseKernel asked, bool gpu) {
+  if (l.format != Format::dense)
+    return {"none", fmt::format("format {} has kernels of its own", name_of(l.format))};
+  if (!gpu)
+    return {"auto", "a CPU has one kernel for dense tensors"};
+  if (asked != kernels::DenseKernel::automatic)
+    return {std::string(name_of(asked)), "asked for by option 'dense_kernel'"};
+  return {std::string(name_of(kernels::DenseKernel::fused)),
+          "multiplies on the tensor cores, with no Khatri-Rao product of all indices in memory"};
+}
+
+/// `gathers`: whether rows are read in f32; `products`: whether matrix products add the terms.
+Choice precision_choice(ValueType type, Precision precision, bool gathers, bool products) {
   Choice choice;
   choice.what = fmt::format("{}{}", name_of(type),
                             precision.f64_sums ? " with f64 sums"
@@ -75,8 +86,9 @@ Choice precision_choice(ValueType type, Precision precision, bool gathers) {
     choice.why = gathers ? "asked for by option 'gather'"
                          : "option 'gather' allows f32 rows, by which these kernels gain nothing";
   else
-    choice.why = fmt::format("the type of the values{}",
-                             type == ValueType::f32 ? "; terms are added up in f64 at intervals" : "");
+    choice.why = fmt::format("the type of the values{}", type == ValueType::f64 ? ""
+                                                         : products             ? "; matrix products add terms in f32"
+                                                                    : "; terms are added up in f64 at intervals");
   return choice;
 }
 
@@ -132,7 +144,7 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
 SweepPrediction sweep_of(const Layout &l, const PlanRequest &request, const Asked &asked, const kernels::Rates &rates) {
   return predict_sweep(l, {*request.backends.front(), request.rank, static_cast<int>(request.backends.size()),
                            asked.tensor.conflicts, asked.tensor.sharding, asked.solver.deterministic,
-                           asked.tensor.precision(l.type), rates});
+                           asked.tensor.precision(l.type), rates, asked.tensor.dense});
 }
 
 /// Refers to the layout's dims.
@@ -288,12 +300,14 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.seconds_mttkrp = sweep.seconds_mttkrp;
   plan.seconds_update = sweep.seconds_update;
   for (kernels::Prediction &mode : sweep.modes)
-    plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, {}, 0, 0});
+    plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, mode.bytes, {}, 0, 0});
   const bool slabs = is_gpu(request) && !l.sparse &&
                      takes_slabs(l.dims, plan.workers, asked.tensor.sharding, asked.solver.deterministic);
   set_loads(plan, x.partitions, asked, slabs);
-  plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers);
+  plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers,
+                                    asked.tensor.dense.kernel == kernels::DenseKernel::gemm);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
+  plan.dense_kernel = dense_kernel_choice(l, asked.tensor.dense.kernel, is_gpu(request));
 
   const SolverNeed need = solver_need(sizes_of(l, sweep, request, asked));
   plan.host.tensor = saturated(l.bytes.stored);

@@ -27,6 +27,7 @@ struct ModePlan {
   std::string kernel;
   std::string conflicts;
   double seconds = 0;       // of MTTKRP; 0: not known
+  double workspace = 0;     // of MTTKRP, bytes of one worker's kernels
   std::vector<double> load; // [workers] stored entries
   double imbalance = 0;     // largest load / mean load - 1
   i64 split_rows = 0;       // rows whose entries several workers sum
@@ -43,7 +44,7 @@ struct Plan {
   bool fits = true;
   MemoryNeed solver; // of what it consists
   std::vector<ModePlan> modes;
-  Choice sharding, conflicts, precision;
+  Choice sharding, conflicts, precision, dense_kernel;
   kernels::Rates rates;
   std::string rates_why;
   double seconds_mttkrp = 0; // of an iteration; 0: not known

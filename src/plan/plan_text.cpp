@@ -37,6 +37,10 @@ std::string load_text(const ModePlan &mode) {
   return text;
 }
 
+std::string workspace_text(const ModePlan &mode) {
+  return mode.workspace > 0 ? fmt::format("; workspace {}", size_text(saturated(mode.workspace))) : "";
+}
+
 } // namespace
 
 std::string Plan::describe() const {
@@ -51,6 +55,8 @@ std::string Plan::describe() const {
   text += line("rows", choice(l.rows, l.why.rows));
   text += line("tiles", choice(l.tiles, l.why.tiles));
   text += line("conflicts", choice(conflicts.what, conflicts.why));
+  if (l.format == Format::dense)
+    text += line("kernel", choice(dense_kernel.what, dense_kernel.why));
   text += line("precision", choice(precision.what, precision.why));
   text += line("sharding", choice(sharding.what, sharding.why));
   text += line("host", place_text(host, l.exists));
@@ -70,9 +76,9 @@ std::string Plan::describe() const {
   for (std::size_t m = 0; m < modes.size(); ++m) {
     const ModePlan &mode = modes[m];
     text += line(fmt::format("mode {}", m),
-                 fmt::format("{}; {}{}; {}", mode.kernel.empty() ? "kernel not named by the backend" : mode.kernel,
+                 fmt::format("{}; {}{}{}; {}", mode.kernel.empty() ? "kernel not named by the backend" : mode.kernel,
                              mode.conflicts.empty() ? "conflicts not named" : mode.conflicts, load_text(mode),
-                             seconds_text(mode.seconds)));
+                             workspace_text(mode), seconds_text(mode.seconds)));
   }
   text += line("iteration", seconds_mttkrp > 0 ? fmt::format("{}: MTTKRP {}, the rest {}",
                                                              seconds_text(seconds_mttkrp + seconds_update),

@@ -18,6 +18,10 @@ constexpr std::pair<std::string_view, kernels::Conflicts> conflicts_by_name[] = 
     {"private", kernels::Conflicts::privatize},
     {"atomic", kernels::Conflicts::atomic},
     {"owner", kernels::Conflicts::owner}};
+constexpr std::pair<std::string_view, kernels::DenseKernel> dense_kernels_by_name[] = {
+    {"auto", kernels::DenseKernel::automatic}, {"elem", kernels::DenseKernel::elem},
+    {"slice", kernels::DenseKernel::slice},    {"tile", kernels::DenseKernel::tile},
+    {"gemm", kernels::DenseKernel::gemm},      {"fused", kernels::DenseKernel::fused}};
 constexpr std::pair<std::string_view, formats::EmptyRows> empty_rows_by_name[] = {
     {"auto", formats::EmptyRows::few}, {"keep", formats::EmptyRows::keep}, {"drop", formats::EmptyRows::drop}};
 
@@ -50,11 +54,23 @@ TilesSetting tiles_of(const std::string &text) {
   return tiles;
 }
 
+kernels::DenseChoice dense_choice_of(const Options &options) {
+  const kernels::DenseChoice dense{named(dense_kernels_by_name, options.text("dense_kernel")),
+                                   options.integer("dense_tile_width")};
+  if (dense.tile_width > 0 && dense.kernel != kernels::DenseKernel::tile)
+    throw_error(Status::option_range,
+                "option 'dense_tile_width' = {} with 'dense_kernel' = \"{}\": expected 0, or 'dense_kernel' = \"tile\"",
+                dense.tile_width, name_of(dense.kernel));
+  return dense;
+}
+
 } // namespace
 
 std::string_view name_of(Format format) noexcept { return name_in(formats_by_name, format); }
 std::string_view name_of(ShardingRule rule) noexcept { return name_in(sharding_by_name, rule); }
 std::string_view name_of(kernels::Conflicts conflicts) noexcept { return name_in(conflicts_by_name, conflicts); }
+
+std::string_view name_of(kernels::DenseKernel kernel) noexcept { return name_in(dense_kernels_by_name, kernel); }
 
 TensorSettings::TensorSettings(const Options &options)
     : empty_rows(named(empty_rows_by_name, options.text("empty_rows"))),
@@ -62,7 +78,8 @@ TensorSettings::TensorSettings(const Options &options)
                                                                        options.text("groups")},
       tiles(tiles_of(options.text("tiles"))), sharding(named(sharding_by_name, options.text("sharding"))),
       conflicts(named(conflicts_by_name, options.text("conflicts"))), f64_sums(options.text("accumulate") == "f64"),
-      f32_rows(options.text("gather") == "f32"), memory_limit(options.integer("memory_limit")) {
+      f32_rows(options.text("gather") == "f32"), dense(dense_choice_of(options)),
+      memory_limit(options.integer("memory_limit")) {
   const std::string wanted = options.text("format");
   if (wanted != "auto")
     format = named(formats_by_name, wanted);

@@ -37,6 +37,9 @@ std::string_view name_of(ShardingRule rule) noexcept;
 /// The words of option "conflicts".
 std::string_view name_of(kernels::Conflicts conflicts) noexcept;
 
+/// The words of option "dense_kernel".
+std::string_view name_of(kernels::DenseKernel kernel) noexcept;
+
 /// Options "accumulate" and "gather", as far as they say something of values of a type.
 struct Precision {
   bool f64_sums = false; // terms and sums of an f32 tensor
@@ -53,9 +56,10 @@ struct TensorSettings {
   kernels::Conflicts conflicts = kernels::Conflicts::automatic;
   bool f64_sums = false; // option "accumulate"
   bool f32_rows = false; // option "gather"
-  i64 memory_limit = 0;  // of the context
+  kernels::DenseChoice dense;
+  i64 memory_limit = 0; // of the context
 
-  /// Throws Status::option_range for tiles that are none.
+  /// Throws Status::option_range for tiles that are none, and for a width of tiles where there are none.
   TensorSettings(const Options &options); // NOLINT: options are settings
 
   Precision precision(ValueType type) const noexcept;

@@ -70,8 +70,8 @@ std::string why_groups(const TensorSettings &settings, ValueType type, bool gpu,
   return gpu && settings.groups.ask == Ask::automatic ? by_gpu : std::move(otherwise);
 }
 
-/// Throws Status::unsupported for groups, tiles or a policy for conflicts that are asked for and have no meaning for a
-/// tensor of this order and type in this format on the CPU or a GPU.
+/// Throws Status::unsupported for groups, tiles, a policy for conflicts or a dense kernel that are asked for and have
+/// no meaning for a tensor of this order and type in this format on the CPU or a GPU.
 void require_meaning(const TensorSettings &settings, Format format, int order, ValueType type, bool gpu) {
   const auto refuse = [&](std::string_view option, std::string_view asked, std::string_view expected) {
     throw_error(Status::unsupported, "option '{}' = \"{}\": expected {} for format {}{}", option, asked, expected,
@@ -95,6 +95,8 @@ void require_meaning(const TensorSettings &settings, Format format, int order, V
     refuse("conflicts", name_of(conflicts), "auto or owner, or modes that share partial products by option 'groups',");
   if (gpu && format != Format::blco && conflicts == Conflicts::privatize)
     refuse("conflicts", name_of(conflicts), "auto, atomic or owner");
+  if (settings.dense.kernel != kernels::DenseKernel::automatic && (format != Format::dense || !gpu))
+    refuse("dense_kernel", name_of(settings.dense.kernel), format == Format::dense ? "auto, or a GPU," : "auto");
 }
 
 } // namespace

@@ -57,6 +57,7 @@ private:
     args.rows = shares_rows ? part_of({0, rows}, 0, work_.workers) : Range{0, rows};
     args.entries = shares_rows ? Range{0, entries} : part_of({0, entries}, 0, work_.workers);
     args.conflicts = work_.deterministic ? kernels::Conflicts::owner : work_.conflicts;
+    args.dense = work_.dense;
     return work_.backend.predict_mttkrp(x, args, work_.rates);
   }
 

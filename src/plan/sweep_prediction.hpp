@@ -14,6 +14,7 @@ struct SweepWork {
   bool deterministic = false;
   Precision precision;
   kernels::Rates rates;
+  kernels::DenseChoice dense = {};
 };
 
 struct SweepPrediction {

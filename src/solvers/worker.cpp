@@ -6,7 +6,9 @@ namespace td::solvers {
 
 void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
                     std::span<const double *const> exponents) const {
-  if (part_.mttkrp(mode, {mode, factors, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts(), false, exponents}))
+  if (part_.mttkrp(
+          mode,
+          {mode, factors, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts(), false, exponents, x_.settings().dense}))
     return reduce(mode, out);
   if (sharding_.rows(mode).split.empty())
     return;
@@ -18,8 +20,15 @@ void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
 }
 
 Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
-  const Range cells = part_.merged_mttkrp(
-      group, {x_.groups().merged_mode(group), outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()});
+  const Range cells = part_.merged_mttkrp(group, {x_.groups().merged_mode(group),
+                                                  outside,
+                                                  out,
+                                                  {0, out.rows},
+                                                  {0, x_.facts().nnz},
+                                                  conflicts(),
+                                                  false,
+                                                  {},
+                                                  x_.settings().dense});
   if (!deterministic())
     return cells;
   others_.allgather_rows(out, sharding_.cells(group).owned);

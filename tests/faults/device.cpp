@@ -24,7 +24,7 @@ td_status scenario(Handles &h, const std::string &format, const char *init, int 
 }
 
 TEST_F(Device, EachAllocationMayFail) {
-  for (const char *format : {"coo", "blco", "sorted", "dense"})
+  for (const char *format : {"coo", "blco", "sorted", "dense", "tile", "gemm"})
     for (const char *init : {"random", "nvecs"})
       for (const int deterministic : {0, 1}) {
         SCOPED_TRACE(std::string(format) + ", init " + init);

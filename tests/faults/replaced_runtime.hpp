@@ -121,8 +121,11 @@ namespace tdtest {
 
 inline constexpr const char *devices = "cuda";
 
+/// "tile" and "gemm": dense, by these kernels.
 inline td_status make_tensor(Handles &h, const std::string &format) {
-  if (format == "dense")
+  if (format == "tile" || format == "gemm")
+    TRY(td_options_set_str(h.options, "dense_kernel", format.c_str()));
+  if (format == "dense" || format == "tile" || format == "gemm")
     return make_dense(h, h.x.out());
   TRY(td_options_set_str(h.options, "format", format.c_str()));
   return make_sparse(h, h.x.out());

@@ -68,7 +68,7 @@ says "libtd_cuda\.so\.$abi: cannot open shared object file"
 same "package" "$(dpkg-deb -f "$cuda" Package)" td-cuda
 same "version" "$(dpkg-deb -f "$cuda" Version)" "$version"
 same "dependencies" "$(dpkg-deb -f "$cuda" Depends)" "td (= $version)"
-for recommended in cuda-cudart libcusolver; do
+for recommended in cuda-cudart libcublas libcusolver; do
   dpkg-deb -f "$cuda" Recommends | grep -qE "$recommended-[0-9]+-[0-9]+" || { echo "does not recommend $recommended"; exit 1; }
 done
 same "libraries of td-cuda" "$(libraries "$cuda")" "libtd_cuda.so.$abi libtd_cuda.so.$version "
@@ -79,6 +79,6 @@ same "symbols of libtd_cuda" "$(nm -D --defined-only "$libdir/libtd_cuda.so.$abi
 if [ -e /dev/nvidiactl ]; then
   says 'cuda:0'
 else
-  says 'no NVIDIA driver|lib(cudart|cusolver)\.so\.[0-9]+: cannot open shared object file'
+  says 'no NVIDIA driver|lib(cudart|cublas|cusolver)\.so\.[0-9]+: cannot open shared object file'
 fi
 echo "$(basename "$cuda"): installs, and td finds it"

@@ -440,6 +440,19 @@ struct DenseCase {
   i64 rank;
   i64 offset = 0; // elements from where memory begins: copies of 16 bytes are aligned only if it is 0
   double largest = 0;
+  kernels::DenseChoice choice = {};
+};
+
+/// The variants of a dense MTTKRP; widths of tiles that modes are, and are not, multiples of.
+constexpr kernels::DenseChoice dense_choices[] = {
+    {},
+    {kernels::DenseKernel::elem},
+    {kernels::DenseKernel::slice},
+    {kernels::DenseKernel::tile},
+    {kernels::DenseKernel::tile, 4},
+    {kernels::DenseKernel::tile, 1000000},
+    {kernels::DenseKernel::gemm},
+    {kernels::DenseKernel::fused},
 };
 
 template <class T, class Out>
@@ -461,21 +474,26 @@ void check_dense(Backend &reference, Backend &device, const DenseCase &dense, co
     reference.mttkrp(host, {mode, f, expected.view(), {0, n}, {0, size}});
     for (const bool add : {false, true}) {
       SCOPED_TRACE(testing::Message() << what << ", order " << dense.dims.size() << " from " << dense.dims[0]
-                                      << ", mode " << mode << ", rank " << dense.rank << ", add " << add);
+                                      << ", mode " << mode << ", rank " << dense.rank << ", add " << add << ", kernel "
+                                      << static_cast<int>(dense.choice.kernel) << " of tiles "
+                                      << dense.choice.tile_width);
       const Range rows = add ? Range{n / 3, n - n / 4} : Range{0, n};
       const auto run = [&] {
         TestMatrix<Out> before(n, dense.rank, 1);
         set_before(before, rows);
         Placed<Out> out(device, before);
-        device.mttkrp(x, {mode, placed.views, out.view(), rows, {0, size}, kernels::Conflicts::automatic, add});
+        device.mttkrp(
+            x, {mode, placed.views, out.view(), rows, {0, size}, kernels::Conflicts::automatic, add, {}, dense.choice});
         return std::pair(std::move(before), out.download());
       };
       const auto [before, got] = run();
       EXPECT_TRUE(got.padding_untouched());
       // Nothing cancels, so errors are relative: of a term's products and of as many sums as there are terms, in f64
-      // but for the reference's, the last one of f32 and those of a few thousand terms of pairs of TensorFloat-32.
-      const double most = static_cast<double>(size / n + 8) * 0x1p-52 + (sizeof(Out) == 4 ? 0x1p-20 : 0) +
-                          (dense.largest > 0 ? 0x1p-20 : 0);
+      // but for the reference's, the last one of f32, those of a few thousand terms of pairs of TensorFloat-32, and all
+      // of f32 matrix products.
+      const bool all_f32 = sizeof(Out) == 4 && dense.choice.kernel == kernels::DenseKernel::gemm;
+      const double most = static_cast<double>(size / n + 8) * (all_f32 ? 0x1p-24 : 0x1p-52) +
+                          (sizeof(Out) == 4 ? 0x1p-20 : 0) + (dense.largest > 0 ? 0x1p-20 : 0);
       for (i64 i = rows.begin; i < rows.end; ++i)
         for (i64 r = 0; r < dense.rank; ++r) {
           const auto sum = static_cast<double>(expected.at(i, r));
@@ -513,6 +531,48 @@ TEST_F(KernelsDevice, DenseOfManyTiles) {
       pairs.largest = 1;
       check_dense<float, float>(*reference_, *device, pairs, "f32 by pairs");
     }
+}
+
+// Modes shorter than the rows that a group has, first and last modes, and rows of factors that are not aligned.
+TEST_F(KernelsDevice, DenseByEachVariant) {
+  std::vector<DenseCase> cases{{{9, 6, 7}, 5}, {{3, 5, 2, 11}, 33}};
+  if (!light())
+    cases.insert(cases.end(), {{{13, 9}, 1},
+                               {{2, 300}, 64, 1},
+                               {{1, 1, 17, 1}, 3},
+                               {{37, 3, 70}, 16},
+                               {{70, 40, 20}, 70, 1},
+                               {{6, 31, 3, 8, 5}, 128},
+                               {{5, 130, 4}, 300},
+                               {{2, 3, 2, 1, 2, 3, 2, 2}, 10}});
+  for (const auto &device : backends_)
+    for (DenseCase dense : cases)
+      for (const kernels::DenseChoice &choice : dense_choices) {
+        dense.choice = choice;
+        check_dense<double, double>(*reference_, *device, dense, "f64");
+        check_dense<float, double>(*reference_, *device, dense, "f32 with f64 sums");
+        check_dense<float, float>(*reference_, *device, dense, "f32");
+      }
+}
+
+// Nothing has been read by then: there is no tensor.
+TEST_F(KernelsDevice, GemmMemoryErrorsNameWhatNeedsNone) {
+  const std::vector<i64> dims{2, 40000, 40000};
+  constexpr i64 rank = 64; // 819 GB of Khatri-Rao products
+  std::vector<ConstMatrix> factors;
+  for (const i64 dim : dims)
+    factors.emplace_back(nullptr, ValueType::f64, dim, rank, rank);
+  kernels::MttkrpArgs args{0, factors, {nullptr, ValueType::f64, 2, rank, rank}, {0, 2}, {0, 2 * dims[1] * dims[2]}};
+  args.dense = {kernels::DenseKernel::gemm};
+  for (const auto &device : backends_) {
+    try {
+      device->mttkrp(kernels::DenseView{dims, ValueType::f64, nullptr}, args);
+      FAIL() << "a GPU with more than 819 GB";
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status(), Status::device_memory) << error.what();
+      EXPECT_NE(std::string(error.what()).find("dense_kernel = fused"), std::string::npos) << error.what();
+    }
+  }
 }
 
 template <class T> void check_compare(Backend &reference, Backend &device) {

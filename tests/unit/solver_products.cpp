@@ -1,4 +1,5 @@
 // Partial products that the modes of a sweep share: the same numbers as without, and never stale ones.
+#include "tensor/planned.hpp"
 #include "unit/solver_make.hpp"
 
 #include <random>
@@ -42,6 +43,62 @@ public:
   }
   int passes = 0;
 };
+
+/// A GPU, as far as options go, that takes down which kernels are asked for of dense tensors.
+class ChoosingBackend final : public ReferenceBackend {
+public:
+  const void *memory() const noexcept override { return this; }
+  i64 room() const override { return i64{1} << 30; }
+  std::shared_ptr<void> keep(i64 bytes, const char *) override {
+    return {::operator new(static_cast<std::size_t>(bytes)), [](void *p) { ::operator delete(p); }};
+  }
+  void mttkrp(const kernels::TensorView &x, const kernels::MttkrpArgs &args) override {
+    if (std::holds_alternative<kernels::DenseView>(x))
+      computed.push_back(args.dense);
+    ReferenceBackend::mttkrp(x, args);
+  }
+  kernels::Prediction predict_mttkrp(const kernels::TensorView &x, const kernels::MttkrpArgs &args,
+                                     const kernels::Rates &rates) const override {
+    if (std::holds_alternative<kernels::DenseView>(x))
+      predicted.push_back(args.dense);
+    return ReferenceBackend::predict_mttkrp(x, args, rates);
+  }
+  std::vector<kernels::DenseChoice> computed;
+  mutable std::vector<kernels::DenseChoice> predicted;
+};
+
+TEST(DenseChoice, ReachesKernelsAndPredictions) {
+  const std::vector<i64> dims = dims_of(3);
+  const auto values = noise(dims);
+  for (const char *groups : {"none", "0,1|2"}) {
+    Options options;
+    options.set_text("dense_kernel", "tile");
+    options.set_text("dense_tile_width", "3");
+    options.set_text("groups", groups);
+    const auto x =
+        tensor::Tensor::make_dense({dims, {}, ValueType::f64, values.data()}, options, 1, "", tensor::Target::gpu);
+    const auto backend = std::make_shared<ChoosingBackend>();
+    const Ktensor k(dims, 2, ValueType::f64);
+    for (int mode = 0; mode < 3; ++mode) {
+      Ktensor out(dims, 2, ValueType::f64);
+      std::vector<ConstMatrix> factors;
+      for (int m = 0; m < 3; ++m)
+        factors.push_back(k.factor(m));
+      mttkrp_of_columns({backend}, *x, mode, factors, out.factor(mode));
+    }
+    plan::PlanRequest request;
+    request.rank = 2;
+    request.backends = {backend};
+    EXPECT_EQ(tensor::plan_of(*x, request).dense_kernel.what, "tile");
+    EXPECT_EQ(backend->computed.size(), 3u) << groups;
+    EXPECT_EQ(backend->predicted.size(), std::string_view(groups) == "none" ? 3u : 2u); // a pair's partial product
+    for (const auto *choices : {&backend->computed, &backend->predicted})
+      for (const kernels::DenseChoice &choice : *choices) {
+        EXPECT_EQ(choice.kernel, kernels::DenseKernel::tile);
+        EXPECT_EQ(choice.tile_width, 3);
+      }
+  }
+}
 
 /// One worker's products of a tensor with modes {0, 1} and {2, 3} together.
 class OneWorker : public testing::Test {

@@ -21,4 +21,12 @@ void check(cusolverStatus_t result, const char *what) {
   throw_error(Status::device, "{}: cuSOLVER status {}", what, static_cast<int>(result));
 }
 
+void check(cublasStatus_t result, const char *what) {
+  if (result == CUBLAS_STATUS_SUCCESS)
+    return;
+  if (result == CUBLAS_STATUS_ALLOC_FAILED)
+    throw_error(Status::device_memory, "out of device memory: {}", what);
+  throw_error(Status::device, "{}: cuBLAS status {}", what, static_cast<int>(result));
+}
+
 } // namespace td::kernels::cuda

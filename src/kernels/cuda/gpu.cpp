@@ -261,6 +261,8 @@ Gpu::~Gpu() {
     cudaEventDestroy(caller_);
   if (solver_ != nullptr)
     cusolverDnDestroy(solver_);
+  if (blas_ != nullptr)
+    cublasDestroy(blas_);
   for (cudaEvent_t moment : moments_)
     cudaEventDestroy(moment);
   memory_.close(stream_);
@@ -409,6 +411,19 @@ cusolverDnHandle_t Gpu::solver() {
     solver_ = solver;
   }
   return solver_;
+}
+
+cublasHandle_t Gpu::blas() {
+  if (blas_ == nullptr) {
+    cublasHandle_t blas = nullptr;
+    check(cublasCreate(&blas), "starting cuBLAS");
+    const cublasStatus_t result = cublasSetStream(blas, stream_);
+    if (result != CUBLAS_STATUS_SUCCESS)
+      cublasDestroy(blas);
+    check(result, "starting cuBLAS");
+    blas_ = blas;
+  }
+  return blas_;
 }
 
 } // namespace td::kernels::cuda

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <cublas_v2.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <cusolverDn.h>
@@ -166,8 +167,9 @@ public:
   /// Does what borrow does, once the array is known to be on this GPU.
   void wait_for_caller();
 
-  /// The handle is made at its first use.
+  // Handles are made at their first use.
   cusolverDnHandle_t solver();
+  cublasHandle_t blas();
 
 private:
   /// A buffer that copies go to on a stream of their own.
@@ -186,6 +188,7 @@ private:
   cudaEvent_t caller_ = nullptr;   // how far the caller's stream has come; made at its first use
   std::shared_ptr<Kept> kept_;
   cusolverDnHandle_t solver_ = nullptr;
+  cublasHandle_t blas_ = nullptr;
   std::vector<cudaEvent_t> moments_;
   std::string name_;
   i64 memory_bytes_ = 0;

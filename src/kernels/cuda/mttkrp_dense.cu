@@ -1,4 +1,5 @@
 #include "kernels/cuda/backend.hpp"
+#include "kernels/cuda/dense_variants.hpp"
 #include "kernels/cuda/mttkrp.hpp"
 #include "kernels/cuda/mttkrp_fused.cuh"
 
@@ -274,6 +275,10 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
 } // namespace
 
 void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
+  if (is_tiled(args.dense.kernel))
+    return mttkrp_tile(device, x, args);
+  if (args.dense.kernel == DenseKernel::gemm)
+    return mttkrp_gemm(device, x, args);
   const DenseLayout l = dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type,
                                      dense_multiply(x, args.out.type), device.chip());
   const Scratch<double> partial(device, static_cast<i64>(l.partials()), "sums of a dense MTTKRP");

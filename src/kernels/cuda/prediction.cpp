@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "kernels/cuda/dense_layout.hpp"
+#include "kernels/cuda/dense_variants.hpp"
 #include "kernels/cuda/sorted_layout.hpp"
 #include "kernels/gpu_model.hpp"
 
@@ -142,6 +143,11 @@ public:
   }
 
   Prediction operator()(const DenseView &x) const {
+    return is_tiled(args_.dense.kernel) ? by_tiles(x) : args_.dense.kernel == DenseKernel::gemm ? by_gemm(x) : fused(x);
+  }
+
+private:
+  Prediction fused(const DenseView &x) const {
     const DenseLayout l = dense_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), args_.out.cols, x.type,
                                        dense_multiply(x, args_.out.type), chip_);
     Prediction f;
@@ -156,7 +162,44 @@ public:
     return f;
   }
 
-private:
+  Prediction by_tiles(const DenseView &x) const {
+    const TileLayout l = tile_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), args_.out.cols, x.type,
+                                     args_.dense, chip_);
+    Prediction f;
+    f.kernel = args_.dense.kernel == DenseKernel::elem ? "element by element"
+               : args_.dense.kernel == DenseKernel::slice
+                   ? "slice by slice"
+                   : fmt::format("tiles of slices, {} wide in each other mode", l.width);
+    f.conflicts = "sums of parts of slices, added in their order";
+    f.bytes = 8 * l.partials(args_.out.cols);
+    if (known()) {
+      const double bytes = dense_part() * number_of(entries_of(x)) * number_of(size_of(x.type));
+      f.seconds = std::max(cycles(tile_cycles(l, x.dims, args_.mode, x.type, chip_)),
+                           number_of(l.column_tiles) * bytes / rates_.read) +
+                  2 * f.bytes / rates_.read + 2 * launch;
+    }
+    return f;
+  }
+
+  Prediction by_gemm(const DenseView &x) const {
+    const GemmLayout l = gemm_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), x.type, args_.out.type);
+    Prediction f;
+    f.kernel = fmt::format(
+        "cuBLAS multiplies by the Khatri-Rao product of the modes {} it{}", l.right_first ? "above" : "below",
+        l.direct ? "" : fmt::format(", then by that of the modes {}", l.right_first ? "below" : "above"));
+    f.conflicts = "sums of matrix products";
+    f.bytes = l.bytes(args_.out.cols);
+    if (known()) {
+      constexpr double multiply_adds = 104; // a cycle, of 128: of the tensor cores in f64, of the others in f32
+      const double elements = dense_part() * number_of(entries_of(x));
+      const double bytes = elements * number_of(size_of(x.type));
+      f.seconds = std::max(cycles(elements * rank_ / multiply_adds), bytes / rates_.read) +
+                  2 * (f.bytes - number_of(gemm_blas_bytes)) / rates_.read + 4 * launch; // what is made is read, too
+    }
+    return f;
+  }
+  /// The part of a dense tensor that has the rows asked for.
+  double dense_part() const { return number_of(args_.rows.size()) / number_of(std::max<i64>(args_.out.rows, 1)); }
   static std::string modes_text(int count) { return count == 1 ? "mode" : fmt::format("{} modes", count); }
   bool mixed() const { return row_ != out_row_; }
   bool known() const {

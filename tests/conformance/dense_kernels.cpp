@@ -1,0 +1,162 @@
+// Dense tensors by each kernel that option dense_kernel names, against the definition; what the plan says of it, and
+// where it is refused.
+#include <gtest/gtest.h>
+
+#include "support/devices.hpp"
+#include "support/oracle.hpp"
+
+namespace {
+
+using namespace tdtest;
+
+struct Case {
+  std::string kernel;
+  std::string tile_width;
+  std::string device;
+  td_type type;
+};
+
+bool is_gpu(const std::string &device) { return device.rfind("cuda", 0) == 0; }
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const std::string &device : device_strings())
+    for (const td_type type : {TD_F32, TD_F64}) {
+      cases.push_back({"auto", "0", device, type});
+      cases.push_back({"gemm", "0", device, type});
+      if (!is_gpu(device)) // which refuses all but auto
+        continue;
+      for (const char *kernel : {"elem", "slice", "tile", "fused"})
+        cases.push_back({kernel, "0", device, type});
+      cases.push_back({"tile", "3", device, type});
+      cases.push_back({"tile", "9007199254740992", device, type}); // is cut to the modes' lengths
+    }
+  return cases;
+}
+
+std::string case_name(const testing::TestParamInfo<Case> &info) {
+  const Case &c = info.param;
+  return c.kernel + (c.tile_width == "0" ? "" : "_" + c.tile_width) + "_" + name_part(c.device) +
+         (c.type == TD_F32 ? "_f32" : "_f64");
+}
+
+/// The error that a call ends with.
+template <class F> Error error_of(F &&f) {
+  try {
+    f();
+  } catch (const Error &error) {
+    return error;
+  }
+  throw std::runtime_error("expected an error");
+}
+
+bool says(const Error &error, const char *words) { return std::string(error.what()).find(words) != std::string::npos; }
+
+class DenseKernels : public testing::TestWithParam<Case> {
+protected:
+  void SetUp() override {
+    context_ = context_if_there(GetParam().device);
+    if (!context_)
+      GTEST_SKIP() << GetParam().device << ": " << last_error();
+  }
+  td_context *context() const { return *context_; }
+  bool on_gpu() const { return is_gpu(GetParam().device); }
+  Options options() const { return {{"dense_kernel", GetParam().kernel}, {"dense_tile_width", GetParam().tile_width}}; }
+
+private:
+  std::optional<Context> context_;
+};
+
+void expect_right(td_context *context, const Entries &entries, td_type type, const Options &options) {
+  const Tensor x = make_dense(context, entries, type, options);
+  Random random(8);
+  for (const int64_t rank : light() ? std::vector<int64_t>{17} : std::vector<int64_t>{1, 3, 17, 32, 70}) {
+    const Factors factors = random_factors(random, entries.dims, rank, type);
+    for (int mode = 0; mode < entries.order(); ++mode)
+      EXPECT_TRUE(within_bound(mttkrp(context, x, factors, mode, type), oracle_mttkrp(entries, factors, mode), type))
+          << "order " << entries.order() << ", rank " << rank << ", mode " << mode;
+  }
+}
+
+TEST_P(DenseKernels, AgreeWithTheDefinition) {
+  const Case &c = GetParam();
+  Random random(7);
+  if (!on_gpu() && c.kernel != "auto") {
+    const Entries entries = random_cells(random, {4, 5, 6}, c.type);
+    const Error error = error_of([&] { make_dense(context(), entries, c.type, options()); });
+    EXPECT_EQ(error.status(), TD_ERR_UNSUPPORTED) << error.what();
+    EXPECT_TRUE(says(error, "expected auto, or a GPU, for format dense")) << error.what();
+    return;
+  }
+  for (const auto &dims : std::vector<std::vector<int64_t>>{{7, 9}, {13, 6, 11}, {7, 9, 1, 5}, {3, 4, 2, 5, 3, 2}}) {
+    const Entries entries = random_cells(random, dims, c.type);
+    expect_right(context(), entries, c.type, options());
+    Options in_f64 = options();
+    in_f64.set("accumulate", "f64");
+    expect_right(context(), entries, c.type, in_f64);
+    if (dims.size() == 4) {
+      Options halves = options(); // partial products are MTTKRPs of dense tensors too
+      halves.set("groups", "0,1|2,3");
+      expect_right(context(), entries, c.type, halves);
+    }
+  }
+}
+
+TEST_P(DenseKernels, ArePlanned) {
+  const Case &c = GetParam();
+  if (!on_gpu() && c.kernel != "auto")
+    GTEST_SKIP() << c.device << " has one kernel for dense tensors";
+  Random random(7);
+  const Entries entries = random_cells(random, {30, 20, 25}, c.type);
+  const Tensor x = make_dense(context(), entries, c.type, options());
+  const Plan of_tensor = make<Plan>(td_plan_create_for_tensor, context(), x, 8, nullptr);
+  const Plan of_shape = make<Plan>(td_plan_create_dense, context(), 3, entries.dims.data(), c.type, 8, options());
+  for (const td_plan *plan : {of_tensor.get(), of_shape.get()}) {
+    const std::string why = text(td_plan_get_str, plan, "dense_kernel.why");
+    EXPECT_EQ(text(td_plan_get_str, plan, "dense_kernel"), on_gpu() && c.kernel == "auto" ? "fused" : c.kernel);
+    EXPECT_EQ(why == "asked for by option 'dense_kernel'", c.kernel != "auto") << why;
+    EXPECT_FALSE(text(td_plan_get_str, plan, "kernel.1").empty());
+    EXPECT_EQ(tdpp::series(td_plan_get_series, plan, "workspace_bytes").size(), 3u);
+    EXPECT_NE(text(td_plan_describe, plan).find("\nkernel "), std::string::npos);
+  }
+}
+
+TEST_P(DenseKernels, DecomposeAlike) {
+  const Case &c = GetParam();
+  if (!on_gpu() || c.tile_width != "0")
+    GTEST_SKIP() << "one kernel";
+  Random random(9);
+  const Entries entries = random_cells(random, {12, 10, 9}, c.type);
+  const auto fit = [&](Options options) {
+    const Tensor x = make_dense(context(), entries, c.type, options);
+    const Fitted fitted =
+        cpals(context(), x, 4, Options{{"max_iters", "5"}, {"tol", "0"}, {"deterministic", "1"}, {"seed", "3"}});
+    return fit_of(context(), fitted.model, x).fit;
+  };
+  // Five iterations from the same start, whose sums differ in their order alone.
+  EXPECT_NEAR(fit(options()), fit(Options{}), c.type == TD_F32 ? 1e-4 : 1e-10);
+  EXPECT_EQ(fit(options()), fit(options()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DenseKernels, testing::ValuesIn(all_cases()), case_name);
+
+TEST(DenseKernelOptions, AreRefusedWhereTheyMeanNothing) {
+  const Context context = make_context("cpu", Options{});
+  Random random(7);
+  const Entries entries = random_entries(random, {4, 5, 6}, 20, TD_F64);
+  const Error sparse = error_of([&] { make_sparse(context, entries, {}, Options{{"dense_kernel", "tile"}}); });
+  EXPECT_EQ(sparse.status(), TD_ERR_UNSUPPORTED) << sparse.what();
+  EXPECT_TRUE(says(sparse, "option 'dense_kernel' = \"tile\": expected auto for format")) << sparse.what();
+  const Error width = error_of([&] { make_dense(context, entries, TD_F64, Options{{"dense_tile_width", "5"}}); });
+  EXPECT_EQ(width.status(), TD_ERR_OPTION_RANGE) << width.what();
+  EXPECT_TRUE(says(width, "option 'dense_tile_width' = 5 with 'dense_kernel' = \"auto\": expected 0")) << width.what();
+  for (const char *none : {"-1", "1.5", "wide"}) {
+    const Error error = error_of([&] { Options{{"dense_tile_width", none}}; });
+    EXPECT_EQ(error.status(), TD_ERR_OPTION_RANGE) << error.what();
+  }
+  const Error kernel = error_of([&] { Options{{"dense_kernel", "tiled"}}; });
+  EXPECT_EQ(kernel.status(), TD_ERR_OPTION_RANGE) << kernel.what();
+  EXPECT_TRUE(says(kernel, "expected one of auto|elem|slice|tile|gemm|fused")) << kernel.what();
+}
+
+} // namespace

@@ -1,0 +1,156 @@
+// How the variants of a dense MTTKRP are cut, and the memory that they take. No GPU is needed.
+#include "kernels/cuda/dense_variants.hpp"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/prediction.hpp"
+
+namespace td::test {
+namespace {
+
+using kernels::Chip;
+using kernels::DenseChoice;
+using kernels::DenseKernel;
+using kernels::Prediction;
+using kernels::cuda::gemm_blas_bytes;
+using kernels::cuda::gemm_layout;
+using kernels::cuda::GemmLayout;
+using kernels::cuda::tile_layout;
+using kernels::cuda::TileLayout;
+
+constexpr Chip chip; // an H200
+constexpr kernels::Rates rates{4.3e12, 33e12, 8.5e12, 4.6e12, 30e12};
+
+TileLayout tiles(const std::vector<i64> &dims, int mode, i64 rank, const DenseChoice &choice,
+                 ValueType type = ValueType::f64) {
+  return tile_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, type, choice, chip);
+}
+
+Prediction predict(const std::vector<i64> &dims, int mode, i64 rank, const DenseChoice &choice,
+                   const kernels::Rates &at = rates, ValueType type = ValueType::f64, ValueType sums = ValueType::f64) {
+  std::vector<ConstMatrix> factors;
+  for (const i64 dim : dims)
+    factors.emplace_back(nullptr, type, dim, rank, rank);
+  const i64 rows = dims[static_cast<std::size_t>(mode)];
+  kernels::MttkrpArgs args{mode, factors, {nullptr, sums, rows, rank, rank}, {0, rows}, {0, 0}};
+  args.dense = choice;
+  return kernels::cuda::predict_mttkrp(kernels::DenseView{dims, type, nullptr}, args, at, chip);
+}
+
+TEST(KernelsCudaDenseVariants, ATileOfOneIsElemAndTheWholeSliceIsSlice) {
+  const std::vector<i64> dims{200, 150, 12, 250};
+  const TileLayout elem = tiles(dims, 1, 32, {DenseKernel::elem});
+  EXPECT_EQ(elem.width, 1);
+  EXPECT_EQ(elem.tiles, 200 * 12 * 250);
+  const TileLayout slice = tiles(dims, 1, 32, {DenseKernel::slice});
+  EXPECT_EQ(slice.tiles, 1);
+  EXPECT_EQ(slice.parts, 1);
+  const TileLayout tile = tiles(dims, 1, 32, {DenseKernel::tile, 6});
+  EXPECT_EQ(tile.width, 6);
+  EXPECT_EQ(tile.tiles, 34 * 2 * 42); // the last ones of modes 0 and 3 are narrower
+  EXPECT_EQ(tiles(dims, 1, 32, {DenseKernel::tile, i64{1} << 53}).tiles, 1) << "a width is cut to the modes' lengths";
+}
+
+// 227 KB for sixteen groups: 14528 bytes, of which an index of three modes with 32 columns in f64 takes 768.
+TEST(KernelsCudaDenseVariants, RowsOfATileFitNearMemory) {
+  const std::vector<i64> dims{401, 201, 12, 501};
+  EXPECT_EQ(tiles(dims, 0, 32, {DenseKernel::tile}).width, 18);
+  EXPECT_EQ(tiles(dims, 0, 32, {DenseKernel::tile}, ValueType::f32).width, 37);
+  EXPECT_EQ(tiles(dims, 0, 100, {DenseKernel::tile}).width, 9); // 64 columns
+  EXPECT_EQ(tiles(dims, 0, 2000, {DenseKernel::tile}).width, 9);
+  // Narrower where the multiprocessors would have nothing to do: three slices are one row of groups.
+  EXPECT_LT(tiles({3, 40, 50}, 0, 32, {DenseKernel::tile}).width, 12);
+}
+
+TEST(KernelsCudaDenseVariants, EachTileHasOnePart) {
+  constexpr u64 seed = 20261123;
+  std::mt19937_64 random(seed);
+  const auto up_to = [&](i64 n) { return 1 + static_cast<i64>(random() % static_cast<u64>(n)); };
+  for (int k = 0; k < 300; ++k) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", case " << k);
+    std::vector<i64> dims;
+    for (i64 m = 1 + up_to(5); m > 0; --m)
+      dims.push_back(up_to(40));
+    const auto mode = static_cast<int>(random() % dims.size());
+    const i64 rank = up_to(k % 2 == 0 ? 40 : 300);
+    const DenseChoice choice{k % 3 == 0 ? DenseKernel::elem : DenseKernel::tile, k % 3 == 1 ? up_to(9) : 0};
+    const TileLayout l = tiles(dims, mode, rank, choice);
+    i64 found = 1;
+    for (std::size_t m = 0; m < dims.size(); ++m)
+      if (static_cast<int>(m) != mode)
+        found *= (dims[m] + l.width - 1) / l.width;
+    EXPECT_EQ(l.tiles, found);
+    EXPECT_GE(l.parts, 1);
+    EXPECT_LE(l.parts, l.tiles);
+    EXPECT_GE(l.columns() * l.column_tiles, rank);
+    EXPECT_LT(l.columns() * (l.column_tiles - 1), rank);
+    EXPECT_GE(l.row_groups() * kernels::cuda::tile_rows, l.rows);
+  }
+}
+
+TEST(KernelsCudaDenseVariants, GemmTakesTheLongerSideFirst) {
+  const std::vector<i64> dims{4, 5, 6, 7};
+  const auto layout = [&](int mode, ValueType type = ValueType::f64, ValueType sums = ValueType::f64) {
+    return gemm_layout(dims, mode, dims[static_cast<std::size_t>(mode)], type, sums);
+  };
+  const auto numbers = [](const GemmLayout &l) {
+    return (l.bytes(10) - static_cast<double>(gemm_blas_bytes)) / static_cast<double>(size_of(l.type)) / 10;
+  };
+  EXPECT_TRUE(layout(0).right_first);
+  EXPECT_EQ(numbers(layout(0)), 5 * 6 * 7); // the Khatri-Rao product of the others; cuBLAS writes the result
+  EXPECT_TRUE(layout(1).right_first);
+  EXPECT_EQ(numbers(layout(1)), 6 * 7 + 4 * 5); // and products with mode 0, whose factor serves as it is
+  EXPECT_FALSE(layout(2).right_first);
+  EXPECT_EQ(numbers(layout(2)), 4 * 5 + 6 * 7);
+  EXPECT_FALSE(layout(3).right_first);
+  EXPECT_EQ(numbers(layout(3)), 4 * 5 * 6);
+  EXPECT_EQ(numbers(layout(1, ValueType::f32, ValueType::f32)), 6 * 7 + 4 * 5);
+  // Sums of f32 terms in f64: mode 0's factor and the tensor are widened.
+  EXPECT_EQ(numbers(layout(1, ValueType::f32)), 6 * 7 + 4 * 5 + 4 + 4.0 * 5 * 6 * 7 / 10);
+  // A matrix needs no product, whatever the mode.
+  EXPECT_EQ(gemm_layout(std::vector<i64>{40, 50}, 1, 50, ValueType::f64, ValueType::f64).bytes(10),
+            static_cast<double>(gemm_blas_bytes));
+}
+
+TEST(KernelsCudaDenseVariants, PredictionsTellWhichAndWhatItTakes) {
+  const std::vector<i64> dims{200, 150, 12, 250};
+  const TileLayout l = tiles(dims, 2, 32, {DenseKernel::tile});
+  const Prediction tile = predict(dims, 2, 32, {DenseKernel::tile});
+  EXPECT_EQ(tile.bytes, 8.0 * static_cast<double>(l.parts) * 12 * 32);
+  EXPECT_NE(tile.kernel.find("tiles of slices"), std::string::npos) << tile.kernel;
+  const Prediction gemm = predict(dims, 2, 32, {DenseKernel::gemm});
+  EXPECT_EQ(gemm.bytes, static_cast<double>(gemm_blas_bytes) + 8.0 * 32 * (200 * 150 + 250 * 12));
+  EXPECT_NE(gemm.kernel.find("cuBLAS"), std::string::npos) << gemm.kernel;
+  EXPECT_EQ(predict(dims, 2, 32, {}).kernel, predict(dims, 2, 32, {DenseKernel::fused}).kernel);
+  for (const DenseKernel kernel : {DenseKernel::elem, DenseKernel::slice, DenseKernel::tile, DenseKernel::gemm})
+    for (int mode = 0; mode < 4; ++mode) {
+      SCOPED_TRACE(testing::Message() << "kernel " << static_cast<int>(kernel) << ", mode " << mode);
+      EXPECT_EQ(predict(dims, mode, 32, {kernel}, {}).seconds, 0) << "without rates";
+      // Not below one read of the tensor, and not below its multiplications at 34 TFLOP/s twice over.
+      EXPECT_GT(predict(dims, mode, 32, {kernel}).seconds, 8 * 90e6 / rates.read);
+      EXPECT_GT(predict(dims, mode, 2000, {kernel}).seconds, 2 * 90e6 * 2000 / 68e12);
+      EXPECT_FALSE(predict(dims, mode, 32, {kernel}).conflicts.empty());
+    }
+  // Twelve slices are three groups of lanes, which leave most of a GPU idle.
+  EXPECT_GT(predict(dims, 2, 32, {DenseKernel::slice}).seconds, 20 * predict(dims, 2, 32, {DenseKernel::tile}).seconds);
+  // What is not there to be reused is fetched once more.
+  EXPECT_GT(predict(dims, 1, 32, {DenseKernel::elem}).seconds, predict(dims, 1, 32, {DenseKernel::tile}).seconds);
+}
+
+// Plans are made of these too.
+TEST(KernelsCudaDenseVariants, SizesThatNothingHasAreNoTrouble) {
+  for (const std::vector<i64> &dims :
+       {std::vector<i64>{i64{1} << 20, i64{1} << 20, i64{1} << 20}, {i64{1} << 61, 2}, {3, i64{1} << 59}})
+    for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode)
+      for (const DenseKernel kernel : {DenseKernel::elem, DenseKernel::slice, DenseKernel::tile, DenseKernel::gemm}) {
+        const Prediction f = predict(dims, mode, i64{1} << 62, {kernel});
+        const bool factor_serves = kernel == DenseKernel::gemm && dims.size() == 2;
+        EXPECT_GE(f.bytes, factor_serves ? static_cast<double>(gemm_blas_bytes) : 0x1p60);
+        EXPECT_GT(f.seconds, 1e9);
+      }
+}
+
+} // namespace
+} // namespace td::test
