@@ -165,7 +165,7 @@ private:
   // As short tiles, with registers of rows. The last register stands alone if it overlaps the one before.
   void add_fibers(Range tiles, Range units, double *sums) {
     KhatriRao<T> others(rank_);
-    add_factors(others, 1, static_cast<int>(args_.factors.size()));
+    add_factors(others, 0, static_cast<int>(args_.factors.size()));
     Buffer<T> product(cuts_.q_per_tile * padded_, "a tile of a Khatri-Rao product");
     simd::FiberBlock<T> block;
     block.a_step = shape_.n;
