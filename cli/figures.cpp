@@ -45,6 +45,11 @@ SweepFigures sweep(td_context *context, const td_tensor *x, std::int64_t rank, s
     out.mttkrp.push_back(median(std::move(times)));
   out.mttkrp_sum = median(std::move(sums));
   out.iteration = median(std::move(iterations));
+
+  const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, rank, options);
+  out.predicted = series(td_plan_get_series, plan, "mttkrp_seconds");
+  out.predicted_mttkrp = get<double>(td_plan_get_f64, plan, "seconds.mttkrp");
+  out.predicted_iteration = get<double>(td_plan_get_f64, plan, "seconds.iteration");
   return out;
 }
 

@@ -24,7 +24,10 @@ struct SweepFigures {
   std::vector<double> mttkrp; // a mode
   double mttkrp_sum = 0;      // over the modes of an iteration
   double iteration = 0;
-  std::vector<Floor> floor; // a mode
+  std::vector<Floor> floor;      // a mode
+  std::vector<double> predicted; // by a plan: seconds of a mode's MTTKRP, 0 where they are not known
+  double predicted_mttkrp = 0;   // of all modes
+  double predicted_iteration = 0;
 };
 
 struct BuildFigures {

@@ -24,25 +24,35 @@ double total_seconds(const std::vector<Floor> &floor) {
 
 double giga_entries_per_second(double entries, double seconds) { return entries / seconds / 1e9; }
 
-void print_row(std::int64_t rank, const std::string &mode, double seconds, double floor, double entries) {
-  fmt::print("{:>6} {:>5} {:>12.3f} {:>12.3f} {:>9.2f} {:>12.3f}\n", rank, mode, 1e3 * seconds, 1e3 * floor,
-             floor / seconds, giga_entries_per_second(entries, seconds));
+/// A prediction and its ratio to what was measured, in columns of so many characters; "-" where a plan knows none.
+std::string prediction(double predicted, double measured, int width) {
+  return predicted > 0 ? fmt::format("{:>{}.3f} {:>9.2f}", 1e3 * predicted, width, predicted / measured)
+                       : fmt::format("{:>{}} {:>9}", "-", width, "-");
+}
+
+void print_row(std::int64_t rank, const std::string &mode, double seconds, double predicted, double floor,
+               double entries) {
+  fmt::print("{:>6} {:>5} {:>12.3f} {} {:>12.3f} {:>9.2f} {:>12.3f}\n", rank, mode, 1e3 * seconds,
+             prediction(predicted, seconds, 13), 1e3 * floor, floor / seconds,
+             giga_entries_per_second(entries, seconds));
 }
 
 void print_mttkrp(const std::vector<SweepFigures> &sweeps, double entries) {
-  fmt::print("\n{:>6} {:>5} {:>12} {:>12} {:>9} {:>12}\n", "rank", "mode", "MTTKRP ms", "floor ms", "floor/ms",
-             "G entries/s");
+  fmt::print("\n{:>6} {:>5} {:>12} {:>13} {:>9} {:>12} {:>9} {:>12}\n", "rank", "mode", "MTTKRP ms", "predicted ms",
+             "ratio", "floor ms", "floor/ms", "G entries/s");
   for (const SweepFigures &s : sweeps) {
     for (std::size_t m = 0; m < s.mttkrp.size(); ++m)
-      print_row(s.rank, fmt::format("{}", m), s.mttkrp[m], s.floor[m].seconds, entries);
-    print_row(s.rank, "all", s.mttkrp_sum, total_seconds(s.floor), entries * static_cast<double>(s.mttkrp.size()));
+      print_row(s.rank, fmt::format("{}", m), s.mttkrp[m], s.predicted[m], s.floor[m].seconds, entries);
+    print_row(s.rank, "all", s.mttkrp_sum, s.predicted_mttkrp, total_seconds(s.floor),
+              entries * static_cast<double>(s.mttkrp.size()));
   }
 }
 
 void print_iterations(const std::vector<SweepFigures> &sweeps) {
-  fmt::print("\n{:>6} {:>18} {:>12}\n", "rank", "iteration ms", "of it MTTKRP");
+  fmt::print("\n{:>6} {:>18} {:>13} {:>9} {:>12}\n", "rank", "iteration ms", "predicted ms", "ratio", "of it MTTKRP");
   for (const SweepFigures &s : sweeps)
-    fmt::print("{:>6} {:>18.3f} {:>11.0f}%\n", s.rank, 1e3 * s.iteration, 100 * s.mttkrp_sum / s.iteration);
+    fmt::print("{:>6} {:>18.3f} {} {:>11.0f}%\n", s.rank, 1e3 * s.iteration,
+               prediction(s.predicted_iteration, s.iteration, 13), 100 * s.mttkrp_sum / s.iteration);
 }
 
 void print_build(const BuildFigures &b, double entries, double bytes) {
@@ -63,19 +73,32 @@ void print_files(const std::vector<ReadFigures> &files) {
                1e3 * f.build);
 }
 
+Json known(double seconds) { return seconds > 0 ? Json(seconds) : Json(nullptr); }
+
+Json known(const std::vector<double> &seconds) {
+  Json out = Json::array();
+  for (const double s : seconds)
+    out.push_back(known(s));
+  return out;
+}
+
 Json sweep_document(const SweepFigures &s, const Wish &wish, double entries) {
   Json out = {{"rank", s.rank}};
   if (wish.mttkrp)
     out["mttkrp"] = {{"seconds", s.mttkrp},
                      {"sum", s.mttkrp_sum},
+                     {"predicted_seconds", known(s.predicted)},
+                     {"predicted_sum", known(s.predicted_mttkrp)},
                      {"floor_seconds", of_modes(s.floor, &Floor::seconds)},
                      {"floor_bytes", of_modes(s.floor, &Floor::bytes)},
                      {"floor_operations", of_modes(s.floor, &Floor::operations)},
                      {"floor_over_measured", total_seconds(s.floor) / s.mttkrp_sum},
                      {"giga_entries_per_second",
                       giga_entries_per_second(entries * static_cast<double>(s.mttkrp.size()), s.mttkrp_sum)}};
-  if (wish.iteration)
+  if (wish.iteration) {
     out["iteration_seconds"] = s.iteration;
+    out["predicted_iteration_seconds"] = known(s.predicted_iteration);
+  }
   return out;
 }
 

@@ -14,6 +14,10 @@ is_json out 'all(r["mttkrp"]["floor_bytes"] == [d["tensors"][0]["bytes"] / 3 + r
   for r in d["tensors"][0]["ranks"]) and d["tensors"][0]["tensor"]["format"] == "sorted"'
 is_json out 'all(abs(f / b * d["machine"]["read_bytes_per_second"] - 1) < 1e-12 for r in d["tensors"][0]["ranks"]
   for f, b in zip(r["mttkrp"]["floor_seconds"], r["mttkrp"]["floor_bytes"]))'
+# Beside what was measured, what the plan of the same tensor predicts: from rates of the same order in another process.
+is_json out 'all(len(r["mttkrp"]["predicted_seconds"]) == 3 and min(r["mttkrp"]["predicted_seconds"]) > 0 and
+  abs(sum(r["mttkrp"]["predicted_seconds"]) / r["mttkrp"]["predicted_sum"] - 1) < 1e-9 and
+  r["predicted_iteration_seconds"] > r["mttkrp"]["predicted_sum"] for r in d["tensors"][0]["ranks"])'
 is_json out 'd["tensors"][0]["build"]["seconds"] > 0 and d["tensors"][0]["build"]["sweeps_at_rank_32"] > 0'
 is_json out '[f["file_format"] for f in d["tensors"][0]["files"]] == [".tns", ".tdb"]'
 is_json out 'all(f["seconds"] > 0 and f["bytes"] > 0 and f["build_seconds"] > 0 for f in d["tensors"][0]["files"])'
@@ -40,11 +44,21 @@ printf '# 3 2 2\n' >empty.tns
 
 # A table with a row for each mode and one for all of them.
 expect 0 "$td" bench small.tns --rank 2 --repeats 1 --scratch .
-for text in "machine   " "devices   " "medians   of 1" "small.tns" "3 x 2 x 2" "MTTKRP ms" "floor/ms" "G entries/s" \
+for text in "machine   " "devices   " "medians   of 1" "small.tns" "3 x 2 x 2" "MTTKRP ms" "predicted ms" "ratio" "floor/ms" "G entries/s" \
   "iteration ms" "build     " "memory    " "read      .tns" "read      .tdb"; do
   says out "$text"
 done
 [ "$(grep -Ec '^ +2 +(0|1|2|all) ' out)" -eq 4 ] || fail "not a row for each of 3 modes and all: $(cat out)"
+
+# Each of these rows has a number in each column: rank, mode, ms, predicted, ratio, floor, floor/ms, rate.
+[ "$(grep -Ec '^ +2 +(0|1|2|all)( +[0-9.]+){6}$' out)" -eq 4 ] || fail "not a prediction and a floor in each row: $(cat out)"
+# A dense tensor has predictions, too, and a device that predicts nothing says so.
+expect 0 "$td" bench --dims 8x6x4 --dense --rank 2 --repeats 1 --what mttkrp,iteration
+[ "$(grep -Ec '^ +2 +(0|1|2|all)( +[0-9.]+){6}$' out)" -eq 4 ] || fail "no prediction of a dense tensor: $(cat out)"
+expect 0 "$td" bench small.tns --rank 2 --repeats 1 --what mttkrp,iteration --devices reference
+[ "$(grep -Ec '^ +2 +(0|1|2|all) +[0-9.]+ +- +- ' out)" -eq 4 ] || fail "a prediction from nowhere: $(cat out)"
+expect 0 "$td" bench small.tns --rank 2 --repeats 1 --what mttkrp --devices reference --json
+is_json out 'd["tensors"][0]["ranks"][0]["mttkrp"]["predicted_seconds"] == [None] * 3'
 
 # What is not asked for is not measured.
 expect 0 "$td" bench small.tns --what iteration --repeats 1

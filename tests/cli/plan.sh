@@ -30,6 +30,11 @@ is_json out 'all(abs(c["predicted"] / c["came"] - 1) < 0.05 for c in d["checked"
 expect 0 "$td" plan small.tns --rank 2 --check
 says out "ratio"
 
+# A dense tensor likewise: a row for each mode and for an iteration, with what was predicted, what came and their ratio.
+expect 0 "$td" plan --dims 20x15x10 --dense --rank 3 --check
+[ "$(grep -Ec '^(MTTKRP mode [012]|iteration) +[0-9.]+ ms +[0-9.]+ ms +[0-9.]+$' out)" -eq 4 ] ||
+  fail "not a prediction beside what came for each mode and an iteration: $(cat out)"
+
 expect 2 "$td" plan small.tns
 expect 2 "$td" plan --rank 3
 expect 2 "$td" plan small.tns --dims 3x2 --rank 3

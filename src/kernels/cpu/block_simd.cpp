@@ -1,7 +1,8 @@
 // A block of a tensor's unfolding, in place, times rows of a Khatri-Rao product in panels. A panel has 1 to 3 registers
 // of columns; the block's rows are taken as many at a time as leave 24 sums in registers (12 where there are 16
 // registers): enough chains of multiply-adds to hide their latency, and at most as many loads as multiply-adds.
-// An element of c is one chain over depth, whatever rows are asked for.
+// An element of c is one chain over depth, whatever rows are asked for, and whether registers hold columns of the
+// Khatri-Rao product or, in add_fibers, rows of the tensor: there the two change their places.
 #include "kernels/cpu/simd.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 
@@ -19,6 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int sums = HWY_MAX_BYTES >= 64 ? 24 : 12;
 constexpr int panel_registers = 3;
+static_assert(panel_registers == fiber_registers);
 
 template <class T> constexpr i64 width_of() { return static_cast<i64>(hn::MaxLanes(hn::ScalableTag<T>())); }
 
@@ -32,6 +34,18 @@ template <class T, class Body> HWY_INLINE void for_each_panel(i64 columns, Body 
   }
 }
 
+/// What the tiles of a block have in common; a, b and c as in Block, registers of b and of c so far from each other.
+struct Steps {
+  i64 depth = 0;
+  i64 segment = 0;
+  i64 a_row = 0;
+  i64 a_step = 0;
+  i64 a_segment = 0;
+  i64 b_step = 0;
+  i64 c_row = 0;
+  i64 c_register = 0;
+};
+
 /// c += sum * scale. In f64 with one rounding, said explicitly: else the compiler would contract where it likes, and
 /// the bits would depend on the rows that share a tile.
 template <class T, class Vec> HWY_INLINE void add_scaled(Vec sum, Vec scale, double *HWY_RESTRICT c) {
@@ -41,8 +55,10 @@ template <class T, class Vec> HWY_INLINE void add_scaled(Vec sum, Vec scale, dou
   } else {
     HWY_ALIGN T lanes_of_sum[width_of<T>()];
     hn::Store(hn::Mul(sum, scale), d, lanes_of_sum);
-    for (i64 j = 0; j < width_of<T>(); ++j)
-      c[j] += static_cast<double>(lanes_of_sum[j]);
+    const hn::ScalableTag<double> wide;
+    const hn::Rebind<T, decltype(wide)> narrow;
+    for (i64 j = 0; j < width_of<T>(); j += width_of<double>())
+      hn::StoreU(hn::Add(hn::LoadU(wide, c + j), hn::PromoteTo(wide, hn::Load(narrow, lanes_of_sum + j))), wide, c + j);
   }
 }
 
@@ -59,7 +75,7 @@ HWY_INLINE void ask_for(const Ahead &ahead) {
 
 /// M rows by V registers.
 template <int M, int V, class T>
-HWY_NOINLINE void tile(const Block<T> &p, const T *a, const T *HWY_RESTRICT b, double *c, const T *scale, Ahead ahead) {
+HWY_NOINLINE void tile(const Steps &p, const T *a, const T *HWY_RESTRICT b, double *c, const T *scale, Ahead ahead) {
   const hn::ScalableTag<T> d;
   constexpr i64 width = width_of<T>();
   // Every fourth row has a pointer of its own; an address holds one and one, two or three times the distance.
@@ -83,7 +99,7 @@ HWY_NOINLINE void tile(const Block<T> &p, const T *a, const T *HWY_RESTRICT b, d
     if (--ahead.segments >= 0)
       ask_for(ahead);
     ahead.at += ahead.segment;
-    for (i64 k = rest < p.segment ? rest : p.segment; k > 0; --k, b += V * width) {
+    for (i64 k = rest < p.segment ? rest : p.segment; k > 0; --k, b += p.b_step) {
       hn::Vec<decltype(d)> right[V];
 #pragma GCC unroll 3
       for (int v = 0; v < V; ++v)
@@ -111,12 +127,12 @@ HWY_NOINLINE void tile(const Block<T> &p, const T *a, const T *HWY_RESTRICT b, d
     const auto factor = scale != nullptr ? hn::LoadU(d, scale + v * width) : hn::Set(d, T{1});
 #pragma GCC unroll 24
     for (int i = 0; i < M; ++i)
-      add_scaled<T>(sum[i][v], factor, c + i * p.columns + v * width);
+      add_scaled<T>(sum[i][v], factor, c + i * p.c_row + v * p.c_register);
   }
 }
 
 template <int M, int V, class T>
-HWY_INLINE void with_rows(const Block<T> &p, i64 rows, const T *a, const T *b, double *c, const T *scale,
+HWY_INLINE void with_rows(const Steps &p, i64 rows, const T *a, const T *b, double *c, const T *scale,
                           const Ahead &ahead) {
   if constexpr (M > 1)
     if (rows < M)
@@ -153,9 +169,10 @@ template <int V> i64 tiles_of(i64 rows) { return (rows + sums / V - 1) / (sums /
 
 template <int V, class T> void add_panel(const Block<T> &p, i64 column, AheadByTile &ahead) {
   const i64 tiles = tiles_of<V>(p.rows);
+  const Steps steps{p.depth, p.segment, p.a_row, p.a_step, p.a_segment, V * width_of<T>(), p.columns, width_of<T>()};
   for (i64 t = 0; t < tiles; ++t) {
     const Range rows = part_of({0, p.rows}, t, tiles);
-    with_rows<sums / V, V>(p, rows.size(), p.a + rows.begin * p.a_row, p.b + p.depth * column,
+    with_rows<sums / V, V>(steps, rows.size(), p.a + rows.begin * p.a_row, p.b + p.depth * column,
                            p.c + rows.begin * p.columns + column, p.scale != nullptr ? p.scale + column : nullptr,
                            ahead.next());
   }
@@ -179,10 +196,39 @@ template <class T> void add_block_of(const Block<T> &p) {
   });
 }
 
+template <int V, class T> void add_fibers_of(const FiberBlock<T> &p) {
+  const i64 padded = (p.columns + width_of<T>() - 1) / width_of<T>() * width_of<T>();
+  const auto columns_of = [&](Range panel) { return std::min(panel.end, p.columns) - panel.begin; };
+  i64 tiles = 0;
+  for_each_panel<T>(padded, [&](Range panel) { tiles += tiles_of<V>(columns_of(panel)); });
+  AheadByTile ahead(p.ahead, tiles);
+  for_each_panel<T>(padded, [&](Range panel) {
+    const Steps steps{
+        p.depth, p.segment, 1, panel.size(), p.segment * panel.size(), p.a_step, width_of<T>(), padded * width_of<T>()};
+    const i64 parts = tiles_of<V>(columns_of(panel));
+    for (i64 t = 0; t < parts; ++t) {
+      const Range columns = part_of({0, columns_of(panel)}, t, parts);
+      with_rows<sums / V, V>(steps, columns.size(), p.b + p.depth * panel.begin + columns.begin, p.a,
+                             p.c + (panel.begin + columns.begin) * width_of<T>(), static_cast<const T *>(nullptr),
+                             ahead.next());
+    }
+  });
+}
+
+template <class T> void add_fibers_by(const FiberBlock<T> &p) {
+  if (p.registers == 1)
+    add_fibers_of<1>(p);
+  else if (p.registers == 2)
+    add_fibers_of<2>(p);
+  else
+    add_fibers_of<3>(p);
+}
+
 template <class T>
 void write_panels_of(const Panels<T> &to, i64 at, const T *HWY_RESTRICT rows, i64 ld, i64 count,
                      const T *HWY_RESTRICT factor) {
   const hn::ScalableTag<T> d;
+  const auto rest = hn::FirstN(d, static_cast<std::size_t>(to.columns % width_of<T>()));
   for_each_panel<T>(to.columns, [&](Range panel) {
     T *HWY_RESTRICT out = to.to + to.rows * panel.begin + at * panel.size();
     for (i64 k = 0; k < count; ++k, out += panel.size()) {
@@ -192,6 +238,12 @@ void write_panels_of(const Panels<T> &to, i64 at, const T *HWY_RESTRICT rows, i6
         const auto x = hn::LoadU(d, row + r);
         hn::StoreU(factor != nullptr ? hn::Mul(x, hn::LoadU(d, factor + r)) : x, d, out + r - panel.begin);
       }
+      if constexpr (!HWY_MEM_OPS_MIGHT_FAULT) // a masked load reads nothing beyond the row
+        if (r < panel.end) {
+          const auto x = hn::MaskedLoad(rest, d, row + r);
+          hn::StoreU(factor != nullptr ? hn::Mul(x, hn::MaskedLoad(rest, d, factor + r)) : x, d, out + r - panel.begin);
+          continue;
+        }
       for (; r < panel.end; ++r)
         out[r - panel.begin] = r >= to.columns ? T{0} : factor != nullptr ? row[r] * factor[r] : row[r];
     }
@@ -200,6 +252,8 @@ void write_panels_of(const Panels<T> &to, i64 at, const T *HWY_RESTRICT rows, i6
 
 void add_block_f32(const Block<float> &p) { add_block_of(p); }
 void add_block_f64(const Block<double> &p) { add_block_of(p); }
+void add_fibers_f32(const FiberBlock<float> &p) { add_fibers_by(p); }
+void add_fibers_f64(const FiberBlock<double> &p) { add_fibers_by(p); }
 void write_panels_f32(const Panels<float> &to, i64 at, const float *rows, i64 ld, i64 count, const float *factor) {
   write_panels_of(to, at, rows, ld, count, factor);
 }
@@ -216,11 +270,15 @@ namespace td::kernels::cpu::simd {
 
 HWY_EXPORT(add_block_f32);
 HWY_EXPORT(add_block_f64);
+HWY_EXPORT(add_fibers_f32);
+HWY_EXPORT(add_fibers_f64);
 HWY_EXPORT(write_panels_f32);
 HWY_EXPORT(write_panels_f64);
 
 void add_block(const Block<float> &p) { HWY_DYNAMIC_DISPATCH(add_block_f32)(p); }
 void add_block(const Block<double> &p) { HWY_DYNAMIC_DISPATCH(add_block_f64)(p); }
+void add_fibers(const FiberBlock<float> &p) { HWY_DYNAMIC_DISPATCH(add_fibers_f32)(p); }
+void add_fibers(const FiberBlock<double> &p) { HWY_DYNAMIC_DISPATCH(add_fibers_f64)(p); }
 void write_panels(const Panels<float> &to, i64 at, const float *rows, i64 ld, i64 count, const float *factor) {
   HWY_DYNAMIC_DISPATCH(write_panels_f32)(to, at, rows, ld, count, factor);
 }

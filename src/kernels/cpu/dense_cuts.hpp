@@ -16,6 +16,7 @@ inline constexpr i64 short_rows = 10 * simd::block_rows; // of them, where tiles
 inline constexpr i64 most_parts = 64;
 inline constexpr i64 part_rows = 4096;     // rows of all parts' sums together, unless one part has more
 inline constexpr i64 items_per_thread = 4; // of the work, so that a slow thread does not keep the others waiting
+inline constexpr double most_fibers = 1.1; // times as many registers if they hold rows of the tensor
 inline constexpr i64 least_rows = 2 * simd::block_rows; // that make good use of a tile's Khatri-Rao rows
 
 constexpr i64 ceil_of(i64 a, i64 b) { return a / b + (a % b > 0 ? 1 : 0); }
@@ -25,18 +26,27 @@ constexpr i64 row_bytes(i64 columns, i64 size) { return std::min(columns, i64{1}
 
 struct DenseCuts {
   bool long_left;
+  bool fibers;    // columns of the unfolding are contiguous
   i64 ranges;     // of left
   i64 q_per_tile; // where left is not long
   i64 tiles;
   i64 parts; // of the tiles
 
   /// `padded` columns of tiles and sums; elements of `size` bytes.
-  DenseCuts(const Unfolding &shape, i64 padded, i64 size) : long_left(shape.left >= short_left) {
+  DenseCuts(const Unfolding &shape, i64 padded, i64 size)
+      : long_left(shape.left >= short_left), fibers(shape.left == 1) {
     const i64 depth = std::max(product_bytes / row_bytes(padded, size), long_depth);
     ranges = long_left ? ceil_of(shape.left, depth) : 1;
     q_per_tile = long_left ? 1 : std::max<i64>(1, short_depth / shape.left);
     tiles = ranges * ceil_of(shape.right, q_per_tile);
     parts = std::min(tiles, std::clamp<i64>(part_rows / shape.n, 1, most_parts));
+  }
+
+  /// Whether registers hold rows of the tensor instead of columns of the Khatri-Rao product, whose last register is
+  /// padded: the bits of the result are the same. Not where the tensor's rows fill so many more registers.
+  bool by_fibers(i64 rows, i64 rank, i64 padded, i64 lanes) const {
+    const auto columns = static_cast<double>(rank) * static_cast<double>(ceil_of(rows, lanes) * lanes);
+    return fibers && rows >= lanes && columns <= most_fibers * static_cast<double>(rows) * static_cast<double>(padded);
   }
 
   /// Groups of rows, each making the Khatri-Rao rows of its tiles again: several where the rows are too many for

@@ -5,7 +5,8 @@
 // Two kinds of tiles, X seen as left x n x right with the mode in the middle:
 //   long left    a range of `left` for one index q of `right`. The Khatri-Rao rows of the modes before are the same for
 //                every q; those of the modes after are one row, a scale of the product's columns.
-//   short left   all of `left` for several q, with rows of the whole Khatri-Rao product.
+//   short left   all of `left` for several q, with rows of the whole Khatri-Rao product. In the first mode, where left
+//                is 1, a column of the unfolding is contiguous, and registers hold its rows: see FiberBlock.
 //
 // The tiles are cut into parts by the tensor's shape and the rank alone, each part is summed in order in f64, and the
 // parts are added in order; so the bits depend neither on the number of threads nor on which rows are asked for.
@@ -26,7 +27,9 @@ template <class T> class DenseMttkrp {
 public:
   DenseMttkrp(const DenseView &x, const MttkrpArgs &args)
       : x_(static_cast<const T *>(x.values)), args_(args), shape_(x.dims, args.mode), rank_(args.out.cols),
-        padded_(simd::padded(rank_, x.type)), cuts_(shape_, padded_, size) {}
+        padded_(simd::padded(rank_, x.type)), cuts_(shape_, padded_, size),
+        by_fibers_(cuts_.by_fibers(args.rows.size(), rank_, padded_, simd::lanes(x.type))),
+        unit_(by_fibers_ ? simd::lanes(x.type) : 1), units_(ceil_of(args.rows.size(), unit_)) {}
 
   void run(int threads) {
     const i64 rows = args_.rows.size();
@@ -34,32 +37,38 @@ public:
       return;
     const i64 groups = cuts_.groups(rows, padded_, threads);
     if (cuts_.parts > 1)
-      sums_ = Buffer<double>(cuts_.parts * rows * padded_, "the sums of a dense MTTKRP");
+      sums_ = Buffer<double>(cuts_.parts * units_ * unit_ * padded_, "the sums of a dense MTTKRP");
     for_each_item(threads, cuts_.parts * groups, [&](i64 item) {
-      add_part(item / groups, part_of({0, rows}, item % groups, groups));
+      add_part(item / groups, part_of({0, units_}, item % groups, groups));
     });
     if (cuts_.parts > 1)
-      parallel_ranges(threads, rows, 64,
-                      [&](Range part) { write_rows(part, sums_.data() + part.begin * padded_, rows); });
+      parallel_ranges(threads, units_, 64 / unit_,
+                      [&](Range part) { write(part, sums_.data() + part.begin * unit_ * padded_, units_); });
   }
 
 private:
   static constexpr i64 size = sizeof(T);
 
-  /// Sums the tiles of a part for rows counted from args.rows.begin.
-  void add_part(i64 part, Range rows) {
-    Buffer<double> own(cuts_.parts > 1 ? 0 : rows.size() * padded_, "sums of a dense MTTKRP");
-    double *sums = cuts_.parts > 1 ? sums_.data() + (part * args_.rows.size() + rows.begin) * padded_ : own.data();
-    std::fill_n(sums, rows.size() * padded_, 0.0);
-    const Range whole{args_.rows.begin + rows.begin, args_.rows.begin + rows.end};
+  /// Sums the tiles of a part for units counted from args.rows.begin.
+  void add_part(i64 part, Range units) {
+    const i64 unit_sums = unit_ * padded_;
+    Buffer<double> own(cuts_.parts > 1 ? 0 : units.size() * unit_sums, "sums of a dense MTTKRP");
+    double *sums = cuts_.parts > 1 ? sums_.data() + (part * units_ + units.begin) * unit_sums : own.data();
+    std::fill_n(sums, units.size() * unit_sums, 0.0);
     const Range tiles = part_of({0, cuts_.tiles}, part, cuts_.parts);
-    if (cuts_.long_left)
-      add_long_tiles(tiles, whole, sums);
+    if (by_fibers_)
+      add_fibers(tiles, units, sums);
+    else if (cuts_.long_left)
+      add_long_tiles(tiles, rows_of(units), sums);
     else
-      add_short_tiles(tiles, whole, sums);
+      add_short_tiles(tiles, rows_of(units), sums);
     if (cuts_.parts == 1)
-      write_rows(rows, sums, 0);
+      write(units, sums, 0);
   }
+
+  /// The first row of a register; the last one overlaps the one before where the rows do not fill it.
+  i64 first_row(i64 unit) const { return args_.rows.begin + std::min(unit * unit_, args_.rows.size() - unit_); }
+  Range rows_of(Range units) const { return {first_row(units.begin), first_row(units.end - 1) + unit_}; }
 
   void add_factors(KhatriRao<T> &product, int begin, int end) const {
     for (int m = begin; m < end; ++m)
@@ -145,19 +154,49 @@ private:
         block.a = element(0, i, q.begin);
         block.rows = std::min(simd::block_rows, rows.end - i);
         block.c = sums + (i - rows.begin) * padded_;
-        block.ahead = tile + 1 < tiles.end ? next_tile(block, rows, i, q) : simd::Ahead();
+        block.ahead = tile + 1 < tiles.end ? next_tile(rows, q, (i - rows.begin) / simd::block_rows,
+                                                       ceil_of(rows.size(), simd::block_rows), segments_of(block))
+                                           : simd::Ahead();
         simd::add_block(block);
       }
     }
   }
 
-  /// What the block with row i asks for of the next tile: all rows for some q.
-  simd::Ahead next_tile(const simd::Block<T> &block, Range rows, i64 i, Range q) const {
-    const i64 blocks = ceil_of(rows.size(), simd::block_rows);
-    const i64 number = (i - rows.begin) / simd::block_rows;
+  // As short tiles, with registers of rows. The last register stands alone if it overlaps the one before.
+  void add_fibers(Range tiles, Range units, double *sums) {
+    KhatriRao<T> others(rank_);
+    add_factors(others, 0, static_cast<int>(args_.factors.size()));
+    Buffer<T> product(cuts_.q_per_tile * padded_, "a tile of a Khatri-Rao product");
+    simd::FiberBlock<T> block;
+    block.a_step = shape_.n;
+    block.segment = line_bytes / size;
+    block.b = product.data();
+    block.columns = rank_;
+    const Range rows = rows_of(units);
+    const bool overlaps = units.end == units_ && args_.rows.size() % unit_ != 0;
+    const i64 whole = units.size() - (overlaps ? 1 : 0);
+    const i64 whole_blocks = ceil_of(whole, simd::fiber_registers);
+    const i64 blocks = whole_blocks + (overlaps ? 1 : 0);
+    for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
+      const Range q{tile * cuts_.q_per_tile, std::min((tile + 1) * cuts_.q_per_tile, shape_.right)};
+      others.write_panels(q, product.data());
+      block.depth = q.size();
+      for (i64 b = 0; b < blocks; ++b) {
+        // Evenly divided: a register that stands alone multiplies more slowly.
+        const Range some = b < whole_blocks ? part_of({0, whole}, b, whole_blocks) : Range{whole, whole + 1};
+        block.registers = some.size();
+        block.a = element(0, first_row(units.begin + some.begin), q.begin);
+        block.c = sums + some.begin * unit_ * padded_;
+        block.ahead = tile + 1 < tiles.end ? next_tile(rows, q, b, blocks, segments_of(block)) : simd::Ahead();
+        simd::add_fibers(block);
+      }
+    }
+  }
+
+  /// What one of a tile's blocks asks for of the next tile: all rows for some q.
+  simd::Ahead next_tile(Range rows, Range q, i64 number, i64 blocks, i64 segments) const {
     const Range next = part_of({q.end, std::min(q.end + q.size(), shape_.right)}, number, blocks);
     const char *at = bytes_of(element(0, rows.begin, next.begin));
-    const i64 segments = segments_of(block);
     const i64 row_bytes = rows.size() * shape_.left * size;
     if (rows.size() < shape_.n)
       return {at,
@@ -171,18 +210,21 @@ private:
   }
 
   static const char *bytes_of(const T *x) { return reinterpret_cast<const char *>(x); }
-  static i64 segments_of(const simd::Block<T> &block) { return ceil_of(block.depth, block.segment); }
+  template <class Block> static i64 segments_of(const Block &block) { return ceil_of(block.depth, block.segment); }
 
-  /// Rows of the result: of each part, sums that begin with those of rows.begin.
-  void write_rows(Range rows, const double *sums, i64 rows_of_part) const {
-    for (i64 i = rows.begin; i < rows.end; ++i, sums += padded_) {
-      T *out = args_.out.template row<T>(args_.rows.begin + i);
-      for (i64 r = 0; r < rank_; ++r) {
-        double sum = 0;
-        for (i64 part = 0; part < cuts_.parts; ++part)
-          sum += sums[part * rows_of_part * padded_ + r];
-        out[r] = static_cast<T>(sum);
-      }
+  /// Rows of the result: of each part, sums that begin with those of units.begin.
+  void write(Range units, const double *sums, i64 units_of_part) const {
+    for (i64 unit = units.begin; unit < units.end; ++unit, sums += unit_ * padded_) {
+      // Rows that the register before has too are left to it: another thread may write them.
+      const i64 row = args_.rows.begin + unit * unit_;
+      const i64 lane = row - first_row(unit);
+      for (i64 r = 0; r < rank_; ++r)
+        for (i64 j = lane; j < unit_; ++j) {
+          double sum = 0;
+          for (i64 part = 0; part < cuts_.parts; ++part)
+            sum += sums[part * units_of_part * unit_ * padded_ + r * unit_ + j];
+          args_.out.template row<T>(row + j - lane)[r] = static_cast<T>(sum);
+        }
     }
   }
 
@@ -192,7 +234,10 @@ private:
   i64 rank_;
   i64 padded_; // columns of tiles and sums: whole registers
   DenseCuts cuts_;
-  Buffer<double> sums_; // [parts][rows asked for][padded]
+  bool by_fibers_;
+  i64 unit_;            // rows that are summed together: a register of them, or one
+  i64 units_;           // of the rows asked for
+  Buffer<double> sums_; // [parts][units_][padded][unit_]
 };
 
 } // namespace

@@ -107,8 +107,11 @@ public:
     const i64 groups = cuts.groups(rows, padded, threads_);
     const auto width = static_cast<double>(padded);
     const auto at_once = static_cast<double>(std::min<i64>(threads_, cuts.parts * groups));
-    const auto sums = cuts.parts > 1 ? static_cast<double>(cuts.parts) * static_cast<double>(rows)
-                                     : at_once * static_cast<double>(ceil_of(rows, groups));
+    const i64 lanes = simd::lanes(args_.out.type);
+    const i64 unit = cuts.by_fibers(rows, args_.out.cols, padded, lanes) ? lanes : 1;
+    const auto sums = static_cast<double>(unit) *
+                      (cuts.parts > 1 ? static_cast<double>(cuts.parts) * static_cast<double>(ceil_of(rows, unit))
+                                      : at_once * static_cast<double>(ceil_of(ceil_of(rows, unit), groups)));
     f.bytes = width * (8 * sums + element_ * at_once * static_cast<double>(cuts.product_rows(shape)));
     if (known())
       f.seconds = std::max(n * element_ / rates_.read, 2 * n * rank_ / (product_part * operations()));

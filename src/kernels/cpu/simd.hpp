@@ -142,6 +142,27 @@ template <class T> struct Block {
 void add_block(const Block<float> &p);
 void add_block(const Block<double> &p);
 
+/// Registers of a fiber at most: block_rows elements of f64 with AVX-512.
+inline constexpr i64 fiber_registers = 3;
+
+/// The same where a column of the unfolding is a fiber, contiguous in memory: registers hold its rows, and columns of
+/// the Khatri-Rao product go without being padded. c[v][j][lane] += sum over k of a[k * a_step + v * lanes + lane] *
+/// b(k, j).
+template <class T> struct FiberBlock {
+  const T *a = nullptr;
+  i64 a_step = 0;
+  i64 registers = 0; // at most fiber_registers
+  i64 depth = 0;
+  i64 segment = 0;      // steps of a segment
+  const T *b = nullptr; // depth x columns as write_panels leaves it
+  i64 columns = 0;
+  double *c = nullptr; // registers x columns rounded up to lanes x lanes
+  Ahead ahead;
+};
+
+void add_fibers(const FiberBlock<float> &p);
+void add_fibers(const FiberBlock<double> &p);
+
 /// Rows of a matrix as panels of up to three registers of columns, each row-major and without gaps.
 template <class T> struct Panels {
   T *to = nullptr;
