@@ -9,7 +9,6 @@ import numpy as np
 from . import _abi
 from ._arrays import Memory, device_string, host_reals, memory_of, on_device
 from ._context import ContextLike, working
-from ._ktensor import KTensor
 from ._library import check, int64s, lib
 from ._tensor import mode_of, tensor
 
@@ -78,9 +77,9 @@ def mttkrp(x: Any, factors: Any, mode: int, *, out: Any = None, context: Context
     ----------
     x : Tensor, array or what `tensor` takes
         The tensor X.
-    factors : sequence of arrays, or KTensor
+    factors : sequence of arrays, or KTensor, CPTensor of TensorLy, ktensor of pyttb
         A matrix of ``x.shape[m]`` x R for each mode, of which ``factors[mode]`` is not read and may be None. The weights
-        of a `KTensor` are not used. Matrices with contiguous columns (``order="F"``) of the tensor's type are read where
+        of a model are not used. Matrices with contiguous columns (``order="F"``) of the tensor's type are read where
         they are; others are copied. Either all are on the host or all on the GPU.
     mode : int
         Counted from 0.
@@ -102,7 +101,7 @@ def mttkrp(x: Any, factors: Any, mode: int, *, out: Any = None, context: Context
     array([[ 66.],
            [210.]])
     """
-    given = list(factors.factors if isinstance(factors, KTensor) else factors)
+    given = list(getattr(factors, "factors", getattr(factors, "factor_matrices", factors)))
     others = [f for m, f in enumerate(given) if f is not None and m != mode]
     on_gpu = bool(others) and on_device(others[0]) is not None
     devices = device_string(others[0]) if on_gpu else None
