@@ -20,6 +20,14 @@ def test_examples(name):
     assert doctest.testmod(importlib.import_module(name), extraglobs={"td": td, "np": np}).failed == 0
 
 
+def test_the_page_for_python_users():
+    page = os.environ.get("TD_PAGE")
+    if not page:
+        pytest.skip("TD_PAGE does not say where docs/python.md is")
+    ran = doctest.testfile(page, module_relative=False)
+    assert ran.failed == 0 and ran.attempted > 15
+
+
 def public():
     for name in td.__all__:
         thing = getattr(td, name)
@@ -30,7 +38,7 @@ def public():
                     yield f"{name}.{member}", value.fget if isinstance(value, property) else value
 
 
-@pytest.mark.parametrize("name, thing", public(), ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize("name, thing", list(public()), ids=lambda x: x if isinstance(x, str) else "")
 def test_everything_public_is_documented(name, thing):
     text = inspect.getdoc(thing)
     assert text and text[0].isupper() or name in ("Option",), f"{name} has no documentation"

@@ -228,7 +228,7 @@ def coordinates_of(x: Any) -> Coordinates | None:
     if hasattr(x, "fill_value") and hasattr(x, "nnz"):  # pydata's sparse
         coo = x if hasattr(x, "coords") else x.tocoo() if hasattr(x, "tocoo") else x.to_coo()
         if coo.fill_value != 0:
-            raise ValueError(f"a sparse array with fill_value {coo.fill_value!r}: expected 0")
+            raise ValueError(f"a sparse array with fill_value {coo.fill_value}: expected 0")
         return Coordinates(list(coo.coords), coo.data, tuple(coo.shape))
     if hasattr(x, "tocoo") and hasattr(x, "nnz"):  # SciPy and CuPy
         coo = x.tocoo()

@@ -7,6 +7,8 @@ import os
 from functools import lru_cache
 from typing import Any, Mapping, NamedTuple
 
+import numpy as np
+
 from . import _abi
 from ._library import Handle, check, get_text, lib
 
@@ -71,7 +73,7 @@ def _list_text(values: Any) -> str:
 def set_option(handle: Handle, key: str, value: Any) -> None:
     """Sets one option from the value of a keyword."""
     name = key.encode()
-    if isinstance(value, (numbers.Integral, bool)) or type(value).__name__ == "bool_":
+    if isinstance(value, (numbers.Integral, np.bool_)):
         number = int(value)
         if -2**63 <= number < 2**63:
             check(lib.td_options_set_i64(handle, name, number))
@@ -81,7 +83,7 @@ def set_option(handle: Handle, key: str, value: Any) -> None:
         check(lib.td_options_set_f64(handle, name, float(value)))
     elif isinstance(value, (str, os.PathLike)):
         check(lib.td_options_set_str(handle, name, os.fsencode(value)))
-    elif isinstance(value, (list, tuple)) or hasattr(value, "tolist"):
+    elif isinstance(value, (list, tuple)) or isinstance(value, np.ndarray):
         items = value if isinstance(value, (list, tuple)) else value.tolist()
         check(lib.td_options_set_str(handle, name, _list_text(items).encode()))
     else:

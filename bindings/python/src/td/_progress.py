@@ -5,6 +5,8 @@ import sys
 import time
 from typing import Any, Callable, Protocol
 
+import numpy as np
+
 from . import _abi
 from ._report import Report, lent_number
 
@@ -37,7 +39,7 @@ class Called:
 
     def __call__(self, lent: Any) -> bool:
         answer = self._function(Report._copy_of(lent))
-        return answer is True or (type(answer).__name__ in ("bool_", "bool") and bool(answer))
+        return isinstance(answer, (bool, np.bool_)) and bool(answer)
 
     def close(self) -> None:
         pass
