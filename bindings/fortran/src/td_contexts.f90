@@ -53,10 +53,12 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(td_options) :: all
     type(c_ptr) :: handle
-    integer :: status
-    status = TD_OK
+    integer :: given
+    integer(c_int32_t) :: status
+    given = 0
     if (present(options)) all = options
-    call put_integer(all, 'threads', threads, status)
+    call put_integer(all, 'threads', threads, given)
+    status = int(given, c_int32_t)
     call self%destroy()
     if (refused_abi(stat, errmsg)) return
     handle = c_null_ptr

@@ -141,6 +141,7 @@ contains
       reason = text
     else
       reason = last_error()
+      if (any(status == [TD_ERR_ARGUMENT, TD_ERR_SHAPE, TD_ERR_NUMERICAL])) reason = from_one(reason)
     end if
     if (present(errmsg)) errmsg = reason
     if (present(stat)) return
@@ -155,6 +156,43 @@ contains
     integer(c_int64_t) :: needed
     needed = c_td_last_error(buf, len(buf, c_int64_t))
     text = buf(:min(int(needed), len(buf)) - 1)
+  end function
+
+  !> A sentence of libtd, in which modes, rows and columns count from 0, with them counted from 1. One that says what it
+  !> counts from stays as it is, and so does what is said of a line of a file.
+  pure function from_one(text) result(changed)
+    character(*), intent(in) :: text
+    character(:), allocatable :: changed
+    character(10), parameter :: nouns(8) = [character(10) :: 'mode ', 'factor ', 'component ', 'row ', 'column ', 'dims[', &
+      'strides[', 'factors[']
+    integer, parameter :: lengths(8) = [5, 7, 10, 4, 7, 5, 8, 8]
+    integer :: at, digits, n
+    integer(c_int64_t) :: number
+    changed = text
+    if (index(text, 'counting from') > 0 .or. index(text, ': line ') > 0) return
+    changed = ''
+    at = 1
+    do while (at <= len(text))
+      digits = 0
+      do n = 1, size(nouns)
+        if (index(text(at:), nouns(n)(:lengths(n))) /= 1) cycle
+        if (at > 1) then
+          if (verify(text(at - 1:at - 1), ' ,:(') /= 0) cycle
+        end if
+        digits = verify(text(at + lengths(n):)//'.', '0123456789') - 1
+        exit
+      end do
+      if (digits > 0 .and. digits < 19) then
+        changed = changed//text(at:at + lengths(n) - 1)
+        at = at + lengths(n)
+        read (text(at:at + digits - 1), *) number
+        changed = changed//whole(number + 1)
+        at = at + digits
+      else
+        changed = changed//text(at:at)
+        at = at + 1
+      end if
+    end do
   end function
 
   !> Reads a whole number by name for a caller who wants it in 32 bits, and finishes the call.

@@ -136,7 +136,8 @@ contains
     type(td_options) :: all
     type(c_ptr) :: place, handle
     integer(c_int64_t) :: shape(64)
-    integer :: status, base
+    integer :: given, base
+    integer(c_int32_t) :: status
     call self%destroy()
     base = 1
     if (present(index_base)) base = index_base
@@ -153,10 +154,11 @@ contains
         return
       end if
     end if
-    status = TD_OK
+    given = 0
     if (present(options)) all = options
-    call put_text(all, 'format', format, status)
-    call put_text(all, 'duplicates', duplicates, status)
+    call put_text(all, 'format', format, given)
+    call put_text(all, 'duplicates', duplicates, given)
+    status = int(given, c_int32_t)
     if (status >= 0) then
       if (.not. opened(context, place, stat, errmsg)) return
       status = c_td_tensor_create(place, int(at%order, c_int32_t), shape, nnz, at%type, c_loc_of(at%columns), &
