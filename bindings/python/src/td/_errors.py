@@ -105,6 +105,10 @@ _CLASSES: dict[int, type[TdError]] = {
 }
 
 
+for _class in (TdError, *_CLASSES.values()):
+    _class.__module__ = "td"  # as tracebacks are to name them
+
+
 def error_class(status: int) -> type[TdError]:
     """The exception of a status; of one that is newer than this package, TdError."""
     return _CLASSES.get(status, TdError)
