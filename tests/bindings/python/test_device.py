@@ -1,6 +1,6 @@
 """Arrays on a GPU, by __cuda_array_interface__ and DLPack: on a GPU in software, whose memory gives a signal to a host that
-touches it. TD_SOFTWARE_GPU names the folder with its libtd and libtd_cuda; each test runs in a process of its own, since
-one loads one libtd."""
+touches it, if TD_SOFTWARE_GPU names the folder with its libtd and libtd_cuda; else on a GPU that libtd finds. Each test runs
+in a process of its own, since one loads one libtd."""
 import os
 import subprocess
 import sys
@@ -8,24 +8,31 @@ import textwrap
 
 import pytest
 
+import td
+
 FOLDER = os.environ.get("TD_SOFTWARE_GPU")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def on_software_gpu(script):
-    if not FOLDER:
-        pytest.skip("TD_SOFTWARE_GPU does not say where a GPU in software is")
-    library = os.path.join(FOLDER, "libtd.so.0")
+def on_gpu(script):
+    environment = dict(os.environ)
+    if FOLDER:
+        environment["TD_LIBRARY"] = os.path.join(FOLDER, "libtd.so.0")
+    else:
+        try:
+            td.Context("cuda")
+        except td.BackendUnavailableError as e:
+            pytest.skip(str(e))
     ran = subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(script)], capture_output=True, text=True, cwd=HERE,
-                         env={**os.environ, "TD_LIBRARY": library}, timeout=300)
+                         env=environment, timeout=300)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("kind", ["Interface", "DLPack", "Both"])
 def test_dense(kind):
-    on_software_gpu(f"""
+    on_gpu(f"""
         import numpy as np, td
-        from software_gpu import {kind} as Array
+        from gpu_arrays import {kind} as Array
         for dtype in (np.float32, np.float64):
             a = np.random.default_rng(1).random((6, 5, 4)).astype(dtype)
             for host in (a, a.T, np.asfortranarray(a), a[::2, ::-1]):
@@ -44,10 +51,11 @@ def test_dense(kind):
     """)
 
 
+@pytest.mark.skipif(not FOLDER, reason="needs three GPUs, as there are in software")
 def test_which_gpu():
-    on_software_gpu("""
+    on_gpu("""
         import numpy as np, td
-        from software_gpu import Both, Interface
+        from gpu_arrays import Both, Interface
         model = td.cpals(Both(np.ones((4, 3, 2)), ordinal=2), 1)
         assert "cuda:2" in model.report.devices, model.report.devices
         try:
@@ -64,9 +72,9 @@ def test_which_gpu():
 
 
 def test_sparse():
-    on_software_gpu("""
+    on_gpu("""
         import numpy as np, td
-        from software_gpu import Interface as Array
+        from gpu_arrays import Interface as Array
         where = np.ascontiguousarray(np.random.default_rng(1).integers(0, (4, 5, 6), (20, 3)).T)
         values = np.random.default_rng(2).random(20)
         expected = td.sparse_tensor(where, values, (4, 5, 6)).to_numpy()
@@ -96,9 +104,9 @@ def test_sparse():
 
 
 def test_mttkrp():
-    on_software_gpu("""
+    on_gpu("""
         import numpy as np, td
-        from software_gpu import Interface, Torch
+        from gpu_arrays import Interface, Torch
         x = np.random.default_rng(1).random((6, 5, 4))
         f = [np.asfortranarray(np.random.default_rng(n).random((n, 3))) for n in x.shape]
         expected = td.mttkrp(x, f, 1, context="cpu")
@@ -123,9 +131,9 @@ def test_mttkrp():
 
 
 def test_interfaces_that_are_refused():
-    on_software_gpu("""
+    on_gpu("""
         import numpy as np, td
-        from software_gpu import Interface
+        from gpu_arrays import Interface
         class Masked(Interface):
             @property
             def __cuda_array_interface__(self):

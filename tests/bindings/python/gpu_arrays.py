@@ -1,13 +1,42 @@
-"""Arrays in the memory of a GPU in software, as packages for GPUs would show them."""
+"""Arrays in the memory of a GPU, or of one in software if TD_SOFTWARE_GPU says where, as packages for GPUs would show
+them."""
 import ctypes
+import ctypes.util
 import os
 
 import numpy as np
 
-_lib = ctypes.CDLL(os.path.join(os.environ["TD_SOFTWARE_GPU"], "libtd_cuda.so.0"))
-_lib.td_software_allocate.restype, _lib.td_software_allocate.argtypes = ctypes.c_void_p, [ctypes.c_int32, ctypes.c_int64]
-_lib.td_software_release.argtypes = [ctypes.c_int32, ctypes.c_void_p]
-_lib.td_software_copy.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+class _Software:
+    def __init__(self, folder):
+        lib = ctypes.CDLL(os.path.join(folder, "libtd_cuda.so.0"))
+        self.allocate, self.release, self.copy = lib.td_software_allocate, lib.td_software_release, lib.td_software_copy
+        self.allocate.restype, self.allocate.argtypes = ctypes.c_void_p, [ctypes.c_int32, ctypes.c_int64]
+        self.release.argtypes = [ctypes.c_int32, ctypes.c_void_p]
+        self.copy.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+
+
+class _Cuda:
+    """CUDA's runtime."""
+
+    def __init__(self):
+        self.lib = ctypes.CDLL(os.environ.get("TD_CUDART") or ctypes.util.find_library("cudart"))
+        self.lib.cudaFree.argtypes = [ctypes.c_void_p]
+        self.lib.cudaMalloc.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t]
+        self.lib.cudaMemcpy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+    def allocate(self, ordinal, size):
+        address = ctypes.c_void_p()
+        assert self.lib.cudaSetDevice(ordinal) == 0 and self.lib.cudaMalloc(ctypes.byref(address), size) == 0
+        return address.value
+
+    def release(self, ordinal, address):
+        self.lib.cudaFree(address)
+
+    def copy(self, ordinal, to, origin, size):
+        assert self.lib.cudaMemcpy(to, origin, size, 4) == 0  # the addresses say which way
+
+
+_gpu = _Software(os.environ["TD_SOFTWARE_GPU"]) if os.environ.get("TD_SOFTWARE_GPU") else _Cuda()
 
 
 class _Array:
@@ -18,17 +47,17 @@ class _Array:
         reach = [(n - 1) * s for n, s in zip(a.shape, a.strides)]
         low = sum(r for r in reach if r < 0)
         self.bytes = sum(abs(r) for r in reach) + a.itemsize
-        self.block = _lib.td_software_allocate(ordinal, self.bytes)
+        self.block = _gpu.allocate(ordinal, self.bytes)
         self.address = self.block - low
-        _lib.td_software_copy(ordinal, self.block, a.ctypes.data + low, self.bytes)
+        _gpu.copy(ordinal, self.block, a.ctypes.data + low, self.bytes)
 
     def host(self):
         raw = np.empty(self.bytes, np.uint8)
-        _lib.td_software_copy(self.ordinal, raw.ctypes.data, self.block, self.bytes)
+        _gpu.copy(self.ordinal, raw.ctypes.data, self.block, self.bytes)
         return np.ndarray(self.shape, self.dtype, raw, self.address - self.block, self.strides)
 
     def __del__(self):
-        _lib.td_software_release(self.ordinal, self.block)
+        _gpu.release(self.ordinal, self.block)
 
 
 class _WithInterface:
