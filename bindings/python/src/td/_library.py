@@ -110,6 +110,7 @@ class Handle:
 
     def __init__(self, noun: str, create: Callable[..., int] | None = None, *arguments: Any) -> None:
         self._as_parameter_ = ctypes.c_void_p()
+        self.kept: Any = None  # what the handle works on; it goes after the handle was destroyed
         _own(self, getattr(lib, f"td_{noun}_destroy"))
         if create is not None:
             check(create(*arguments, self.out))

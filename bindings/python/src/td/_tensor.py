@@ -253,7 +253,18 @@ def tensor(x: Any, *, context: ContextLike = None, **options: Any) -> Tensor:
         handle = Handle("tensor", lib.td_tensor_create_dense, c, len(memory.shape), int64s(memory.shape, "shape"),
                         int64s(memory.strides, "strides"), REAL_CODES[memory.dtype], memory.address, memory.space,
                         settings)
-    return Tensor(handle)
+    made = Tensor(handle)
+    if _is_borrowed(made):
+        handle.kept = memory.owner
+    return made
+
+
+def _is_borrowed(x: Tensor) -> bool:
+    """Whether it works on the caller's array, which it then has to keep from being collected. Not every libtd can."""
+    try:
+        return x["borrowed"] == 1
+    except KeyError:
+        return False
 
 
 def read(path: str | os.PathLike[str], *, context: ContextLike = None, **options: Any) -> Tensor:
