@@ -53,12 +53,10 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(td_options) :: all
     type(c_ptr) :: handle
-    integer :: given
-    integer(c_int32_t) :: status
-    given = 0
+    integer :: status
+    status = TD_OK
     if (present(options)) all = options
-    call put_integer(all, 'threads', threads, given)
-    status = int(given, c_int32_t)
+    call put_integer(all, 'threads', threads, status)
     call self%destroy()
     if (refused_abi(stat, errmsg)) return
     handle = c_null_ptr

@@ -73,6 +73,11 @@ module td_objects
     end function
   end interface
 
+  !> A status is a default integer where options were set besides, which may have 8 bytes.
+  interface finish
+    module procedure finish_i32, finish_i64
+  end interface
+
   !> A whole number for a message, without blanks.
   interface whole
     module procedure whole_i32, whole_i64
@@ -129,7 +134,7 @@ contains
 
   !> Ends a call as `allocate` does: an error goes into stat and errmsg, or stops the program with its text. `text`
   !> is the reason where this binding refused; without it libtd did.
-  subroutine finish(status, stat, errmsg, text)
+  subroutine finish_i32(status, stat, errmsg, text)
     integer(c_int32_t), intent(in) :: status
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -147,6 +152,14 @@ contains
     if (present(stat)) return
     write (error_unit, '(4a)') fortran_text(c_td_status_name(status)), ': ', reason
     error stop 1
+  end subroutine
+
+  subroutine finish_i64(status, stat, errmsg, text)
+    integer(c_int64_t), intent(in) :: status
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(*), intent(in), optional :: text
+    call finish_i32(int(status, c_int32_t), stat, errmsg, text)
   end subroutine
 
   !> Text of this thread's last failed call.

@@ -73,30 +73,29 @@ contains
     type(c_ptr) :: place, from, fitted
     type(c_ptr), target :: told
     type(c_funptr) :: shim
-    integer :: given
-    integer(c_int32_t) :: status
+    integer :: status
 
     if (x%is_created()) then
       if (modes_refused('mode_order', mode_order, x%order(), .true., stat, errmsg)) return
       if (modes_refused('fixed_modes', fixed_modes, x%order(), .false., stat, errmsg)) return
     end if
-    given = 0
+    status = TD_OK
     if (present(options)) all = options
-    call put_real(all, 'tol', tol, given)
-    call put_integer(all, 'max_iters', max_iters, given)
-    call put_real(all, 'max_seconds', max_seconds, given)
-    call put_text(all, 'init', init, given)
-    call put_integer(all, 'seed', seed, given)
-    call put_modes(all, 'mode_order', mode_order, given)
-    call put_modes(all, 'fixed_modes', fixed_modes, given)
-    call put_real(all, 'ridge', ridge, given)
-    call put_logical(all, 'arrange', arrange, given)
-    call put_logical(all, 'fixsigns', fixsigns, given)
-    call put_logical(all, 'deterministic', deterministic, given)
-    call put_text(all, 'checkpoint', checkpoint, given)
-    call put_text(all, 'resume', resume, given)
-    if (given < 0) then
-      call finish(int(given, c_int32_t), stat, errmsg)
+    call put_real(all, 'tol', tol, status)
+    call put_integer(all, 'max_iters', max_iters, status)
+    call put_real(all, 'max_seconds', max_seconds, status)
+    call put_text(all, 'init', init, status)
+    call put_integer(all, 'seed', seed, status)
+    call put_modes(all, 'mode_order', mode_order, status)
+    call put_modes(all, 'fixed_modes', fixed_modes, status)
+    call put_real(all, 'ridge', ridge, status)
+    call put_logical(all, 'arrange', arrange, status)
+    call put_logical(all, 'fixsigns', fixsigns, status)
+    call put_logical(all, 'deterministic', deterministic, status)
+    call put_text(all, 'checkpoint', checkpoint, status)
+    call put_text(all, 'resume', resume, status)
+    if (status < 0) then
+      call finish(status, stat, errmsg)
       return
     end if
 

@@ -136,8 +136,7 @@ contains
     type(td_options) :: all
     type(c_ptr) :: place, handle
     integer(c_int64_t) :: shape(64)
-    integer :: given, base
-    integer(c_int32_t) :: status
+    integer :: status, base
     call self%destroy()
     base = 1
     if (present(index_base)) base = index_base
@@ -154,11 +153,10 @@ contains
         return
       end if
     end if
-    given = 0
+    status = TD_OK
     if (present(options)) all = options
-    call put_text(all, 'format', format, given)
-    call put_text(all, 'duplicates', duplicates, given)
-    status = int(given, c_int32_t)
+    call put_text(all, 'format', format, status)
+    call put_text(all, 'duplicates', duplicates, status)
     if (status >= 0) then
       if (.not. opened(context, place, stat, errmsg)) return
       status = c_td_tensor_create(place, int(at%order, c_int32_t), shape, nnz, at%type, c_loc_of(at%columns), &
