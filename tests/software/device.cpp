@@ -277,3 +277,19 @@ td_cuda_open(const char *build, const td::kernels::DeviceSpec *spec,
     return static_cast<std::int32_t>(Status::host_memory);
   }
 }
+
+// Memory of a GPU for a caller's own arrays, as a test in another language needs it.
+extern "C" __attribute__((visibility("default"))) void *td_software_allocate(std::int32_t ordinal, std::int64_t bytes) {
+  return td::software::memory_of(ordinal)->allocate(bytes);
+}
+
+extern "C" __attribute__((visibility("default"))) void td_software_release(std::int32_t ordinal, void *array) {
+  td::software::memory_of(ordinal)->release(array);
+}
+
+/// One of to and from is in the GPU's memory.
+extern "C" __attribute__((visibility("default"))) void td_software_copy(std::int32_t ordinal, void *to,
+                                                                        const void *from, std::int64_t bytes) {
+  const td::software::Memory::Access access(*td::software::memory_of(ordinal));
+  std::copy_n(static_cast<const char *>(from), bytes, static_cast<char *>(to));
+}

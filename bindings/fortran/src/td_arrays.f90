@@ -2,11 +2,11 @@
 module td_arrays
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int64, real32, real64
-  use td_c_context, only: TD_F32, TD_F64, TD_ERR_SHAPE
+  use td_c_context, only: TD_F32, TD_F64, TD_ERR_OPTION_RANGE, TD_ERR_SHAPE
   use td_objects
   implicit none
   private
-  public :: td_array, same_shape, type_code, mode_refused, shape_text
+  public :: td_array, same_shape, type_code, mode_refused, modes_refused, shape_text
 
   type, abstract, extends(td_object) :: td_array
   contains
@@ -69,6 +69,35 @@ contains
     character(*), intent(inout), optional :: errmsg
     mode_refused = mode < 1 .or. mode > order
     if (mode_refused) call finish(TD_ERR_SHAPE, stat, errmsg, 'mode = '//whole(mode)//': expected 1 .. '//whole(order))
+  end function
+
+  !> Whether a list of modes, counted from 1, is none that the option `name` takes: one does not exist, is there twice, or,
+  !> where every one is wanted, is missing; then the call is finished.
+  logical function modes_refused(name, modes, order, every, stat, errmsg)
+    character(*), intent(in) :: name
+    integer, intent(in), optional :: modes(:)
+    integer, intent(in) :: order
+    logical, intent(in) :: every
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: n
+    modes_refused = .false.
+    if (.not. present(modes)) return
+    do n = 1, size(modes)
+      modes_refused = modes(n) < 1 .or. modes(n) > order
+      if (modes_refused) then
+        call finish(TD_ERR_OPTION_RANGE, stat, errmsg, name//': mode '//whole(modes(n))//', expected 1 .. '//whole(order))
+        return
+      end if
+      modes_refused = any(modes(:n - 1) == modes(n))
+      if (modes_refused) then
+        call finish(TD_ERR_OPTION_RANGE, stat, errmsg, name//': mode '//whole(modes(n))//' is there twice')
+        return
+      end if
+    end do
+    modes_refused = every .and. size(modes) > 0 .and. size(modes) < order
+    if (modes_refused) call finish(TD_ERR_OPTION_RANGE, stat, errmsg, name//': '//whole(size(modes))// &
+      ' modes, expected each of 1 .. '//whole(order)//' once')
   end function
 
   subroutine write_full(self, values, dims, type, stat, errmsg)

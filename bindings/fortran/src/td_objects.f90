@@ -73,6 +73,11 @@ module td_objects
     end function
   end interface
 
+  !> A status is a default integer where options were set besides, which may have 8 bytes.
+  interface finish
+    module procedure finish_i32, finish_i64
+  end interface
+
   !> A whole number for a message, without blanks.
   interface whole
     module procedure whole_i32, whole_i64
@@ -129,7 +134,7 @@ contains
 
   !> Ends a call as `allocate` does: an error goes into stat and errmsg, or stops the program with its text. `text`
   !> is the reason where this binding refused; without it libtd did.
-  subroutine finish(status, stat, errmsg, text)
+  subroutine finish_i32(status, stat, errmsg, text)
     integer(c_int32_t), intent(in) :: status
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -141,11 +146,20 @@ contains
       reason = text
     else
       reason = last_error()
+      if (any(status == [TD_ERR_ARGUMENT, TD_ERR_SHAPE, TD_ERR_NUMERICAL])) reason = from_one(reason)
     end if
     if (present(errmsg)) errmsg = reason
     if (present(stat)) return
     write (error_unit, '(4a)') fortran_text(c_td_status_name(status)), ': ', reason
     error stop 1
+  end subroutine
+
+  subroutine finish_i64(status, stat, errmsg, text)
+    integer(c_int64_t), intent(in) :: status
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(*), intent(in), optional :: text
+    call finish_i32(int(status, c_int32_t), stat, errmsg, text)
   end subroutine
 
   !> Text of this thread's last failed call.
@@ -155,6 +169,43 @@ contains
     integer(c_int64_t) :: needed
     needed = c_td_last_error(buf, len(buf, c_int64_t))
     text = buf(:min(int(needed), len(buf)) - 1)
+  end function
+
+  !> A sentence of libtd, in which modes, rows and columns count from 0, with them counted from 1. One that says what it
+  !> counts from stays as it is, and so does what is said of a line of a file.
+  pure function from_one(text) result(changed)
+    character(*), intent(in) :: text
+    character(:), allocatable :: changed
+    character(10), parameter :: nouns(8) = [character(10) :: 'mode ', 'factor ', 'component ', 'row ', 'column ', 'dims[', &
+      'strides[', 'factors[']
+    integer, parameter :: lengths(8) = [5, 7, 10, 4, 7, 5, 8, 8]
+    integer :: at, digits, n
+    integer(c_int64_t) :: number
+    changed = text
+    if (index(text, 'counting from') > 0 .or. index(text, ': line ') > 0) return
+    changed = ''
+    at = 1
+    do while (at <= len(text))
+      digits = 0
+      do n = 1, size(nouns)
+        if (index(text(at:), nouns(n)(:lengths(n))) /= 1) cycle
+        if (at > 1) then
+          if (verify(text(at - 1:at - 1), ' ,:(') /= 0) cycle
+        end if
+        digits = verify(text(at + lengths(n):)//'.', '0123456789') - 1
+        exit
+      end do
+      if (digits > 0 .and. digits < 19) then
+        changed = changed//text(at:at + lengths(n) - 1)
+        at = at + lengths(n)
+        read (text(at:at + digits - 1), *) number
+        changed = changed//whole(number + 1)
+        at = at + digits
+      else
+        changed = changed//text(at:at)
+        at = at + 1
+      end if
+    end do
   end function
 
   !> Reads a whole number by name for a caller who wants it in 32 bits, and finishes the call.

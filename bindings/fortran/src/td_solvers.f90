@@ -75,6 +75,10 @@ contains
     type(c_funptr) :: shim
     integer :: status
 
+    if (x%is_created()) then
+      if (modes_refused('mode_order', mode_order, x%order(), .true., stat, errmsg)) return
+      if (modes_refused('fixed_modes', fixed_modes, x%order(), .false., stat, errmsg)) return
+    end if
     status = TD_OK
     if (present(options)) all = options
     call put_real(all, 'tol', tol, status)

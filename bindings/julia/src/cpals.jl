@@ -43,9 +43,9 @@ where they are. The result is normalized and arranged; its `report` tells of the
 
 `init` is a `KTensor` to start from, `"random"` or `"nvecs"`. `progress(report)` is called after each iteration; `true`
 stops the run with the model so far, and an exception stops it and comes out of this call. So does ^C, as an
-`InterruptException`. Every option of libtd is a keyword, see [`option_table`](@ref): `tol`, `max_iters`, `max_seconds`,
-`seed`, `mode_order` and `fixed_modes` (modes from 1), `ridge`, `checkpoint`, `resume`, ... For an array also those of
-scope "context".
+`InterruptException`. Every option of libtd's scope "cpals" is a keyword, see [`option_table`](@ref): `tol`, `max_iters`,
+`max_seconds`, `seed`, `mode_order` and `fixed_modes` (modes from 1), `ridge`, `checkpoint`, `resume`, ... Those of scope
+"context" are keywords of [`Context`](@ref), those of "tensor" of [`SparseTensor`](@ref).
 
 ```julia
 A = KTensor([5.0, 2.0], (randn(10, 2), randn(9, 2), randn(8, 2)))
@@ -62,6 +62,7 @@ length(fits) == 3
 """
 function cpals(x, R::Integer; init=nothing, progress=nothing, context=default_devices, keywords...)
     tensor = as_tensor(x; context=context)
+    check_modes(keywords, ndims(tensor))
     options = options_from(keywords, "cpals")
     start = init isa KTensor ? KTensorHandle(init) : C_NULL
     init === nothing || init isa KTensor || set!(options, "init", init)

@@ -15,7 +15,17 @@ end
 function TDError(status::Integer)
     buffer = zeros(UInt8, 1024)
     LibTD.td_last_error(buffer, length(buffer))
-    return TDError(status, unsafe_string(LibTD.td_status_name(status)), text_of(buffer))
+    text = text_of(buffer)
+    status in (LibTD.TD_ERR_ARGUMENT, LibTD.TD_ERR_SHAPE, LibTD.TD_ERR_NUMERICAL) && (text = from_one(text))
+    return TDError(status, unsafe_string(LibTD.td_status_name(status)), text)
+end
+
+# A sentence of libtd, in which modes, rows and columns count from 0, with them counted from 1. One that says what it counts
+# from stays as it is, and so does what is said of a line of a file.
+function from_one(text::AbstractString)
+    (occursin("counting from", text) || occursin(": line ", text)) && return text
+    numbered = r"(?<![^ ,:(])(?:(?:mode|factor|component|row|column) |(?:dims|strides|factors)\[)\d+"
+    return replace(text, numbered => s -> replace(s, r"\d+" => d -> string(parse(Int, d) + 1)))
 end
 
 Base.showerror(io::IO, e::TDError) = print(io, "td: ", e.text, " (", e.name, ")")

@@ -98,13 +98,13 @@ function dot(a::KTensor, b::KTensor)
     return get_number(out -> LibTD.td_ktensor_dot(ha, hb, out), Float64)
 end
 
-function dot(k::KTensor, x::Union{StoredTensor,AbstractArray{<:Real}}; context=default_devices)
+function dot(k::KTensor, x::Union{StoredTensor,AbstractArray}; context=default_devices)
     h, tensor = KTensorHandle(k), as_tensor(x; context=context)
     return with_context(context) do c
         get_number(out -> LibTD.td_ktensor_dot_tensor(c, h, tensor, out), Float64)
     end
 end
-dot(x::Union{StoredTensor,AbstractArray{<:Real}}, k::KTensor; context=default_devices) = dot(k, x; context=context)
+dot(x::Union{StoredTensor,AbstractArray}, k::KTensor; context=default_devices) = dot(k, x; context=context)
 
 """
     fit(K, X)
@@ -117,7 +117,7 @@ X = ones(2, 3, 4)
 fit(KTensor(([1; 1.0][:, :], ones(3, 1), ones(4, 1))), X).fit == 1
 ```
 """
-function fit(k::KTensor, x::Union{StoredTensor,AbstractArray{<:Real}}; context=default_devices)
+function fit(k::KTensor, x::Union{StoredTensor,AbstractArray}; context=default_devices)
     h, tensor = KTensorHandle(k), as_tensor(x; context=context)
     f, e, r, s = Ref(0.0), Ref(0.0), Ref(0.0), Ref(0.0)
     with_context(c -> check(LibTD.td_ktensor_fit(c, h, tensor, f, e, r, s)), context)

@@ -28,6 +28,20 @@ set!(o::OptionsHandle, key, v::Union{AbstractString,Symbol}) = check(LibTD.td_op
 set!(o::OptionsHandle, key, v::Union{AbstractVector{<:Integer},Tuple{Vararg{Integer}}}) =
     check(LibTD.td_options_set_str(o, key, join((m - 1 for m in v), ',')))
 
+# Lists of modes among the keywords, which count from 1, are looked at here: libtd would speak of them as counted from 0.
+function check_modes(keywords, order)
+    for key in (:mode_order, :fixed_modes)
+        modes = get(keywords, key, nothing)
+        modes isa Union{AbstractVector{<:Integer},Tuple{Vararg{Integer}}} || continue
+        for m in modes
+            1 <= m <= order || throw(ArgumentError("$key: mode $m, expected 1 to $order"))
+        end
+        allunique(modes) || throw(ArgumentError("$key = $modes: a mode is there twice"))
+        key === :mode_order && !isempty(modes) && length(modes) < order &&
+            throw(ArgumentError("$key = $modes: expected each of 1 to $order once"))
+    end
+end
+
 # Options from keywords. One that exists and does nothing here is refused too: libtd would leave it alone.
 function options_from(keywords, scopes...)
     options = OptionsHandle()

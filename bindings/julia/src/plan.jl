@@ -38,6 +38,7 @@ function plan(x::StoredTensor, R::Integer; context=default_devices, keywords...)
     return with_context(c -> Plan(new_handle(out -> LibTD.td_plan_create_for_tensor(c, x, R, options, out))), context)
 end
 
+plan(x::AbstractArray, R::Integer; keywords...) = refuse_values(x, "array")
 plan(x::AbstractArray{T}, R::Integer; keywords...) where {T<:Real} =
     plan(size(x), R; type=T <: Real32Or64 ? T : Float64, keywords...)
 

@@ -43,9 +43,19 @@ destroy_tensor(x) = LibTD.td_tensor_destroy(x.ptr)
 as_indices(i::Vector{<:Union{Int32,Int64}}) = i
 as_indices(i::AbstractVector{Int32}) = Vector(i)
 as_indices(i::AbstractVector{<:Integer}) = Vector{Int64}(i)
+as_indices(i::AbstractVector) = throw(ArgumentError("indices of type $(eltype(i)): expected integers"))
 as_values(v::Vector{<:Real32Or64}) = v
 as_values(v::AbstractVector{Float32}) = Vector(v)
 as_values(v::AbstractVector{<:Real}) = Vector{Float64}(v)
+as_values(v::AbstractVector) = refuse_values(v, "values")
+
+# What came where real numbers were expected, and what would make them of it.
+function refuse_values(a::AbstractArray, name)
+    missings = count(ismissing, a)
+    hint = missings > 0 ? "; $missings of them are missing, which coalesce.(x, 0) would make 0" :
+           all(v -> v isa Real, a) ? "; all are real, so Float64.(x) makes an array of numbers of it" : ""
+    throw(ArgumentError("$name of type $(eltype(a)): expected real numbers$hint"))
+end
 
 # Index vectors of one type, all of length n.
 function index_columns(columns, n)
@@ -84,8 +94,9 @@ is_strided(a) = false
 
 in_place(a::AbstractArray{<:Real32Or64}) = is_strided(a) ? a : Array(a)
 in_place(a::AbstractArray{<:Real}) = Array{Float64}(a)
+in_place(a::AbstractArray) = refuse_values(a, "array")
 
-function DenseTensor(array::AbstractArray{<:Real}; context=default_devices)
+function DenseTensor(array::AbstractArray; context=default_devices)
     a = in_place(array)
     ptr = with_context(context) do c
         GC.@preserve a new_handle(out -> LibTD.td_tensor_create_dense(

@@ -5,6 +5,17 @@ for k in 1:3
     full[I1[k], I2[k], I3[k]] = V[k]
 end
 
+function text_of_error(call)
+    try
+        call()
+    catch e
+        e isa TDError && return e.text
+        e isa ArgumentError && return e.msg
+        rethrow()
+    end
+    return "no error"
+end
+
 @testset "sparse $I $T" for I in (Int32, Int64, Int16), T in (Float32, Float64)
     X = SparseTensor(I.(I1), I.(I2), I.(I3), T.(V))
     @test size(X) == (2, 3, 4)
@@ -69,6 +80,24 @@ end
     @test e isa TDError && e.name == "TD_ERR_INDEX" && occursin("outside 1..2", e.text)
     @test_throws TDError SparseTensor([1, 1], [1, 1], [1.0, 2.0]; duplicates="error")
     @test_throws TDError DenseTensor([1.0 NaN])
+    # libtd counts modes, rows and columns from 0.
+    @test text_of_error(() -> SparseTensor([1], [1], [1.0]; dims=(1, 0))) == "mode 2: dim = 0, expected 1 or more"
+    @test text_of_error(() -> norm(KTensor(([1.0 2; 3 NaN], [1.0 2])))) == "factor 1: entry at row 2, column 2 is not finite"
+    @test occursin("entry 2, mode 1 (counting from 1): index 3",
+                   text_of_error(() -> SparseTensor([1, 3], [1, 1], [1.0, 1.0]; dims=(2, 2))))
+    @test TD.from_one("a.tns: line 3: index 4 of mode 1") == "a.tns: line 3: index 4 of mode 1"
+    @test TD.from_one("dims[0] = 3, factors[2], row 1; tomode 1") == "dims[1] = 3, factors[3], row 2; tomode 1"
+
+    any = Any[1.0 2.0; 3.0 4.0]
+    for call in (DenseTensor, x -> cpals(x, 1), x -> plan(x, 1), x -> fit(KTensor((ones(2, 1), ones(2, 1))), x),
+                 x -> mttkrp(x, [ones(2, 1), ones(2, 1)], 1))
+        @test occursin("type Any: expected real numbers; all are real, so Float64.(x)", text_of_error(() -> call(any)))
+        @test occursin("1 of them are missing", text_of_error(() -> call([1.0 missing; 3.0 4.0])))
+        @test occursin("type $(ComplexF64): expected real numbers", text_of_error(() -> call(complex(ones(2, 2)))))
+    end
+    @test occursin("type String", text_of_error(() -> DenseTensor(["a" "b"])))
+    @test occursin("values of type Union{Missing, Float64}", text_of_error(() -> SparseTensor([1], [1], [missing, 1.0])))
+    @test text_of_error(() -> SparseTensor([1.0], [1], [1.0])) == "indices of type Float64: expected integers"
     @test_throws TDError SparseTensor([1], [1], [1.0]; format="hash")
     @test_throws TDError SparseTensor([1], [1], [1.0]; formt="coo")
     @test_throws ArgumentError SparseTensor([1], [1], [1.0]; tol=1.0)

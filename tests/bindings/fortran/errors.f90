@@ -7,7 +7,7 @@ program errors
   implicit none
   type(td_context) :: context
   type(td_tensor) :: x, nothing
-  type(td_ktensor) :: model
+  type(td_ktensor) :: model, other
   type(td_options) :: options
   type(td_report) :: report
   real(real64) :: a(2, 2), tall(3, 2), full(2, 2), wrong(2, 3), nan
@@ -78,7 +78,13 @@ program errors
   call td_cpals(nothing, 1, model, stat=ierr, errmsg=msg)
   call refused('CP-ALS of nothing', TD_ERR_HANDLE, 'tensor')
   call td_cpals(x, 1, model, mode_order=[3, 1], stat=ierr, errmsg=msg)
-  call refused('mode_order', ierr, 'mode_order')
+  call refused('mode_order', TD_ERR_OPTION_RANGE, 'mode_order: mode 3, expected 1 .. 2')
+  call td_cpals(x, 1, model, mode_order=[1, 1], stat=ierr, errmsg=msg)
+  call refused('a mode twice', TD_ERR_OPTION_RANGE, 'mode_order: mode 1 is there twice')
+  call td_cpals(x, 1, model, mode_order=[2], stat=ierr, errmsg=msg)
+  call refused('a mode missing', TD_ERR_OPTION_RANGE, 'mode_order: 1 modes, expected each of 1 .. 2 once')
+  call td_cpals(x, 1, model, fixed_modes=[0], stat=ierr, errmsg=msg)
+  call refused('fixed_modes', TD_ERR_OPTION_RANGE, 'fixed_modes: mode 0, expected 1 .. 2')
   call expect('nothing was fitted', .not. model%is_created())
 
   call model%set_factor(1, a, stat=ierr, errmsg=msg)
@@ -86,6 +92,13 @@ program errors
   call model%create([2, 2], 2)
   call model%set_factor(1, tall, stat=ierr, errmsg=msg)
   call refused('factor shape', TD_ERR_SHAPE, 'factor 1 is 3 x 2: expected 2 x 2')
+  ! libtd counts modes, rows and columns from 0.
+  call model%set_factor(2, reshape([1.0_real64, 2.0_real64, nan, 4.0_real64], [2, 2]), stat=ierr, errmsg=msg)
+  call refused('NaN in a factor', TD_ERR_ARGUMENT, 'factor 2: entry at row 1, column 2 is not finite')
+  call other%create([2, 0], 2, stat=ierr, errmsg=msg)
+  call refused('a dim of a ktensor', TD_ERR_SHAPE, 'dims[2] = 0')
+  call x%create([1.0_real64], [1], [1], dims=[1, 0], stat=ierr, errmsg=msg)
+  call refused('a dim', TD_ERR_SHAPE, 'mode 2: dim = 0')
   call model%set_weights([1.0_real64], stat=ierr, errmsg=msg)
   call refused('weights', TD_ERR_SHAPE, '1 weights: expected 2')
   call model%values_at(reshape([1, 3], [1, 2]), full(1:1, 1), stat=ierr, errmsg=msg)
