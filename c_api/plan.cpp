@@ -157,7 +157,7 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
   return guard([&] {
     require_out(out, "out");
     const auto c = object_of(context, "context");
-    const auto x = object_of(tensor, "tensor");
+    const auto x = tensor_for(*c, tensor);
     *out = handle_of(tensor::plan_of(*x, request_in(*c, rank, options)));
   });
 }

@@ -59,6 +59,10 @@ constexpr OptionRow table[] = {
      "how MTTKRP of an f64 tensor reads rows of factors: f32 (from copies in f32, on a GPU in format sorted, with "
      "terms and sums in f64), auto (as they are); of an f32 tensor they are f32"},
 
+    {"tensor", "borrow", OptionType::i64, "0", 0, 1, "",
+     "1: a dense tensor works on the caller's array where it lies, which stays as it is until the tensor ends; 0: on a "
+     "copy of its own"},
+
     {"plan", "read_rate", OptionType::f64, "0", 0, largest, "",
      "bytes a second that a plan's times assume memory to give; 0: measured"},
     {"plan", "operation_rate", OptionType::f64, "0", 0, largest, "",

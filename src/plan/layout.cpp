@@ -8,6 +8,7 @@
 #include "core/strides.hpp"
 #include "formats/key.hpp"
 #include "formats/merged.hpp"
+#include "kernels/memory_order.hpp"
 #include "plan/needs.hpp"
 
 namespace td::plan {
@@ -94,6 +95,10 @@ std::size_t Layout::group_of(int mode) const {
   while (std::count(partition[g].modes.begin(), partition[g].modes.end(), mode) == 0)
     ++g;
   return g;
+}
+
+i64 Layout::slabs() const {
+  return dims[static_cast<std::size_t>(kernels::slowest_mode({dims, type, nullptr, strides}))];
 }
 
 Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const StorageRequest &request) {
@@ -208,6 +213,11 @@ Layout layout_of(const Existing &x, i64 rank, int threads) {
   layout.tiles = tiles_text(layout);
   if (x.format == Format::blco)
     layout.blocks = std::get<kernels::BlcoView>(x.forms.front()).blocks;
+  layout.lent_bytes = x.lent_bytes;
+  layout.in_place = x.in_place;
+  layout.strides = x.strides;
+  if (x.lent_bytes > 0)
+    layout.bytes = {};
   // What is there is known; what was needed besides is what the format needs.
   const double peak = layout.bytes.stored + layout.bytes.building + static_cast<double>(x.numbering_bytes);
   layout.bytes.stored = static_cast<double>(x.bytes);

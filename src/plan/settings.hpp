@@ -53,7 +53,8 @@ struct TensorSettings {
   kernels::Conflicts conflicts = kernels::Conflicts::automatic;
   bool f64_sums = false; // option "accumulate"
   bool f32_rows = false; // option "gather"
-  i64 memory_limit = 0;  // of the context
+  bool borrow = false;
+  i64 memory_limit = 0; // of the context
 
   /// Throws Status::option_range for tiles that are none.
   TensorSettings(const Options &options); // NOLINT: options are settings

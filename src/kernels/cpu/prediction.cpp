@@ -102,7 +102,8 @@ public:
     f.conflicts = "fixed parts, summed in order";
     const i64 rows = args_.rows.size();
     const i64 padded = padded_columns(args_.out.cols, args_.out.type);
-    const Unfolding shape(x.dims, args_.mode);
+    const InMemoryOrder ordered(x);
+    const Unfolding shape(ordered.view().dims, ordered.place_of(args_.mode));
     const DenseCuts cuts(shape, padded, static_cast<i64>(size_of(args_.out.type)));
     const i64 groups = cuts.groups(rows, padded, threads_);
     const auto width = static_cast<double>(padded);
@@ -110,6 +111,8 @@ public:
     const auto sums = cuts.parts > 1 ? static_cast<double>(cuts.parts) * static_cast<double>(rows)
                                      : at_once * static_cast<double>(ceil_of(rows, groups));
     f.bytes = width * (8 * sums + element_ * at_once * static_cast<double>(cuts.product_rows(shape)));
+    if (!ordered.view().strides.empty())
+      f.kernel += ", in blocks that are gathered where gaps part them";
     if (known())
       f.seconds = std::max(n * element_ / rates_.read, 2 * n * rank_ / (product_part * operations()));
     return f;

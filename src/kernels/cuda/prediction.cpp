@@ -14,6 +14,7 @@
 
 #include "kernels/cuda/dense_layout.hpp"
 #include "kernels/cuda/sorted_layout.hpp"
+#include "kernels/cuda/strided.hpp"
 #include "kernels/gpu_model.hpp"
 
 namespace td::kernels::cuda {
@@ -142,6 +143,8 @@ public:
   }
 
   Prediction operator()(const DenseView &x) const {
+    if (!x.strides.empty())
+      return strided(x);
     const DenseLayout l =
         dense_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), args_.out.cols, x.type, chip_);
     Prediction f;
@@ -157,6 +160,23 @@ public:
   }
 
 private:
+  /// Pieces are read, written and read again.
+  Prediction strided(const DenseView &x) const {
+    const InMemoryOrder ordered(x, args_);
+    const DenseView &view = ordered.view();
+    if (view.strides.empty())
+      return predict_mttkrp(view, ordered.args(), rates_, chip_);
+    const Pieces pieces(view);
+    const std::vector<i64> dims = pieces.largest_dims();
+    const Piece largest{dims, std::vector<i64>(dims.size(), 0), 0, 0};
+    Prediction f = predict_mttkrp(DenseView{dims, x.type}, PieceStep(ordered.args(), largest).args(), rates_, chip_);
+    f.kernel += ", of pieces that are brought together where gaps part them";
+    const auto bytes = static_cast<double>(pieces.most()) * static_cast<double>(size_of(x.type));
+    f.bytes += bytes;
+    if (known())
+      f.seconds = static_cast<double>(pieces.count()) * (f.seconds + 2 * bytes / rates_.read + launch);
+    return f;
+  }
   static std::string modes_text(int count) { return count == 1 ? "mode" : fmt::format("{} modes", count); }
   bool mixed() const { return row_ != out_row_; }
   bool known() const {
