@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/strides.hpp"
+#include "core/runs.hpp"
 
 namespace td::kernels {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/strides.hpp"
+#include "core/runs.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/memory_order.hpp"
 #include "tensor/stored_form.hpp"

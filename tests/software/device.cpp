@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/runs.hpp"
 #include "core/strides.hpp"
 #include "kernels/cuda_library.hpp"
 #include "kernels/memory_order.hpp"

@@ -7,7 +7,7 @@
 
 #include "core/buffer.hpp"
 #include "core/parallel.hpp"
-#include "core/strides.hpp"
+#include "core/runs.hpp"
 #include "kernels/cpu/cpu.hpp"
 #include "kernels/cpu/mttkrp.hpp"
 #include "kernels/cpu/simd.hpp"

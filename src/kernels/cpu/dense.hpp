@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/buffer.hpp"
-#include "core/strides.hpp"
+#include "core/runs.hpp"
 #include "kernels/cpu/simd.hpp"
 #include "kernels/memory_order.hpp"
 

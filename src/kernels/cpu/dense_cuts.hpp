@@ -53,6 +53,16 @@ struct DenseCuts {
   i64 product_rows(const Unfolding &shape) const {
     return long_left ? ceil_of(shape.left, ranges) : q_per_tile * shape.left;
   }
+
+  /// Elements of the blocks that a thread gathers, of at most so many rows.
+  i64 gathered(const Unfolding &shape, i64 rows) const {
+    return long_left ? simd::block_rows * long_depth : std::min(simd::block_rows, rows) * q_per_tile * shape.left;
+  }
 };
+
+/// Whether blocks do not lie evenly, and are gathered first.
+inline bool gathers_blocks(const UnfoldingPlaces &places, const DenseCuts &cuts) {
+  return !places.left_is_one() || (!cuts.long_left && !places.right.even());
+}
 
 } // namespace td::kernels::cpu

@@ -115,8 +115,8 @@ private:
     block.a_step = 1;
     block.segment = block.a_segment = line_bytes / size;
     block.columns = padded_;
-    const bool gathers = !places_.left_is_one();
-    Buffer<T> gathered(gathers ? simd::block_rows * long_depth : 0, "a block of a dense tensor");
+    const bool gathers = gathers_blocks(places_, cuts_);
+    Buffer<T> gathered(gathers ? cuts_.gathered(shape_, rows.size()) : 0, "a block of a dense tensor");
     const i64 row_blocks = ceil_of(rows.size(), simd::block_rows);
     i64 have = -1;
     for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
@@ -173,9 +173,8 @@ private:
     simd::Block<T> block;
     block.b = product.data();
     block.columns = padded_;
-    const bool gathers = !places_.right.even() || !places_.left_is_one();
-    const i64 most_rows = std::min(simd::block_rows, rows.size());
-    Buffer<T> gathered(gathers ? most_rows * cuts_.q_per_tile * shape_.left : 0, "a block of a dense tensor");
+    const bool gathers = gathers_blocks(places_, cuts_);
+    Buffer<T> gathered(gathers ? cuts_.gathered(shape_, rows.size()) : 0, "a block of a dense tensor");
     block.segment = shape_.left > 1 ? shape_.left : line_bytes / size;
     const auto lies = [&](i64 row, i64 step) { // from a row, and from a q, to the next
       block.a_row = row;

@@ -111,8 +111,11 @@ public:
     const auto sums = cuts.parts > 1 ? static_cast<double>(cuts.parts) * static_cast<double>(rows)
                                      : at_once * static_cast<double>(ceil_of(rows, groups));
     f.bytes = width * (8 * sums + element_ * at_once * static_cast<double>(cuts.product_rows(shape)));
-    if (!ordered.view().strides.empty())
+    if (!ordered.view().strides.empty()) {
       f.kernel += ", in blocks that are gathered where gaps part them";
+      if (gathers_blocks(UnfoldingPlaces(ordered.view(), ordered.place_of(args_.mode)), cuts))
+        f.bytes += element_ * at_once * static_cast<double>(cuts.gathered(shape, rows));
+    }
     if (known())
       f.seconds = std::max(n * element_ / rates_.read, 2 * n * rank_ / (product_part * operations()));
     return f;

@@ -2,7 +2,6 @@
 // for the host.
 #include <cmath>
 
-#include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/strided.cuh"
@@ -85,8 +84,11 @@ private:
 
 std::shared_ptr<const DeviceArrays> CudaBackend::lend(const DenseView &array, std::string_view name) {
   const CurrentDevice current = enter();
-  const i64 last = reach_of(array.dims, array.strides).end * size_of(array.type) - 1;
-  borrow(static_cast<const char *>(array.values) + last, name); // an array that ends elsewhere is too short
+  const auto strides = strides_of(array);
+  i64 last = 0; // element
+  for (std::size_t m = 0; m < array.dims.size(); ++m)
+    last += (array.dims[m] - 1) * strides[m];
+  borrow(static_cast<const char *>(array.values) + last * size_of(array.type), name); // it may be shorter than it says
   borrow(array.values, name);
   return std::make_shared<LentArray>(device_.memory(), array);
 }

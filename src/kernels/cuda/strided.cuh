@@ -1,7 +1,7 @@
 // Kernels that bring elements with gaps between them together.
 #pragma once
 
-#include "core/strides.hpp"
+#include "core/runs.hpp"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/strided.hpp"
 

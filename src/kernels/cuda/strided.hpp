@@ -2,6 +2,8 @@
 // other, so such a tensor passes through a buffer, some slices of it at a time, gathered there.
 #pragma once
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "kernels/memory_order.hpp"
@@ -24,8 +26,8 @@ struct Piece {
 /// The pieces of a view whose modes are in the order of memory.
 class Pieces {
 public:
-  explicit Pieces(const DenseView &x) : x_(x), strides_(strides_of(x)) {
-    const i64 most = piece_bytes / size_of(x.type);
+  explicit Pieces(const DenseView &x, i64 bytes = piece_bytes) : x_(x), strides_(strides_of(x)) {
+    const i64 most = bytes / size_of(x.type);
     while (cut_ + 1 < x.dims.size() && inner_ <= most / x.dims[cut_]) // the last mode is always cut
       inner_ *= x.dims[cut_++];
     slices_ = std::min(std::max<i64>(most / inner_, 1), x.dims[cut_]);
@@ -80,13 +82,12 @@ private:
 /// What MTTKRP of a view becomes for a piece of it; there is nothing to do where it has no rows.
 class PieceStep {
 public:
-  PieceStep(const MttkrpArgs &args, const Piece &piece)
-      : factors_(args.factors.begin(), args.factors.end()), args_(args) {
+  PieceStep(const MttkrpArgs &args, const Piece &piece) : args_(args) {
     const auto mode = static_cast<std::size_t>(args.mode);
-    for (std::size_t m = 0; m < factors_.size(); ++m) {
-      if (m != mode)
-        factors_[m] = factors_[m].slice(piece.begin[m], piece.begin[m] + piece.dims[m]);
-      args_.add = args_.add || (m != mode && piece.begin[m] > 0);
+    for (std::size_t m = 0; m < args.factors.size(); ++m) {
+      const Range some{piece.begin[m], piece.begin[m] + piece.dims[m]};
+      factors_.push_back(m == mode ? args.factors[m] : args.factors[m].slice(some.begin, some.end));
+      args_.add = args_.add || (m != mode && some.begin > 0);
     }
     args_.factors = factors_;
     const Range there{piece.begin[mode], piece.begin[mode] + piece.dims[mode]};
