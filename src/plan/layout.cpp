@@ -168,6 +168,11 @@ Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const S
   take_groups(layout, Groups(dims, type, request.settings.groups_for(type)), rank);
   layout.groups = partition_text(layout.partition);
   layout.bytes = formats::dense_footprint(dims, type);
+  if (request.settings.borrow) { // an array in host memory, first index fastest
+    layout.lent_bytes = static_cast<double>(layout.nnz) * static_cast<double>(size_of(type));
+    layout.bytes.stored -= layout.lent_bytes;
+    layout.in_place = !request.gpu;
+  }
   return layout;
 }
 
