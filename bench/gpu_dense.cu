@@ -150,7 +150,7 @@ void run(CudaBackend &backend, const std::vector<i64> &dims, const std::vector<i
   }
   const Array<T> values(n);
   fill<<<grid, block>>>(values.data(), n, 99);
-  const kernels::DenseView x{dims, type, values.data(), 1};
+  const kernels::DenseView x{dims, type, values.data(), {}, 1};
   for (const i64 rank : ranks) {
     Factors<T> factors{};
     std::vector<Array<T>> memory;

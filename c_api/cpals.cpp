@@ -119,7 +119,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     if (report != nullptr)
       *report = nullptr;
     const auto c = object_of(context, "context");
-    const auto x = object_of(tensor, "tensor");
+    const auto x = tensor_for(*c, tensor);
     const auto start = init == nullptr ? nullptr : object_of(init, "init");
 
     solvers::RunRequest request;

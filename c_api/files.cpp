@@ -24,6 +24,7 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
     const auto c = object_of(context, "context");
     require(path, "path");
     Options o = options_in(*c, options);
+    require_no_borrowing(o, "a tensor that is read from a file");
     io::ReadTensor file = read_for(*c, path, o);
     o = beside(o, file.bytes()); // what was read is there until it is stored
     std::shared_ptr<const tensor::Tensor> x = about(path, [&] {
@@ -43,8 +44,9 @@ td_status td_tensor_write(const td_tensor *tensor, const char *path, const td_op
     const auto x = object_of(tensor, "tensor");
     require(path, "path");
     const Options o = options_or_defaults(options);
-    if (const formats::Dense *dense = x->dense()) {
-      io::write_tensor(DenseArrayView{x->dims(), {}, x->type(), dense->values.data()}, path, o);
+    if (!x->sparse()) {
+      std::optional<formats::Dense> copied;
+      io::write_tensor(x->elements(copied), path, o);
       return;
     }
     std::optional<formats::Coo> holder;

@@ -98,8 +98,24 @@ template <class Handle> std::shared_ptr<ObjectOf<Handle>> object_of(const Handle
   return object;
 }
 
+/// A tensor for work in a context. Throws Status::unsupported for one that is borrowed in a memory which a device of
+/// the context does not reach.
+inline std::shared_ptr<const tensor::Tensor> tensor_for(const Context &context, const td_tensor *tensor) {
+  auto x = object_of(tensor, "tensor");
+  for (const auto &backend : context.backends)
+    x->require_reach(*backend);
+  return x;
+}
+
 template <class Handle> void drop_handle(Handle *handle) noexcept {
   detail::remove(reinterpret_cast<std::uintptr_t>(handle), HandleTraits<Handle>::kind);
+}
+
+/// Throws Status::unsupported where option "borrow" is asked for and has no meaning.
+inline void require_no_borrowing(const Options &options, std::string_view what) {
+  if (options.integer("borrow") != 0)
+    throw_error(Status::unsupported, "option 'borrow' = 1 of {}: only the array of a dense tensor can be borrowed",
+                what);
 }
 
 /// The options with less of "memory_limit", if there is one: so many bytes are taken.

@@ -138,7 +138,7 @@ td_status td_ktensor_dot_tensor(td_context *context, const td_ktensor *ktensor, 
   return guard([&] {
     const auto c = object_of(context, "context");
     const auto k = ktensor_of(ktensor);
-    const auto x = object_of(tensor, "tensor");
+    const auto x = tensor_for(*c, tensor);
     require(dot, "dot");
     require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
     require_comparison(*c, *x, *k);
@@ -151,7 +151,7 @@ td_status td_ktensor_fit(td_context *context, const td_ktensor *ktensor, const t
   return guard([&] {
     const auto c = object_of(context, "context");
     const auto k = ktensor_of(ktensor);
-    const auto x = object_of(tensor, "tensor");
+    const auto x = tensor_for(*c, tensor);
     require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
     require_comparison(*c, *x, *k);
     const solvers::Fit f = solvers::fit(*c->backends.front(), *x, *k);

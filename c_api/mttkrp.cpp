@@ -57,7 +57,7 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
                     const void *const *factors, const int64_t *ld, void *out, int64_t ld_out, td_space space) {
   return guard([&] {
     const auto c = object_of(context, "context");
-    const auto x = object_of(tensor, "tensor");
+    const auto x = tensor_for(*c, tensor);
     require_mode(mode, x->order());
     require(factors, "factors");
     require(ld, "ld");
@@ -90,7 +90,7 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
                             void *out, int64_t ld_out, td_space space) {
   return guard([&] {
     const auto c = object_of(context, "context");
-    const auto x = object_of(tensor, "tensor");
+    const auto x = tensor_for(*c, tensor);
     const auto k = object_of(ktensor, "ktensor");
     require_mode(mode, x->order());
     require(out, "out");

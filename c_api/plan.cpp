@@ -142,8 +142,9 @@ td_status td_plan_create(td_context *context, int32_t order, const int64_t *dims
     require_out(out, "out");
     const auto c = object_of(context, "context");
     const auto shape = dims_view(order, dims);
-    *out = handle_of(
-        plan::plan_of(shape, nnz, c_api::value_type(value_type, "value_type"), request_in(*c, rank, options)));
+    const plan::PlanRequest request = request_in(*c, rank, options);
+    require_no_borrowing(request.options, "a sparse tensor");
+    *out = handle_of(plan::plan_of(shape, nnz, c_api::value_type(value_type, "value_type"), request));
   });
 }
 
@@ -163,7 +164,7 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
   return guard([&] {
     require_out(out, "out");
     const auto c = object_of(context, "context");
-    const auto x = object_of(tensor, "tensor");
+    const auto x = tensor_for(*c, tensor);
     *out = handle_of(tensor::plan_of(*x, request_in(*c, rank, options)));
   });
 }
@@ -174,6 +175,7 @@ td_status td_plan_read(td_context *context, const char *path, int64_t rank, cons
     const auto c = object_of(context, "context");
     require(path, "path");
     const plan::PlanRequest request = request_in(*c, rank, options);
+    require_no_borrowing(request.options, "a tensor that is read from a file");
     Options reading = request.options;
     reading.set_text("memory_limit", "0"); // a plan says what would not fit: reading may take what the system has
     io::ReadTensor file = read_for(*c, path, reading);

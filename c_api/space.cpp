@@ -6,12 +6,30 @@
 
 namespace td::c_api {
 
-Space::Space(const Context &context, td_space space) : budget_(context.budget()) {
+Space::Space(const Context &context, td_space space) : budget_(context.budget()), context_(context) {
   kernels::Backend &backend = *context.backends.front();
   if (space == TD_DEVICE && backend.memory() != nullptr)
     gpu_ = &backend;
   else
     require_host(space);
+}
+
+void Space::require_here(const void *array, std::string_view name) const {
+  if (gpu_ != nullptr)
+    return;
+  for (const auto &backend : context_.backends)
+    if (backend->holds(array))
+      throw_error(Status::argument,
+                  "{}: is in the memory of {}, expected an array in host memory, as space = TD_HOST says", name,
+                  backend->describe());
+}
+
+void Space::require_alone() const {
+  if (gpu_ != nullptr && context_.backends.size() > 1)
+    throw_error(Status::unsupported,
+                "option 'borrow' = 1 of an array on a GPU: the {} GPUs of the context cannot all work on it where it "
+                "lies; expected a context of that GPU alone, or an array in host memory",
+                context_.backends.size());
 }
 
 void Space::borrow(const void *array, std::string_view name) const {

@@ -19,6 +19,10 @@ public:
   /// that of a copy. Throws Status::argument, naming the array, if it is not on the context's GPU.
   const void *readable(const void *array, i64 begin, i64 end, i64 element_bytes, std::string_view name);
 
+  /// Throws Status::argument, naming the array, if it is on the context's GPU though it should be in host memory.
+  void require_here(const void *array, std::string_view name) const;
+  /// Throws Status::unsupported for arrays on a GPU that are to be worked on where they lie, by several of them.
+  void require_alone() const;
   /// Whose memory arrays are in; null: the host's.
   kernels::Backend *gpu() const noexcept { return gpu_; }
   /// Waits for the caller's work on the GPU. Throws as readable().
@@ -26,6 +30,7 @@ public:
 
 private:
   MemoryBudget budget_;
+  const Context &context_;
   kernels::Backend *gpu_ = nullptr; // null: arrays are in host memory
   std::deque<Buffer<std::byte>> copies_;
 };

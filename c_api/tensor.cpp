@@ -14,6 +14,7 @@ namespace {
 
 constexpr NamedValue<Tensor, i64> integers[] = {
     {"sparse", [](const Tensor &x) { return i64{x.sparse()}; }},
+    {"borrowed", [](const Tensor &x) { return i64{x.borrowed()}; }},
     {"duplicates", [](const Tensor &x) { return x.facts().duplicates; }},
     {"zeros", [](const Tensor &x) { return x.facts().zeros; }},
     {"index_bits", [](const Tensor &x) { return i64{formats::linear_bits(x.dims())}; }},
@@ -63,9 +64,10 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
         where.borrow(indices[m], fmt::format("indices[{}]", m));
     }
     view.values = values;
+    const Options o = options_in(*c, options);
+    require_no_borrowing(o, "a sparse tensor");
     const auto make = [&](const formats::Given &given) {
-      return Tensor::make_sparse(given, options_in(*c, options), c->threads(), "", c->target(),
-                                 c->backends.front().get());
+      return Tensor::make_sparse(given, o, c->threads(), "", c->target(), c->backends.front().get());
     };
     auto x = where.gpu() == nullptr ? make(formats::Given(view)) : make(formats::Given(view, *where.gpu()));
     c->say_shortage();
@@ -86,8 +88,16 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
     const auto steps = strides_view(order, strides);
     formats::check_dims(shape);
     const Range reach = reach_of(shape, steps);
-    const void *array = where.readable(values, reach.begin, reach.end, size_of(type), "values");
-    auto x = Tensor::make_dense({shape, steps, type, array}, options_in(*c, options), c->threads(), "", c->target());
+    const plan::TensorSettings settings = options_in(*c, options);
+    where.require_here(values, "values");
+    std::shared_ptr<const Tensor> x;
+    if (settings.borrow) {
+      where.require_alone();
+      x = Tensor::borrow_dense({shape, steps, type, values}, settings, c->threads(), c->target(), where.gpu());
+    } else {
+      const void *array = where.readable(values, reach.begin, reach.end, size_of(type), "values");
+      x = Tensor::make_dense({shape, steps, type, array}, settings, c->threads(), "", c->target());
+    }
     c->say_shortage();
     *out = make_handle<td_tensor>(std::move(x));
   });

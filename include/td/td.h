@@ -27,7 +27,8 @@
  * Sizes      are int64_t; they count elements, never bytes, unless the name says bytes.
  * Matrices   are column-major with a leading dimension: element (i, r) of a matrix a is a[i + r * ld], ld >= rows.
  *            Rows i >= rows of the padding are neither read nor written.
- * Ownership  Input arrays are copied before the call returns and never kept. What a *_create, *_read or td_cpals
+ * Ownership  Input arrays are copied before the call returns and never kept, but for the array of a dense tensor where
+ *            option "borrow" asks for it (td_tensor_create_dense). What a *_create, *_read or td_cpals
  *            gives through its last arguments belongs to the caller, who ends it with the noun's *_destroy. Handles
  *            are checked: a null, destroyed or wrong kind of handle is TD_ERR_HANDLE, never a crash. They may be
  *            destroyed in any order and from any thread; a tensor outlives the context that it was made with.
@@ -273,8 +274,8 @@ TD_API td_status td_context_describe(const td_context *context, char *buf, int64
  *  Entries at the same coordinates are summed, in the order given (or refused: "duplicates" = "error"). Explicit zeros
  *  are kept. With nnz = 0 indices and values may be NULL.
  *  Errors: TD_ERR_SHAPE (order, dims, nnz), TD_ERR_INDEX (names entry, mode and coordinate, in the caller's base),
- *  TD_ERR_ARGUMENT (NaN or infinite value: names the entry), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" whose
- *  cells are too many; "tiles" too small; "groups", "tiles" or "conflicts" with no meaning for the format, or
+ *  TD_ERR_ARGUMENT (NaN or infinite value: names the entry), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "borrow"; "groups"
+ *  whose cells are too many; "tiles" too small; "groups", "tiles" or "conflicts" with no meaning for the format, or
  *  with "accumulate"),
  *  TD_ERR_OPTION_RANGE ("groups" is no partition of the modes or leaves no mode alone; "tiles" is no number). */
 TD_API td_status td_tensor_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz,
@@ -284,10 +285,33 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
 
 /** Makes a dense tensor. Element (i_0, ..., i_{N-1}) is values[sum over m of i_m * strides[m]]; strides count elements,
  *  may be negative or zero, and NULL means that the first index runs fastest without gaps (Fortran, Julia). options may
- *  be NULL; scope "tensor": "groups", "accumulate", "gather", and on a GPU "dense_kernel", "dense_tile_width".
+ *  be NULL; scope "tensor": "groups", "accumulate", "gather", "borrow", and on a GPU "dense_kernel",
+ *  "dense_tile_width".
+ *
+ *  With "borrow" = 1 the tensor works on the array where it lies, and has no copy of its own. The array stays the
+ *  caller's, who keeps it there, with all its elements as they are, until the tensor has ended: until the last of its
+ *  handles (td_tensor_share) is destroyed and every call that was given one has returned. td never writes to it. A change
+ *  meanwhile makes results wrong, and memory that is freed is read. The elements are looked at once now: the norm and
+ *  the other facts are known from then on, and one that is not finite is refused as in a copy.
+ *    strides    at least 1 where the dim is above 1, and no two elements may share a place: with the modes from the
+ *               smallest stride to the largest, each stride is at least the reach of the modes before it. The order of the
+ *               modes is free (C or Fortran), and so are gaps between elements, as of a field with a halo; what
+ *               lies in gaps is never read. An array without gaps is as fast in any order, but only that with the first index
+ *               fastest shares partial products ("groups"). With gaps blocks are gathered as they are needed:
+ *               on a GPU in a buffer of up to 128 MiB, at about three times the traffic in its memory.
+ *    TD_HOST    Kernels of the CPU work on the array itself. A GPU gets copies of it, or streams it, as of any tensor,
+ *               but straight from the array; what is pinned, or can be, then goes at the full rate.
+ *    TD_DEVICE  Kernels of that GPU work on the array itself, which is never evicted; other contexts than of that GPU
+ *               alone are refused the tensor (TD_ERR_UNSUPPORTED). Exports and files are written through a copy on the host.
+ *               The array must be complete by the order of work that td_context_set_stream describes.
+ *  Where the values' magnitude asks for it (below about 1e-45 or above 1e45, of f32 1e-18 and 1e18), runs work on a
+ *  scaled copy after all.
+ *
  *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
- *  infinite value: names its position), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" that
- *  share a product with "accumulate"; "dense_kernel" on a CPU), TD_ERR_OPTION_RANGE ("groups" is no partition of the
+ *  infinite value: names its position; values on another GPU, on the host with TD_DEVICE or on a GPU with TD_HOST; to be
+ *  borrowed, an address that is no multiple of a number's size), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" that
+ *  share a product with "accumulate", or of a borrowed array in another order or with gaps; "borrow" of an array on a
+ *  GPU in a context of several; "dense_kernel" on a CPU), TD_ERR_OPTION_RANGE ("groups" is no partition of the
  *  modes; "dense_tile_width" without "dense_kernel" = "tile"). */
 TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
                                         td_type value_type, const void *values, td_space space,
@@ -312,7 +336,8 @@ TD_API td_status td_tensor_type(const td_tensor *tensor, td_type *value_type);
 TD_API td_status td_tensor_norm(const td_tensor *tensor, double *norm);
 
 /** A whole-number fact by name: "sparse" (1 or 0), "duplicates" (entries merged into others when the tensor was made),
- *  "zeros" (stored entries that are 0), "index_bits" (bits of all modes' indices together), "bytes" (host memory).
+ *  "zeros" (stored entries that are 0), "index_bits" (bits of all modes' indices together), "bytes" (host memory of its
+ *  own), "borrowed" (1: works on the caller's array, which does not count as its own).
  *  Of what a GPU has built, host memory may be taken at its first need there. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_tensor_get_i64(const td_tensor *tensor, const char *key, int64_t *value);
 

@@ -20,6 +20,7 @@
  *
  * Ownership  An owner ends its handle. It is moved, not copied: tdpp::share gives another handle of the same thing,
  *            tdpp::copy a copy of its own. Pointers to handles that are arguments are borrowed for the call.
+ *            A tensor with option "borrow" reads an array that must outlive it: declare the array first.
  * Errors     A status below 0 is thrown as Error. What is made on the way ends. std::bad_alloc may be thrown, too.
  * Threads    As in td.h. The text of an Error is fetched on the thread whose call failed.
  *

@@ -62,11 +62,14 @@ constexpr OptionRow table[] = {
     {"tensor", "dense_kernel", OptionType::str, "auto", 0, 0, "auto|elem|slice|tile|gemm|fused",
      "how a GPU computes MTTKRP of a dense tensor: elem, slice or tile (without matrix products: element by element, "
      "slice by slice, or in tiles of a slice), gemm (a matrix product with a Khatri-Rao product in memory), fused "
-     "(with "
-     "one that is formed beside it), auto (fused)"},
+     "(with one that is formed beside it), auto (fused)"},
     {"tensor", "dense_tile_width", OptionType::i64, "0", 0, huge, "",
      "indices of each other mode that a tile of dense_kernel = tile has, cut to the mode's length; 0: as many as keep "
      "a tile's factor rows in near memory"},
+
+    {"tensor", "borrow", OptionType::i64, "0", 0, 1, "",
+     "1: a dense tensor works on the caller's array where it lies, which stays as it is until the tensor ends; 0: on a "
+     "copy of its own"},
 
     {"plan", "read_rate", OptionType::f64, "0", 0, largest, "",
      "bytes a second that a plan's times assume memory to give; 0: measured"},

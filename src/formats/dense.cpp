@@ -2,6 +2,7 @@
 
 #include "core/strides.hpp"
 #include "formats/merge.hpp"
+#include "kernels/memory_order.hpp"
 
 namespace td::formats {
 
@@ -69,13 +70,17 @@ std::vector<i64> strides_of(const DenseArrayView &array) {
   return strides;
 }
 
+void require_strides_for_each_dim(const DenseArrayView &array) {
+  if (!array.strides.empty() && array.strides.size() != array.dims.size())
+    throw_error(Status::shape, "{} strides for order {}", array.strides.size(), array.dims.size());
+}
+
 } // namespace
 
 Dense build_dense(const DenseArrayView &array, int threads) {
   check_dims(array.dims);
   const i64 elements = element_count(array.dims);
-  if (!array.strides.empty() && array.strides.size() != array.dims.size())
-    throw_error(Status::shape, "{} strides for order {}", array.strides.size(), array.dims.size());
+  require_strides_for_each_dim(array);
 
   Dense x;
   x.dims.assign(array.dims.begin(), array.dims.end());
@@ -89,15 +94,65 @@ Dense build_dense(const DenseArrayView &array, int threads) {
                               [&](Range r) { return first_bad(r, [&](i64 i) { return !std::isfinite(values[i]); }); });
     if (k < 0)
       return;
-    std::vector<i64> position;
-    i64 rest = k;
-    for (const i64 d : x.dims) {
-      position.push_back(rest % d);
-      rest /= d;
-    }
-    throw_error(Status::argument, "element {} (0-based): value {}, expected a finite number",
-                coordinate_text(position, 0), values[k]);
+    refuse_element(x.view(), k, static_cast<double>(values[k]));
   });
+  return x;
+}
+
+void refuse_element(const kernels::DenseView &x, i64 k, double value) {
+  const auto modes = kernels::modes_in_memory(x);
+  std::vector<i64> position(x.dims.size());
+  for (std::size_t place = 0; place < x.dims.size(); ++place) {
+    const auto m = static_cast<std::size_t>(modes[place]);
+    position[m] = k % x.dims[m];
+    k /= x.dims[m];
+  }
+  throw_error(Status::argument, "element {} (0-based): value {}, expected a finite number",
+              coordinate_text(position, 0), value);
+}
+
+Dense lend_dense(const DenseArrayView &array) {
+  check_dims(array.dims);
+  element_count(array.dims);
+  require_strides_for_each_dim(array);
+  const i64 size = size_of(array.value_type);
+  if (reinterpret_cast<std::uintptr_t>(array.values) % static_cast<std::uintptr_t>(size) != 0)
+    throw_error(Status::argument,
+                "values: the address {} of an array that is borrowed is no multiple of {}, the bytes "
+                "of a number in {}",
+                array.values, size, name_of(array.value_type));
+  Dense x;
+  x.dims.assign(array.dims.begin(), array.dims.end());
+  x.values = ValueBuffer(array.value_type, 0, "nothing");
+  x.lent = array.values;
+  for (std::size_t m = 0; m < array.strides.size(); ++m)
+    if (array.strides[m] < 1 && array.dims[m] > 1)
+      throw_error(Status::shape, "strides[{}] = {}: expected at least 1 in an array that is borrowed", m,
+                  array.strides[m]);
+  reach_of(array.dims, array.strides); // within 2^63 - 1
+  const kernels::DenseView view{x.dims, array.value_type, nullptr, array.strides};
+  const auto modes = kernels::modes_in_memory(view);
+  i64 reach = 1; // elements from the first to the last one of the modes so far
+  for (std::size_t k = 0; k < array.strides.size(); ++k) {
+    const auto m = static_cast<std::size_t>(modes[k]);
+    if (x.dims[m] == 1)
+      continue;
+    if (array.strides[m] < reach)
+      throw_error(Status::shape,
+                  "strides[{}] = {}: the elements of the modes with smaller strides reach over {} places; expected at "
+                  "least as many in an array that is borrowed, so that no two elements share one",
+                  m, array.strides[m], reach);
+    reach += (x.dims[m] - 1) * array.strides[m];
+  }
+  i64 next = 1;
+  bool gaps = false; // or another order
+  for (std::size_t m = 0; m < array.strides.size(); ++m) {
+    x.strides.push_back(x.dims[m] == 1 ? next : array.strides[m]);
+    gaps = gaps || x.strides.back() != next;
+    next *= x.dims[m];
+  }
+  if (!gaps)
+    x.strides.clear();
   return x;
 }
 

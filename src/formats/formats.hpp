@@ -55,10 +55,13 @@ struct Sorted {
   i64 bytes() const;
 };
 
-/// The first index runs fastest, and there are no gaps.
+/// Every element: in a copy, in which the first index runs fastest and there are no gaps; or lent by a caller, where it
+/// lies.
 struct Dense {
   std::vector<i64> dims;
-  ValueBuffer values;
+  ValueBuffer values; // of lent ones nothing but the type
+  const void *lent = nullptr;
+  std::vector<i64> strides; // as a DenseView has them
 
   kernels::DenseView view() const;
   i64 bytes() const;
@@ -167,6 +170,14 @@ Coo build_cells(std::span<const i64> dims, ValueType type);
 
 /// Checks that values are finite and copies.
 Dense build_dense(const DenseArrayView &array, int threads);
+
+/// Takes an array as it lies. Throws Status::shape for strides below 1 or by which elements share a place or lie
+/// between each other, Status::argument where it begins at an address at which no number of its type may be. Its
+/// numbers are not looked at.
+Dense lend_dense(const DenseArrayView &array);
+
+/// Throws Status::argument naming element k of a view, counted in the order of memory: it is not finite.
+[[noreturn]] void refuse_element(const kernels::DenseView &x, i64 k, double value);
 
 /// Gives the coordinates back, in canonical order.
 Coo decode(const kernels::BlcoView &blco, int threads);

@@ -56,8 +56,10 @@ i64 Sorted::bytes() const {
          tile_base.bytes() + tile_light.bytes() + heavy_rows.bytes() + heavy_cuts.bytes() + light_cuts.bytes();
 }
 
-kernels::DenseView Dense::view() const { return {dims, values.type(), values.data()}; }
+kernels::DenseView Dense::view() const {
+  return {dims, values.type(), lent != nullptr ? lent : values.data(), strides};
+}
 
-i64 Dense::bytes() const { return bytes_of(dims) + values.bytes(); }
+i64 Dense::bytes() const { return bytes_of(dims) + bytes_of(strides) + values.bytes(); }
 
 } // namespace td::formats

@@ -31,4 +31,12 @@ std::string failure_text(const SolveRecord &record, i64 rank) {
 
 std::unique_ptr<Building> Backend::begin_building(const EntriesView &) { return nullptr; }
 
+std::shared_ptr<const DeviceArrays> Backend::lend(const DenseView &, std::string_view) {
+  throw_error(Status::internal, "a backend that works in host memory is lent nothing");
+}
+
+void Backend::sum_elements(const DenseView &, double, i64, ElementSums *) {
+  throw_error(Status::internal, "elements in host memory are summed by the host");
+}
+
 } // namespace td::kernels

@@ -76,6 +76,13 @@ struct ValueSums {
   i64 zeros = 0;
 };
 
+/// What Backend::sum_elements finds in a block of a dense tensor.
+struct ElementSums {
+  ValueSums sums;
+  i64 not_finite = -1; // the first element, in the order of memory, that is not finite; -1: all are
+  double value = 0;    // that one
+};
+
 /// Entries in a device's memory, on their way from a caller's coordinates to a stored form. The caller's arrays must be
 /// there until the first function that gives something after sort(), or until this object's end. Functions that give
 /// nothing may be under way when they return. Results are bit for bit the host's.

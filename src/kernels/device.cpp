@@ -22,6 +22,11 @@ i64 Device::room() const { return 0; }
 
 void Device::fetch(int, void *to, const void *from_host, i64 bytes) { upload(to, from_host, bytes); }
 
+void Device::fetch_rows(int buffer, void *to, const void *from_host, i64 bytes, i64 rows, i64 pitch) {
+  for (i64 row = 0; row < rows; ++row)
+    fetch(buffer, static_cast<char *>(to) + row * bytes, static_cast<const char *>(from_host) + row * pitch, bytes);
+}
+
 void Device::borrow(const void *, std::string_view name) {
   throw_error(Status::internal, "{}: a caller's array for a backend without memory of its own", name);
 }

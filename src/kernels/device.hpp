@@ -67,6 +67,8 @@ public:
 
   /// Copies into memory of this buffer when the work before its last done() has ended.
   virtual void fetch(int buffer, void *to, const void *from_host, i64 bytes);
+  /// The same of rows of so many bytes, which are `pitch` bytes apart on the host and follow each other in the buffer.
+  virtual void fetch_rows(int buffer, void *to, const void *from_host, i64 bytes, i64 rows, i64 pitch);
   /// What is called from now on works when all that was fetched into the buffer is there.
   virtual void await(int /*buffer*/) noexcept {}
   /// Says that what was called so far works on the buffer, or allocated it.
@@ -76,6 +78,8 @@ public:
   /// caller has started on the device, or on the stream that is followed. Throws Status::argument, naming the array, if
   /// it is somewhere else.
   virtual void borrow(const void *array, std::string_view name);
+  /// Whether an address is one of this memory() that the host cannot read.
+  virtual bool holds(const void *) const { return false; }
   /// The caller's stream, which must outlive this or be followed no longer; null: none. Throws Status::argument if it
   /// is no stream of the device.
   virtual void follow(void *stream);

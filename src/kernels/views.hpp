@@ -76,11 +76,15 @@ struct SortedView {
   }
 };
 
-/// All elements, first index fastest, no gaps.
+/// All elements. Without strides the first index runs fastest and there are no gaps. With strides, which are at least 1
+/// and let no two elements share a place, modes may be in any order in memory, and gaps between elements are never
+/// read. Elements are counted, as in ranges of entries, in the order of memory: the mode of the smallest stride
+/// fastest.
 struct DenseView {
   std::span<const i64> dims; // host
   ValueType type = ValueType::f64;
   const void *values = nullptr;
+  std::span<const i64> strides = {}; // host; in elements; empty: no gaps
   double largest = 0; // magnitude of an element; 0: not known
 };
 

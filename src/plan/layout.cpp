@@ -8,6 +8,7 @@
 #include "core/strides.hpp"
 #include "formats/key.hpp"
 #include "formats/merged.hpp"
+#include "kernels/memory_order.hpp"
 #include "plan/needs.hpp"
 
 namespace td::plan {
@@ -96,6 +97,10 @@ std::size_t Layout::group_of(int mode) const {
   return g;
 }
 
+i64 Layout::slabs() const {
+  return dims[static_cast<std::size_t>(kernels::slowest_mode({dims, type, nullptr, strides}))];
+}
+
 Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const StorageRequest &request) {
   formats::check_dims(dims);
   if (nnz < 0)
@@ -163,6 +168,11 @@ Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const S
   take_groups(layout, Groups(dims, type, request.settings.groups_for(type)), rank);
   layout.groups = partition_text(layout.partition);
   layout.bytes = formats::dense_footprint(dims, type);
+  if (request.settings.borrow) { // an array in host memory, first index fastest
+    layout.lent_bytes = static_cast<double>(layout.nnz) * static_cast<double>(size_of(type));
+    layout.bytes.stored -= layout.lent_bytes;
+    layout.in_place = !request.gpu;
+  }
   return layout;
 }
 
@@ -208,6 +218,11 @@ Layout layout_of(const Existing &x, i64 rank, int threads) {
   layout.tiles = tiles_text(layout);
   if (x.format == Format::blco)
     layout.blocks = std::get<kernels::BlcoView>(x.forms.front()).blocks;
+  layout.lent_bytes = x.lent_bytes;
+  layout.in_place = x.in_place;
+  layout.strides = x.strides;
+  if (x.lent_bytes > 0)
+    layout.bytes = {};
   // What is there is known; what was needed besides is what the format needs.
   const double peak = layout.bytes.stored + layout.bytes.building + static_cast<double>(x.numbering_bytes);
   layout.bytes.stored = static_cast<double>(x.bytes);

@@ -29,11 +29,17 @@ struct Layout {
   std::vector<formats::CopySize> copies; // of format sorted, one a group
   i64 blocks = 0;                        // of format blco
   formats::Footprint bytes;
-  double cell_bytes = 0; // coordinates of cells that are made when they are first needed
+  // Of a dense tensor that is borrowed:
+  double lent_bytes = 0;    // of the caller's array
+  bool in_place = false;    // the kernels work on it where it lies; else on copies on GPUs
+  std::vector<i64> strides; // of what the kernels work on, as a DenseView has them
+  double cell_bytes = 0;    // coordinates of cells that are made when they are first needed
   std::vector<std::string> assumptions;
 
   /// Finds a mode's place in the partition.
   std::size_t group_of(int mode) const;
+  /// How many slabs a dense tensor has.
+  i64 slabs() const;
 };
 
 /// A tensor that there is, as far as its layout tells of it.
@@ -50,6 +56,9 @@ struct Existing {
   std::vector<kernels::TensorView> forms; // sizes of what is stored; of format sorted one a group
   i64 bytes = 0;
   i64 numbering_bytes = 0; // of these
+  double lent_bytes = 0;   // as in Layout
+  bool in_place = false;
+  std::vector<i64> strides = {};
 };
 
 /// The layout for work of a rank.

@@ -269,8 +269,8 @@ Partition partition_entries(const RowCounts &counts, int workers) {
   return d;
 }
 
-bool takes_slabs(std::span<const i64> dims, int workers, ShardingRule rule, bool deterministic) {
-  return workers > 1 && !deterministic && rule != ShardingRule::rows && dims.back() >= workers;
+bool takes_slabs(i64 slabs, int workers, ShardingRule rule, bool deterministic) {
+  return workers > 1 && !deterministic && rule != ShardingRule::rows && slabs >= workers;
 }
 
 Partition partition_evenly(i64 dim, i64 entries, int workers) {

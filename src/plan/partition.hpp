@@ -84,8 +84,8 @@ Partition partition_entries(const RowCounts &counts, int workers);
 /// rows. The loads are those of partition_entries.
 Partition partition_evenly(i64 dim, i64 entries, int workers);
 
-/// Whether workers whose memories are their own take slabs of a dense tensor's last mode, of which each adds to all
-/// rows of the other modes. Else each needs all elements for its rows.
-bool takes_slabs(std::span<const i64> dims, int workers, ShardingRule rule, bool deterministic);
+/// Whether workers whose memories are their own take slabs of a dense tensor, of which there are so many and each
+/// adds to all rows of the other modes. Else each needs all elements for its rows.
+bool takes_slabs(i64 slabs, int workers, ShardingRule rule, bool deterministic);
 
 } // namespace td::plan

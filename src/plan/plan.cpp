@@ -17,7 +17,8 @@ Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int
   if (workers == 1)
     return {"none", "one worker has it all"};
   if (format == Format::dense && slabs)
-    return {"entries", "each GPU holds slabs of the last mode, equally many; sums of other modes are merged"};
+    return {"entries", "each GPU holds slabs, slices of the mode that is slowest in memory, equally many; sums of "
+                       "other modes are merged"};
   if (format == Format::dense)
     return {"rows", "rows of a dense tensor have equally many elements: equally many rows for each worker"};
   if (deterministic)
@@ -185,7 +186,7 @@ std::vector<double> parts_of(const Plan &plan, bool slabs) {
   std::vector<double> parts(workers, 0.0);
   for (int w = 0; w < plan.workers && slabs; ++w)
     parts[static_cast<std::size_t>(w)] =
-        static_cast<double>(part_of({0, l.dims.back()}, w, plan.workers).size()) / static_cast<double>(l.dims.back());
+        static_cast<double>(part_of({0, l.slabs()}, w, plan.workers).size()) / static_cast<double>(l.slabs());
   if (slabs)
     return parts;
   double all = 0; // bytes of entries
@@ -208,6 +209,8 @@ std::vector<double> parts_of(const Plan &plan, bool slabs) {
 /// it.
 void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanRequest &request, bool slabs) {
   const Layout &l = plan.layout;
+  if (l.in_place)
+    return;
   double each = static_cast<double>(size_of(l.type)); // bytes of an entry, in all copies
   double longest = each;
   if (l.format == Format::sorted) {
@@ -225,7 +228,7 @@ void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanReq
   double placed = 0;
   double streamed = 0;
   for (std::size_t w = 0; w < parts.size(); ++w) {
-    const double stored = l.bytes.stored * parts[w];
+    const double stored = (l.bytes.stored + l.lent_bytes) * parts[w];
     const double entries = each * static_cast<double>(l.nnz) * parts[w];
     const double room = static_cast<double>(request.backends[w]->room() + (already.empty() ? 0 : already[w]));
     if (stored <= room) {
@@ -302,7 +305,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   for (kernels::Prediction &mode : sweep.modes)
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, mode.bytes, {}, 0, 0});
   const bool slabs = is_gpu(request) && !l.sparse &&
-                     takes_slabs(l.dims, plan.workers, asked.tensor.sharding, asked.solver.deterministic);
+                     takes_slabs(l.slabs(), plan.workers, asked.tensor.sharding, asked.solver.deterministic);
   set_loads(plan, x.partitions, asked, slabs);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers,
                                     asked.tensor.dense.kernel == kernels::DenseKernel::gemm);

@@ -78,7 +78,7 @@ TensorSettings::TensorSettings(const Options &options)
                                                                        options.text("groups")},
       tiles(tiles_of(options.text("tiles"))), sharding(named(sharding_by_name, options.text("sharding"))),
       conflicts(named(conflicts_by_name, options.text("conflicts"))), f64_sums(options.text("accumulate") == "f64"),
-      f32_rows(options.text("gather") == "f32"), dense(dense_choice_of(options)),
+      f32_rows(options.text("gather") == "f32"), dense(dense_choice_of(options)), borrow(options.integer("borrow") != 0),
       memory_limit(options.integer("memory_limit")) {
   const std::string wanted = options.text("format");
   if (wanted != "auto")

@@ -57,6 +57,7 @@ struct TensorSettings {
   bool f64_sums = false; // option "accumulate"
   bool f32_rows = false; // option "gather"
   kernels::DenseChoice dense;
+  bool borrow = false;
   i64 memory_limit = 0; // of the context
 
   /// Throws Status::option_range for tiles that are none, and for a width of tiles where there are none.

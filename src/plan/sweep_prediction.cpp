@@ -87,7 +87,7 @@ private:
     }
     if (layout_.format == Format::coo)
       return kernels::CooView{layout_.stored_dims, layout_.nnz, layout_.type, nullptr, nullptr};
-    return kernels::DenseView{layout_.stored_dims, layout_.type, nullptr, 1};
+    return kernels::DenseView{layout_.stored_dims, layout_.type, nullptr, layout_.strides, 1};
   }
 
   kernels::Prediction alone(int mode, std::size_t group, bool gathers) const {

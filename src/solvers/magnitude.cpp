@@ -26,8 +26,10 @@ ValueBuffer scaled_values(const void *values, ValueType type, i64 count, int exp
 std::shared_ptr<const tensor::Tensor> scaled_copy(const tensor::Tensor &x, int exponent, int threads) {
   plan::TensorSettings settings = x.settings();
   settings.memory_limit = 0; // the tensor was let in, and its copy goes with the call
-  if (const formats::Dense *dense = x.dense()) {
-    const ValueBuffer values = scaled_values(dense->values.data(), x.type(), x.facts().nnz, exponent);
+  if (!x.sparse()) {
+    std::optional<formats::Dense> copied;
+    const formats::Dense dense = formats::build_dense(x.elements(copied), threads);
+    const ValueBuffer values = scaled_values(dense.values.data(), x.type(), x.facts().nnz, exponent);
     return tensor::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(),
                                       x.target());
   }

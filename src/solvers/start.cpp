@@ -25,15 +25,14 @@ void set_column(Matrix a, i64 r, std::span<const double> vector) {
   });
 }
 
-/// A copy whose slabs of the last mode hold whole fibers of what was the last one.
-formats::Dense last_mode_first(const formats::Dense &x, int threads) {
-  const kernels::DenseView view = x.view();
+/// A copy in which a mode comes first, so that slabs hold whole fibers of it.
+formats::Dense with_mode_first(const tensor::Tensor &x, int mode, int threads) {
+  const kernels::DenseView view = x.dense()->view(); // streamed, so that it is in host memory
+  const auto all = kernels::strides_of(view);
   std::vector<i64> dims(view.dims.begin(), view.dims.end());
-  std::vector<i64> strides(dims.size(), 1);
-  for (std::size_t m = 1; m < dims.size(); ++m)
-    strides[m] = strides[m - 1] * dims[m - 1];
-  std::rotate(dims.begin(), dims.end() - 1, dims.end());
-  std::rotate(strides.begin(), strides.end() - 1, strides.end());
+  std::vector<i64> strides(all.begin(), all.begin() + std::ssize(dims));
+  std::rotate(dims.begin(), dims.begin() + mode, dims.begin() + mode + 1);
+  std::rotate(strides.begin(), strides.begin() + mode, strides.begin() + mode + 1);
   return formats::build_dense({dims, strides, view.type, view.values}, threads);
 }
 
@@ -67,8 +66,8 @@ Ktensor nvecs_start(kernels::Backend &backend, const tensor::Tensor &given, i64 
     tensor::Resident resident;
     tensor::Placement placement = fibers ? resident.on(backend, 0, fibers->view()) : x->view(m, backend);
     int mode = m;
-    if (!fibers && placement.streamed() && m + 1 == start.order()) {
-      turned = last_mode_first(*x->dense(), backend.threads());
+    if (!fibers && placement.streamed() && m == x->slab_mode()) {
+      turned = with_mode_first(*x, m, backend.threads());
       placement = resident.on(backend, 0, turned->view());
       mode = 0;
     }

@@ -1,5 +1,7 @@
 #include "tensor/arrays.hpp"
 
+#include "kernels/memory_order.hpp"
+
 namespace td::tensor {
 
 FormView::FormView(const kernels::TensorView &x) : view_(x) {
@@ -18,6 +20,8 @@ std::vector<FormArray> FormView::arrays() {
 
 kernels::TensorView FormView::view() const {
   kernels::TensorView x = view_;
+  if (copied_)
+    std::get<kernels::DenseView>(x).strides = strides_;
   if (auto *coo = std::get_if<kernels::CooView>(&x))
     coo->indices = columns_.data();
   return x;
@@ -26,6 +30,14 @@ kernels::TensorView FormView::view() const {
 void FormView::set_rows_there(Range rows) {
   if (auto *sorted = std::get_if<kernels::SortedView>(&view_))
     sorted->rows_there = rows;
+}
+
+void FormView::set_copied() {
+  const auto *dense = std::get_if<kernels::DenseView>(&view_);
+  if (dense == nullptr || dense->strides.empty())
+    return;
+  copied_ = true;
+  strides_ = kernels::copied_strides(*dense);
 }
 
 FormBytes bytes_of(const kernels::TensorView &x) {

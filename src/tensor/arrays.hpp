@@ -10,8 +10,10 @@ namespace td::tensor {
 struct FormArray {
   const void *data;
   i64 count;
-  i64 each;     // bytes
-  bool entries; // has an element for each entry; else it lists rows, tiles or blocks
+  i64 each;                       // bytes
+  bool entries;                   // has an element for each entry; else it lists rows, tiles or blocks
+  std::span<const i64> dims = {}; // of a lent array of entries that does not lie first index fastest and without gaps
+  std::span<const i64> strides = {};
   i64 bytes() const noexcept { return count * each; }
 };
 
@@ -22,8 +24,13 @@ public:
 
   /// Calls f(array) for each array, always in one order, and takes what it gives in the array's place.
   template <class F> void replace(F &&f) {
+    const auto *dense = std::get_if<kernels::DenseView>(&view_);
+    const std::span<const i64> none;
+    const std::span<const i64> strides = dense == nullptr ? none : dense->strides;
+    const std::span<const i64> dims = strides.empty() ? none : dense->dims;
     each([&](auto *&data, i64 count, i64 size, bool entries) {
-      data = static_cast<std::remove_reference_t<decltype(data)>>(f(FormArray{data, count, size, entries}));
+      data =
+          static_cast<std::remove_reference_t<decltype(data)>>(f(FormArray{data, count, size, entries, dims, strides}));
     });
   }
   std::vector<FormArray> arrays();
@@ -31,6 +38,8 @@ public:
   /// Valid as long as this.
   kernels::TensorView view() const;
   void set_rows_there(Range rows);
+  /// The elements of a dense tensor are a copy: in the order of memory, without gaps.
+  void set_copied();
 
 private:
   template <class F> void each(F &&f) {
@@ -60,6 +69,8 @@ private:
 
   kernels::TensorView view_;
   std::vector<const i64 *> columns_; // of coordinates
+  std::vector<i64> strides_;         // of a copy of a dense tensor
+  bool copied_ = false;
 };
 
 /// Bytes of a form's arrays.

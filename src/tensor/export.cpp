@@ -59,9 +59,16 @@ void export_entries(const Tensor &x, IndexType index_type, void *const *indices,
 
 void export_dense(const Tensor &x, std::span<const i64> strides, ValueType value_type, void *values) {
   check_output_strides(x.dims(), strides);
-  if (const formats::Dense *dense = x.dense()) {
-    with_types(x.type(), dense->values.data(), value_type, values, [&]<class From, class To>(const From *from, To *to) {
-      for_each_element(x.dims(), strides, [&](i64 k, i64 offset, const auto &) { to[offset] = convert<To>(from[k]); });
+  if (!x.sparse()) {
+    std::optional<formats::Dense> holder;
+    const DenseArrayView all = x.elements(holder);
+    with_types(x.type(), all.values, value_type, values, [&]<class From, class To>(const From *from, To *to) {
+      for_each_element(x.dims(), strides, [&](i64 k, i64 offset, const auto &index) {
+        i64 place = all.strides.empty() ? k : 0;
+        for (std::size_t m = 0; m < all.strides.size(); ++m)
+          place += index[m] * all.strides[m];
+        to[offset] = convert<To>(from[place]);
+      });
     });
     return;
   }

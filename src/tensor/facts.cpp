@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/parallel.hpp"
+#include "kernels/memory_order.hpp"
 #include "tensor/tensor.hpp"
 
 namespace td::tensor {
@@ -91,6 +92,25 @@ Facts facts_of(const ValueBuffer &values, int threads) {
   return facts_from(values.size(), [&](double scale, i64 block, Buffer<Sums> &of_blocks) {
     dispatch(values.type(),
              [&](auto zero) { sums_of(values.as<decltype(zero)>(), values.size(), block, scale, of_blocks, threads); });
+  });
+}
+
+Facts facts_of_lent(const kernels::DenseView &x, int threads, kernels::Backend *device) {
+  const i64 nnz = kernels::entries_of(x);
+  return facts_from(nnz, [&](double scale, i64 block, Buffer<Sums> &of_blocks) {
+    Buffer<kernels::ElementSums> found(of_blocks.size(), "sums of a tensor's values");
+    if (device != nullptr)
+      device->sum_elements(x, scale, block, found.data());
+    else
+      parallel_ranges(threads, found.size(), 32768 / block, [&](Range r) {
+        for (i64 b = r.begin; b < r.end; ++b)
+          found[b] = kernels::sums_of(x, {b * block, std::min(nnz, (b + 1) * block)}, scale);
+      });
+    for (i64 b = 0; b < found.size(); ++b) {
+      if (found[b].not_finite >= 0)
+        formats::refuse_element(x, found[b].not_finite, found[b].value);
+      of_blocks[b] = found[b].sums;
+    }
   });
 }
 

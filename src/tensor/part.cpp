@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/memory_order.hpp"
 #include "tensor/spans.hpp"
 
 namespace td::tensor {
@@ -79,11 +80,13 @@ Selection select_range(const kernels::TensorView &x, Range entries) {
 }
 
 Selection select_slabs(const kernels::DenseView &x, Range slabs) {
-  const i64 slab = kernels::entries_of(x) / x.dims.back();
+  const auto mode = static_cast<std::size_t>(kernels::slowest_mode(x));
+  const i64 slab = kernels::entries_of(x) / x.dims[mode];
   Selection some;
   some.entries.add({slabs.begin * slab, slabs.end * slab});
-  some.dims.assign(x.dims.begin(), x.dims.end());
-  some.dims.back() = slabs.size();
+  some.whole_dims.assign(x.dims.begin(), x.dims.end());
+  some.dims = some.whole_dims;
+  some.dims[mode] = slabs.size();
   return some;
 }
 
@@ -93,9 +96,10 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
   if (backend.memory() == nullptr || workers == 1)
     return;
   if (!x.sparse()) {
-    if (!plan::takes_slabs(x.dims(), workers, x.settings().sharding, sharding.deterministic()))
+    const i64 slabs = x.dims()[static_cast<std::size_t>(x.slab_mode())];
+    if (!plan::takes_slabs(slabs, workers, x.settings().sharding, sharding.deterministic()))
       return;
-    slabs_ = part_of({0, x.dims().back()}, worker, workers);
+    slabs_ = part_of({0, slabs}, worker, workers);
     forms_.emplace_back(x.form(0), select_slabs(x.dense()->view(), slabs_));
   }
   if (sharding.by_entries()) {
@@ -124,7 +128,7 @@ bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
   }
   if (slabs_.size() > 0) {
     sum_slabs(x_.dims(), args);
-    return mode + 1 < x_.order();
+    return mode != x_.slab_mode();
   }
   const Load &load = sharding_.load(mode, worker_);
   if (has_own())
@@ -170,7 +174,8 @@ Placement Part::own_view() const { return place(x_.whole_form(), forms_[static_c
 std::vector<ConstMatrix> Part::own_factors(std::span<const ConstMatrix> factors) const {
   std::vector<ConstMatrix> own(factors.begin(), factors.end());
   if (slabs_.size() > 0)
-    own.back() = own.back().slice(slabs_.begin, slabs_.end);
+    own[static_cast<std::size_t>(x_.slab_mode())] =
+        own[static_cast<std::size_t>(x_.slab_mode())].slice(slabs_.begin, slabs_.end);
   return own;
 }
 
@@ -206,7 +211,8 @@ void Part::compute(const Placement &whole, kernels::MttkrpArgs args, const Load 
 // Slabs are a tensor by themselves, with some rows of the last factor or of the result.
 void Part::sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args) const {
   const i64 first = forms_.front().selection()->entries.first();
-  const SlabStep step({dims, x_.type(), nullptr}, args, {first, first + forms_.front().selection()->entries.count()});
+  const SlabStep step({dims, x_.type(), nullptr, x_.dense()->strides}, args,
+                      {first, first + forms_.front().selection()->entries.count()});
   Placement own = place(0, forms_.front());
   own.set_dense_dims(step.dims());
   kernels::MttkrpArgs of_slabs = step.args();

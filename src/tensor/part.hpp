@@ -12,7 +12,7 @@ namespace td::tensor {
 Selection select_load(const kernels::SortedView &x, const Load &load);
 /// Entries one after the other, of anything but a dense tensor.
 Selection select_range(const kernels::TensorView &x, Range entries);
-/// Slabs of a dense tensor's last mode.
+/// Slabs of a dense tensor: slices of the mode that is slowest in memory.
 Selection select_slabs(const kernels::DenseView &x, Range slabs);
 
 /// What this worker does of MTTKRP. Forms stay whole where their entries are in no order of rows and no sum may be

@@ -66,6 +66,7 @@ template <class Pick> FormView with_lists(const kernels::TensorView &host, const
   x.replace([&](const FormArray &array) -> const void * {
     return array.entries ? pick(array, number++) : lists[list++].get();
   });
+  x.set_copied();
   return x;
 }
 
@@ -142,10 +143,13 @@ private:
     for (std::size_t number = 0; number < arrays_.size(); ++number) {
       const FormArray &array = arrays_[number];
       char *const to = static_cast<char *>(memory_[buffer].data()) + places_[number];
-      detail::for_sources(array, byte_range(array, ranges_[fetched_]), some_,
-                          [&](i64 offset, const void *from, i64 bytes) {
-                            backend_.fetch(static_cast<int>(buffer), to + offset, from, bytes);
-                          });
+      detail::for_sources(
+          array, byte_range(array, ranges_[fetched_]), some_, [&](i64 offset, const detail::HostRows &from) {
+            if (from.rows == 1)
+              backend_.fetch(static_cast<int>(buffer), to + offset, from.from, from.bytes);
+            else
+              backend_.fetch_rows(static_cast<int>(buffer), to + offset, from.from, from.bytes, from.rows, from.pitch);
+          });
     }
     ++fetched_;
   }
@@ -167,13 +171,14 @@ private:
 void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const {
   const bool in_order = args.conflicts == kernels::Conflicts::owner;
   const bool by_span = in_order && all_entries() > plan::span_entries(all_entries());
-  if (kept_ == nullptr || (kept_->whole && !by_span)) {
+  const bool in_place = kept_ == nullptr && backend.memory() != nullptr; // lent
+  if ((kept_ == nullptr && !in_place) || ((in_place || kept_->whole) && !by_span)) {
     backend.mttkrp(whole("MTTKRP").view(), args);
     return;
   }
   if (lists_are_away(host_))
     return Placement(stored_.view(OnHost::lists), kept_).mttkrp(backend, args);
-  const auto spans = in_order ? ordered_spans() : kept_->spans;
+  const auto spans = in_order ? ordered_spans() : kept_->spans; // of what is lent, in order only
   if (const auto *dense = std::get_if<kernels::DenseView>(&host_)) {
     each(backend, spans, [&](const kernels::TensorView &x, std::size_t k) {
       const SlabStep step(*dense, args, spans[k]);
@@ -202,7 +207,7 @@ std::vector<Range> Placement::ordered_spans() const {
 }
 
 void Placement::unfolding_normal(kernels::Backend &backend, int mode, ConstMatrix omega, Matrix y, i64 most) const {
-  if (kept_ == nullptr)
+  if (kept_ == nullptr && backend.memory() == nullptr)
     return backend.unfolding_normal(host_, mode, omega, y, false);
   const auto spans = fiber_spans(host_, mode, most);
   each(backend, spans, [&](const kernels::TensorView &x, std::size_t k) {
@@ -251,6 +256,7 @@ FormView Placement::kept_view(Range entries) const {
   if (kept_->whole) {
     std::size_t next = 0;
     x.replace([&](const FormArray &) { return kept_->lists[next++].get(); });
+    x.set_copied();
   } else if (entries.size() == 0) {
     x = with_lists(host_, kept_->lists, [](const FormArray &array, std::size_t) { return array.data; });
   } else {

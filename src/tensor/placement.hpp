@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "core/runs.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/memory_order.hpp"
 #include "tensor/stored_form.hpp"
 
 namespace td::tensor {
@@ -44,17 +46,63 @@ struct ByteRange {
 };
 ByteRange byte_range(const FormArray &array, Range entries);
 
-/// Calls f(offset, from, bytes) for the ranges of host memory that a range comes from, in order; the offset counts
-/// from the range's begin. The form is a part if some of it is selected.
+/// Rows of host memory of so many bytes each, `pitch` bytes apart.
+struct HostRows {
+  const void *from;
+  i64 bytes;
+  i64 rows = 1;
+  i64 pitch = 0;
+};
+
+/// Calls f(offset, rows) for what a range of a lent array's elements comes from: never the gaps between them. Rows of
+/// one length that lie evenly come together.
+template <class F> void for_lent_sources(const FormArray &array, std::span<const i64> dims, Range elements, F &&f) {
+  const kernels::DenseView x{dims, ValueType::f64, nullptr, array.strides};
+  const kernels::InMemoryOrder ordered(x);
+  const auto strides = kernels::strides_of(ordered.view());
+  const char *from = static_cast<const char *>(array.data);
+  const bool neighbours = strides[0] == 1; // elements of a run
+  HostRows rows{nullptr, 0, 0, 0};
+  i64 to = 0; // of these
+  i64 at = 0;
+  const auto add = [&](const char *begin, i64 bytes) {
+    const i64 pitch = rows.rows > 0 ? begin - static_cast<const char *>(rows.from) - (rows.rows - 1) * rows.pitch : 0;
+    if (rows.rows > 0 && bytes == rows.bytes && pitch > 0 && (rows.rows == 1 || pitch == rows.pitch)) {
+      rows.pitch = pitch;
+      ++rows.rows;
+    } else {
+      if (rows.rows > 0)
+        f(to, rows);
+      to = at;
+      rows = {begin, bytes, 1, 0};
+    }
+    at += bytes;
+  };
+  for_each_run(ordered.view().dims, std::span(strides).first(dims.size()), elements, [&](i64, i64 offset, i64 count) {
+    for (i64 n = 0; n < (neighbours ? 1 : count); ++n)
+      add(from + (offset + n * strides[0]) * array.each, (neighbours ? count : 1) * array.each);
+  });
+  if (rows.rows > 0)
+    f(to, rows);
+}
+
+/// Calls f(offset, rows) for the rows of host memory that a range comes from, in order; the offset counts from the
+/// range's begin. The form is a part if some of it is selected.
 template <class F> void for_sources(const FormArray &array, ByteRange range, const Selection *some, F &&f) {
   const char *from = static_cast<const char *>(array.data);
-  if (!array.entries || some == nullptr)
-    return f(i64{0}, from + range.begin, range.bytes);
+  const Range elements{range.begin / array.each, (range.begin + range.bytes) / array.each};
+  if (!array.entries || (some == nullptr && array.strides.empty()))
+    return f(i64{0}, HostRows{from + range.begin, range.bytes});
+  if (some == nullptr)
+    return for_lent_sources(array, array.dims, elements, f);
   i64 offset = 0;
-  some->entries.each({range.begin / array.each, (range.begin + range.bytes) / array.each}, [&](Range entries) {
-    const i64 bytes = entries.size() * array.each;
-    f(offset, from + entries.begin * array.each, bytes);
-    offset += bytes;
+  some->entries.each(elements, [&](Range entries) {
+    if (array.strides.empty())
+      f(offset, HostRows{from + entries.begin * array.each, entries.size() * array.each});
+    else
+      for_lent_sources(array, some->whole_dims, entries,
+                       [&](i64 within, const HostRows &rows) { f(offset + within, rows); });
+    offset += entries.size() * array.each;
   });
 }
 
@@ -65,6 +113,8 @@ class Placement {
 public:
   /// The form is in host memory, and so are the kernels that work on it.
   explicit Placement(const StoredForm &stored) : stored_(stored), host_(stored.view(OnHost::all)) {}
+  /// The form is lent in the memory of a device, whose kernels work on it where it lies.
+  Placement(const StoredForm &stored, const kernels::TensorView &lent) : stored_(stored), host_(lent) {}
   Placement(const StoredForm &stored, std::shared_ptr<const detail::KeptForm> kept)
       : stored_(stored), host_(stored.view(kept->whole ? OnHost::sizes : OnHost::all)), kept_(std::move(kept)) {}
 
@@ -98,7 +148,7 @@ private:
 
   StoredForm stored_;
   kernels::TensorView host_;                     // of what is whole on a device, perhaps with nothing but sizes
-  std::shared_ptr<const detail::KeptForm> kept_; // null: in the host's memory
+  std::shared_ptr<const detail::KeptForm> kept_; // null: all of it is where the kernels work
 };
 
 } // namespace td::tensor

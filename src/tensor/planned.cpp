@@ -4,19 +4,24 @@
 
 namespace td::tensor {
 
-plan::Layout layout_of(const Tensor &x, i64 rank, int threads) {
+plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request) {
   plan::Existing existing{x.dims(),   x.stored_dims(),      x.facts().nnz, x.facts().duplicates, x.type(),
                           x.sparse(), x.format(),           x.reasons(),   x.groups(),           {},
                           x.bytes(),  x.numbering().bytes()};
+  if (x.borrowed()) {
+    existing.lent_bytes = static_cast<double>(x.facts().nnz) * static_cast<double>(size_of(x.type()));
+    existing.in_place = !is_gpu(request) || x.borrowed_in() != nullptr;
+    existing.strides = existing.in_place ? x.dense()->strides : kernels::copied_strides(x.dense()->view());
+  }
   const int forms = x.format() == plan::Format::sorted ? x.groups().count() : 1;
   for (int number = 0; number < forms; ++number)
     existing.forms.push_back(x.merged_view(number, OnHost::sizes));
-  return layout_of(existing, rank, threads);
+  return layout_of(existing, request.rank, threads_of(request));
 }
 
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
   plan::require_rank(request.rank);
-  plan::Stored stored{layout_of(x, request.rank, threads_of(request)), x.settings(), {}, {}};
+  plan::Stored stored{layout_of(x, request), x.settings(), {}, {}};
   for (const auto &backend : request.backends)
     stored.kept.push_back(x.kept_on(*backend));
   const Sharding sharding(x, static_cast<int>(request.backends.size()),
@@ -31,7 +36,7 @@ plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
 
 void require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint) {
   plan::require_rank(request.rank);
-  require_solver(layout_of(x, request.rank, threads_of(request)), x.settings(), request, checkpoint);
+  require_solver(layout_of(x, request), x.settings(), request, checkpoint);
 }
 
 void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode) {
@@ -53,7 +58,7 @@ void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode)
       need.add("partial products", workers * static_cast<double>(groups.cell_count(group)) * row);
     // The workspace of kernels is small beside the tensor where this is small.
     if (request.rank > 0 && (budget.limit() > 0 || budget.concerns(need.total()))) {
-      const plan::Layout layout = layout_of(x, request.rank, threads_of(request));
+      const plan::Layout layout = layout_of(x, request);
       need.add("sums on their way", workers * mttkrp_workspace(layout, x.settings(), request, mode));
       need.add("the coordinates of cells", layout.cell_bytes);
     }

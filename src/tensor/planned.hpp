@@ -6,7 +6,7 @@
 
 namespace td::tensor {
 
-plan::Layout layout_of(const Tensor &x, i64 rank, int threads);
+plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request);
 
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request);
 

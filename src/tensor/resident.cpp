@@ -68,7 +68,10 @@ std::shared_ptr<const void> keep_copy(kernels::Backend &backend, const FormArray
   if (copy == nullptr || range.bytes == 0)
     return copy;
   Uploads uploads(backend, copy.get(), range.bytes);
-  detail::for_sources(array, range, some, [&](i64, const void *from, i64 bytes) { uploads.add(from, bytes); });
+  detail::for_sources(array, range, some, [&](i64, const detail::HostRows &rows) {
+    for (i64 row = 0; row < rows.rows; ++row)
+      uploads.add(static_cast<const char *>(rows.from) + row * rows.pitch, rows.bytes);
+  });
   uploads.flush();
   return copy;
 }
@@ -275,8 +278,8 @@ private:
     for (const FormArray &array : FormView(host).arrays()) {
       lists += array.entries ? 0 : 1;
       if (array.entries)
-        detail::for_sources(array, {0, array.bytes()}, stored.selection(), [&](i64, const void *from, i64 bytes) {
-          if (auto pin = backend.pin(from, bytes))
+        detail::for_sources(array, {0, array.bytes()}, stored.selection(), [&](i64, const detail::HostRows &rows) {
+          if (auto pin = backend.pin(rows.from, (rows.rows - 1) * rows.pitch + rows.bytes))
             form->pins.push_back(std::move(pin));
         });
     }
@@ -311,6 +314,8 @@ private:
 Resident::Resident(i64 part_entries) : state_(std::make_shared<State>(part_entries)) {}
 
 Placement Resident::on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
+  if (stored.lent_in() != nullptr)
+    return {stored, stored.lent(backend.memory())};
   return backend.memory() == nullptr ? Placement(stored) : state_->on(backend, key, stored, all);
 }
 

@@ -44,8 +44,10 @@ private:
 
 struct Selection {
   Chosen entries;
-  Chosen lists;          // rows of a sorted copy, or blocks of BLCO, that have some of these
-  std::vector<i64> dims; // of a dense tensor, whose entries are slabs of its last mode
+  Chosen lists; // rows of a sorted copy, or blocks of BLCO, that have some of these
+  // Of a dense tensor, whose entries are slabs:
+  std::vector<i64> dims; // of these
+  std::vector<i64> whole_dims;
 };
 
 /// The lists of a view of what is selected, on the host.

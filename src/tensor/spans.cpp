@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/memory_order.hpp"
+
 namespace td::tensor {
 
 namespace {
@@ -65,9 +67,21 @@ template <class T> const T *at(const T *array, i64 element, i64 bytes = sizeof(T
                                      static_cast<std::uintptr_t>(element * bytes));
 }
 
-kernels::DenseView slab(kernels::DenseView x, i64 begin, std::span<const i64> dims) {
+/// The mode of which slabs are slices, and the elements of a slice.
+struct Slabs {
+  std::size_t mode;
+  i64 elements;
+  explicit Slabs(const kernels::DenseView &x)
+      : mode(static_cast<std::size_t>(kernels::slowest_mode(x))),
+        elements(kernels::entries_of(x) / std::max<i64>(x.dims[mode], 1)) {}
+};
+
+/// The slabs of a view that begin with this element.
+kernels::DenseView slabs_from(kernels::DenseView x, i64 begin, std::span<const i64> dims) {
+  const Slabs slabs(x);
+  const i64 place = x.strides.empty() ? begin : begin / slabs.elements * x.strides[slabs.mode];
   x.dims = dims;
-  x.values = at(static_cast<const char *>(x.values), begin, size_of(x.type));
+  x.values = at(static_cast<const char *>(x.values), place, size_of(x.type));
   return x;
 }
 
@@ -77,7 +91,7 @@ std::vector<Range> spans_of(const kernels::TensorView &host, i64 most) {
   const i64 nnz = kernels::entries_of(host);
   std::vector<Range> spans;
   if (const auto *dense = std::get_if<kernels::DenseView>(&host)) {
-    const i64 slab = nnz / dense->dims.back();
+    const i64 slab = Slabs(*dense).elements;
     const i64 each = std::max<i64>(most / slab, 1) * slab;
     for (i64 begin = 0; begin < nnz; begin += each)
       spans.push_back({begin, std::min(begin + each, nnz)});
@@ -110,7 +124,7 @@ std::vector<Range> fiber_spans(const kernels::TensorView &host, int mode, i64 mo
     return spans.empty() ? std::vector<Range>{{0, 0}} : spans;
   }
   const auto *dense = std::get_if<kernels::DenseView>(&host);
-  if (dense != nullptr && mode + 1 < static_cast<int>(dense->dims.size()))
+  if (dense != nullptr && mode != kernels::slowest_mode(*dense))
     return spans_of(host, most);
   return {{0, nnz}};
 }
@@ -124,8 +138,9 @@ Slice::Slice(const kernels::TensorView &x, Range entries) : view_(x) {
     coo->nnz = entries.size();
   } else if (auto *dense = std::get_if<kernels::DenseView>(&view_)) {
     dims_.assign(dense->dims.begin(), dense->dims.end());
-    dims_.back() = entries.size() / (kernels::entries_of(x) / dims_.back());
-    *dense = slab(*dense, entries.begin, dims_);
+    const Slabs slabs(*dense);
+    dims_[slabs.mode] = entries.size() / slabs.elements;
+    *dense = slabs_from(*dense, entries.begin, dims_);
   }
 }
 
@@ -159,21 +174,21 @@ std::vector<kernels::MttkrpArgs> steps_of(const kernels::TensorView &host, const
 SlabStep::SlabStep(const kernels::DenseView &x, const kernels::MttkrpArgs &args, Range entries)
     : dims_(x.dims.begin(), x.dims.end()), factors_(args.factors.begin(), args.factors.end()), args_(args),
       begin_(entries.begin) {
-  const i64 slab = kernels::entries_of(x) / dims_.back();
-  const Range last{entries.begin / slab, entries.end / slab};
-  dims_.back() = last.size();
-  if (args.mode == static_cast<int>(dims_.size()) - 1) {
+  const Slabs slabs(x);
+  const Range last{entries.begin / slabs.elements, entries.end / slabs.elements};
+  dims_[slabs.mode] = last.size();
+  if (args.mode == static_cast<int>(slabs.mode)) {
     args_.out = args.out.slice(last.begin, last.end);
     const Range rows = common(last, args.rows);
     args_.rows = {rows.begin - last.begin, rows.end - last.begin};
   } else {
-    factors_.back() = factors_.back().slice(last.begin, last.end);
+    factors_[slabs.mode] = factors_[slabs.mode].slice(last.begin, last.end);
     args_.add = args.add || begin_ > 0;
   }
   args_.factors = factors_;
   args_.entries = {0, entries.size()};
 }
 
-kernels::DenseView SlabStep::view(kernels::DenseView x) const { return slab(x, begin_, dims_); }
+kernels::DenseView SlabStep::view(kernels::DenseView x) const { return slabs_from(x, begin_, dims_); }
 
 } // namespace td::tensor

@@ -9,16 +9,16 @@ namespace td::tensor {
 
 /// Ranges of at most `most` entries that make all of a form. They begin with rows of a sorted copy (with segments of
 /// rows, where it has tiles), except within one that is longer; none holds both the end of such a row and entries of
-/// others. Those of a dense tensor are slabs of one index or more in the last
-/// mode, however long. Of a form in host memory.
+/// others. Those of a dense tensor are slabs of one index or more in the mode
+/// that is slowest in memory, the last one if nothing else is said, however long. Of a form in host memory.
 std::vector<Range> spans_of(const kernels::TensorView &host, i64 most);
 
 /// Ranges that make all of a form that Backend::unfolding_normal takes, and each could be a tensor by itself for it: of
 /// coordinates in fibers along `mode` at most `most` entries or the rest of a fiber; slabs of a dense tensor as above,
-/// but of its last mode one range.
+/// but of the mode of the slabs one range.
 std::vector<Range> fiber_spans(const kernels::TensorView &host, int mode, i64 most);
 
-/// Some coordinates, or slabs of a dense tensor's last mode, as a tensor by themselves.
+/// Some coordinates, or slabs of a dense tensor, as a tensor by themselves.
 class Slice {
 public:
   /// The arrays of x may lack other entries.
@@ -41,7 +41,8 @@ Range rows_with(const kernels::SortedView &host, Range entries);
 std::vector<kernels::MttkrpArgs> steps_of(const kernels::TensorView &host, const kernels::MttkrpArgs &args,
                                           const std::vector<Range> &spans);
 
-/// SlabStep is what the call becomes for one slab of a dense tensor: a tensor by itself, with part of the last factor.
+/// SlabStep is what the call becomes for one slab of a dense tensor: a tensor by itself, with part of
+/// the factor of their mode.
 class SlabStep {
 public:
   SlabStep(const kernels::DenseView &x, const kernels::MttkrpArgs &args, Range entries);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/buffer.hpp"
+#include "core/error.hpp"
 
 namespace td::tensor {
 
@@ -18,6 +19,7 @@ struct StoredForm::State {
   std::vector<bool> away;                             // of what was built
   std::vector<Buffer<std::byte>> arrays;              // that have come
   i64 bytes = 0;
+  std::string device; // whose memory the form is lent in; empty: none
 
   // A part has these:
   struct Part {
@@ -81,6 +83,22 @@ StoredForm::StoredForm(const kernels::TensorView &sizes, const void *memory,
   state_->built = std::move(built);
 }
 
+StoredForm::StoredForm(const kernels::DenseView &lent, const void *memory, std::string device)
+    : state_(std::make_shared<State>(lent)) {
+  state_->memory = memory;
+  state_->device = std::move(device);
+}
+
+const void *StoredForm::lent_in() const noexcept { return state_->device.empty() ? nullptr : state_->memory; }
+
+kernels::TensorView StoredForm::lent(const void *memory) const {
+  if (memory != state_->memory)
+    throw_error(Status::unsupported,
+                "the tensor's elements are borrowed in the memory of {}: expected a context of that GPU alone",
+                state_->device);
+  return state_->form.view();
+}
+
 StoredForm::StoredForm(const StoredForm &whole, Selection some)
     : state_(std::make_shared<State>(whole.view(OnHost::sizes))) {
   state_->part.emplace(State::Part{whole, std::move(some), {}});
@@ -92,6 +110,8 @@ const Selection *StoredForm::selection() const noexcept { return state_->part ? 
 
 kernels::TensorView StoredForm::view(OnHost needed) const {
   const std::lock_guard lock(state_->mutex);
+  if (needed == OnHost::all && !state_->device.empty())
+    lent(nullptr); // throws
   if (state_->part)
     state_->select(needed);
   else if (needed != OnHost::sizes && state_->built != nullptr)

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <memory>
+#include <string>
 
 #include "kernels/building.hpp"
 #include "tensor/arrays.hpp"
@@ -27,6 +28,8 @@ public:
   StoredForm(const View &host) : state_(in_host_memory(host)) {} // NOLINT: a view is a form
   /// The first arrays of the view are `built`, in that memory().
   StoredForm(const kernels::TensorView &sizes, const void *memory, std::shared_ptr<const kernels::DeviceArrays> built);
+  /// The form is a caller's array in that memory(), and is worked on there alone.
+  StoredForm(const kernels::DenseView &lent, const void *memory, std::string device);
   /// Some of a form. Its own lists are made when they are first needed.
   StoredForm(const StoredForm &whole, Selection some);
 
@@ -40,6 +43,11 @@ public:
 
   /// What was built in this memory(), as long as not all of it is on the host.
   std::shared_ptr<const kernels::DeviceArrays> built(const void *memory) const;
+
+  /// The memory() that a form is lent in; null: it is in the host's, or was built.
+  const void *lent_in() const noexcept;
+  /// The form where it lies. Throws Status::unsupported for another memory().
+  kernels::TensorView lent(const void *memory) const;
 
   /// Counts what was built on a device, wherever it is by now.
   i64 built_bytes() const noexcept;

@@ -180,6 +180,55 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   return x;
 }
 
+std::shared_ptr<const Tensor> Tensor::borrow_dense(const DenseArrayView &array, plan::TensorSettings settings,
+                                                   int threads, Target target, kernels::Backend *device) {
+  const auto begin = Clock::now();
+  formats::Dense dense = formats::lend_dense(array);
+  if (!dense.strides.empty()) {
+    if (settings.groups.ask == plan::Ask::named)
+      throw_error(Status::unsupported,
+                  "option 'groups' = \"{}\": the modes of a borrowed array that does not lie first index fastest and "
+                  "without gaps share no partial products; expected auto or none",
+                  settings.groups.text);
+    settings.groups = {plan::Ask::none, "none"};
+  }
+  std::shared_ptr<Tensor> x(new Tensor(array.dims, array.value_type, settings, "", target));
+  x->storage_ = plan::dense_storage(x->order(), x->type_, {settings, target == Target::gpu, threads, {}});
+  x->groups_ = std::make_unique<const plan::Groups>(array.dims, x->type_, settings.groups_for(x->type_));
+  x->dense_ = std::move(dense);
+  const kernels::DenseView view = x->dense_->view();
+  if (device != nullptr) {
+    x->lent_ = device->lend(view, "values");
+    const std::string name = device->describe(); // as in "cuda:0, ..."
+    x->forms_.emplace_back(view, device->memory(), name.substr(0, name.find(',')));
+  } else {
+    x->list_forms();
+  }
+  x->facts_ = facts_of_lent(view, threads, device);
+  x->build_seconds_ = seconds_since(begin);
+  return x;
+}
+
+DenseArrayView Tensor::elements(std::optional<formats::Dense> &holder) const {
+  if (lent_ == nullptr)
+    return {dims_, dense_->strides, type_, dense_->view().values};
+  MemoryNeed need;
+  need.add("a copy on the host", static_cast<double>(facts_.nnz) * static_cast<double>(size_of(type_)));
+  MemoryBudget(settings_.memory_limit, 0).require("the elements of a tensor that is borrowed on a GPU", need);
+  holder.emplace();
+  holder->dims = dims_;
+  holder->values = ValueBuffer(type_, facts_.nnz, "a copy of a tensor that is borrowed on a GPU");
+  holder->strides = kernels::copied_strides(dense_->view());
+  void *const to[] = {holder->values.data()};
+  lent_->download(to);
+  return {holder->dims, holder->strides, type_, holder->values.data()};
+}
+
+void Tensor::require_reach(const kernels::Backend &backend) const {
+  if (borrowed_in() != nullptr)
+    forms_.front().lent(backend.memory());
+}
+
 i64 Tensor::bytes() const {
   i64 total = 0;
   if (coo_)
@@ -202,7 +251,9 @@ std::string Tensor::describe() const {
   const std::string size = size_text(bytes());
   if (dense_)
     return fmt::format("dense {}, {}, {}, {}", shape, count_text(facts_.nnz, "element", "elements"), name_of(type_),
-                       size);
+                       !borrowed()        ? size
+                       : lent_ == nullptr ? "borrowed from the caller"
+                                          : "borrowed from the caller on a GPU");
   std::string parts;
   if (!sorted_.empty())
     parts = count_text(static_cast<i64>(sorted_.size()), "copy", "copies") + ", ";

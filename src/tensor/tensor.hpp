@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/formats.hpp"
+#include "kernels/memory_order.hpp"
 #include "plan/groups.hpp"
 #include "plan/storage.hpp"
 #include "tensor/resident.hpp"
@@ -26,6 +27,9 @@ struct Facts {
 /// result itself is beyond f64 it is infinite, and so is the sum.
 Facts facts_of(const ValueBuffer &values, int threads);
 Facts facts_of(kernels::Building &building);
+/// Facts of a caller's array, in the order of memory: in host memory, or where the device's kernels work. Throws
+/// Status::argument for an element that is not finite.
+Facts facts_of_lent(const kernels::DenseView &x, int threads, kernels::Backend *device);
 
 /// The kernels that a tensor is stored for. All others work on it too.
 enum class Target { cpu, gpu };
@@ -43,6 +47,11 @@ public:
   /// Throws as make_sparse does if it does not fit.
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target = Target::cpu);
+
+  /// Borrows an array from the caller, who keeps it as it is until the tensor ends; it is checked, not copied.
+  /// `device`: in whose memory() it is; null: in the host's.
+  static std::shared_ptr<const Tensor> borrow_dense(const DenseArrayView &array, plan::TensorSettings settings,
+                                                    int threads, Target target, kernels::Backend *device);
 
   int order() const noexcept { return static_cast<int>(dims_.size()); }
   std::span<const i64> dims() const noexcept { return dims_; }
@@ -106,8 +115,17 @@ public:
   /// `holder` keeps them.
   kernels::CooView coordinates(std::optional<formats::Coo> &holder, int threads) const;
 
-  /// The elements of a dense tensor, else null.
+  /// The elements of a dense tensor, else null. What is borrowed may be in a device's memory: elements().
   const formats::Dense *dense() const noexcept { return dense_ ? &*dense_ : nullptr; }
+  bool borrowed() const noexcept { return dense_ && dense_->lent != nullptr; }
+  /// The memory() that a borrowed array is in; null: the host's.
+  const void *borrowed_in() const noexcept { return borrowed() ? forms_.front().lent_in() : nullptr; }
+  /// The elements of a dense tensor in host memory: where they lie, or a copy, which the holder keeps.
+  DenseArrayView elements(std::optional<formats::Dense> &holder) const;
+  /// The mode of a dense tensor that is slowest in memory.
+  int slab_mode() const { return kernels::slowest_mode(dense_->view()); }
+  /// Throws Status::unsupported for a backend that cannot reach what is borrowed in a device's memory.
+  void require_reach(const kernels::Backend &backend) const;
 
   /// Stored entries in each slice of a mode.
   void slice_counts(int mode, i64 *counts) const;
@@ -141,7 +159,8 @@ private:
   std::optional<formats::Blco> blco_;
   std::vector<formats::Sorted> sorted_; // one a group of modes
   std::optional<formats::Dense> dense_;
-  std::vector<StoredForm> forms_; // of what there is of these, and of what was built on a GPU
+  std::shared_ptr<const kernels::DeviceArrays> lent_; // a borrowed array in a device's memory
+  std::vector<StoredForm> forms_;                     // of what there is of these, and of what was built on a GPU
   std::unique_ptr<const plan::Groups> groups_;
   mutable Resident resident_;
 };

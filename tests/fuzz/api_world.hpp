@@ -139,6 +139,7 @@ private:
 
 /// All handles of a run, and the nesting of calls from callbacks.
 struct World {
+  std::vector<Exact<char>> lent; // arrays that tensors may have borrowed, which end first
   Handles<td_options> options{td_options_destroy};
   Handles<td_context> contexts{td_context_destroy};
   Handles<td_tensor> tensors{td_tensor_destroy};

@@ -179,7 +179,7 @@ void make_dense(World &w, Bytes &bytes) {
     step *= kind == 0 ? 1 : shape.dims[m];
   }
   const std::int64_t there = kind == 2 ? 1 : elements;
-  const Exact<char> values = values_of(bytes, type, there);
+  const Exact<char> &values = w.lent.emplace_back(values_of(bytes, type, there));
   const char *first = values.data() + (kind == 1 ? values.size() - values.size() / there : 0);
   makes<td_tensor>(w, c.good && options.given.good, [&](td_tensor **out) {
     return td_tensor_create_dense(c.handle, shape.order, shape.dims.data(), kind == 0 ? nullptr : strides.data(), type,

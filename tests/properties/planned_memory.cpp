@@ -230,4 +230,34 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"empty_rows_of_skewed", {100000, 70000, 200000}, 60000, 0.5, "sorted", "auto", "drop", 8, "cpu"}),
     [](const auto &info) { return std::string(info.param.name); });
 
+/// A borrowed field of 17 MB, with gaps, which allocates nothing of its size: the sums of its blocks and little more.
+TEST(PlannedMemory, borrows_a_field_without_a_copy) {
+  const std::vector<std::int64_t> dims{120, 130, 140}, strides{1, 122, 122 * 132};
+  std::vector<double> field(static_cast<std::size_t>(122 * 132 * 140), 0.0);
+  std::uint64_t state = 1;
+  for (double &value : field)
+    value = static_cast<double>((state = state * 6364136223846793005U + 1442695040888963407U) >> 11) * 0x1p-53;
+  const auto size = static_cast<std::int64_t>(field.size() * sizeof(double));
+  const Options borrow{{"borrow", "1"}};
+  const Options run{{"max_iters", "2"}, {"tol", "0"}};
+  for (const char *devices : {"cpu", "cpu:2"}) {
+    const Context context = make_context(devices);
+    const auto make_tensor = [&] {
+      return make<Tensor>(td_tensor_create_dense, context, 3, dims.data(), strides.data(), TD_F64, field.data(),
+                          TD_HOST, borrow);
+    };
+    { make_tensor(); } // what is allocated once a process is there
+    const cli::Allocated building;
+    const Tensor x = make_tensor();
+    EXPECT_LT(building.most(), size / 25);
+    const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, 16, run);
+    const cli::Allocated solving;
+    Ktensor model;
+    check(td_cpals(context, x, 16, nullptr, run, nullptr, nullptr, model.out(), nullptr));
+    EXPECT_LT(solving.most(), size / 2);
+    // A thread that does another's part takes less.
+    EXPECT_LE(static_cast<double>(solving.most()), 1.05 * static_cast<double>(bytes(plan, "solver")));
+  }
+}
+
 } // namespace

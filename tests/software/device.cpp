@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <numeric>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/runs.hpp"
+#include "core/strides.hpp"
 #include "kernels/cuda_library.hpp"
+#include "kernels/memory_order.hpp"
 #include "software/building.hpp"
 #include "software/late_copies.hpp"
 #include "software/memory.hpp"
@@ -76,6 +80,32 @@ private:
   std::vector<Array> arrays_;
 };
 
+/// A caller's array.
+class LentArray final : public DeviceArrays {
+public:
+  LentArray(std::shared_ptr<Memory> memory, const kernels::DenseView &x)
+      : memory_(std::move(memory)), dims_(x.dims.begin(), x.dims.end()),
+        strides_(x.strides.begin(), x.strides.end()), x_{dims_, x.type, x.values, strides_} {}
+  std::vector<Array> arrays() const override { return {{x_.values, kernels::entries_of(x_) * size_of(x_.type)}}; }
+  void download(std::span<void *const> to_host) const override {
+    const Memory::Access access(*memory_);
+    const kernels::InMemoryOrder ordered(x_);
+    const auto strides = kernels::strides_of(ordered.view());
+    const i64 size = size_of(x_.type);
+    for_each_run(ordered.view().dims, std::span(strides).first(dims_.size()), {0, kernels::entries_of(x_)},
+                 [&](i64 k, i64 offset, i64 count) {
+                   for (i64 n = 0; n < count; ++n)
+                     std::copy_n(static_cast<const char *>(x_.values) + (offset + n * strides[0]) * size, size,
+                                 static_cast<char *>(to_host[0]) + (k + n) * size);
+                 });
+  }
+
+private:
+  std::shared_ptr<Memory> memory_;
+  std::vector<i64> dims_, strides_;
+  kernels::DenseView x_;
+};
+
 class SoftwareBackend final : public BuildingBackend {
 public:
   SoftwareBackend(std::shared_ptr<Memory> memory, const kernels::DeviceSpec &spec)
@@ -128,6 +158,19 @@ public:
     if (!memory_->holds(array))
       throw_error(Status::argument, "{}: expected an array in the memory of cuda:{}, as space = TD_DEVICE says", name,
                   memory_->ordinal());
+  }
+  bool holds(const void *array) const override { return memory_->holds(array); }
+  std::shared_ptr<const DeviceArrays> lend(const kernels::DenseView &array, std::string_view name) override {
+    const Range reach = reach_of(array.dims, array.strides);
+    borrow(array.values, name);
+    borrow(static_cast<const char *>(array.values) + reach.end * size_of(array.type) - 1, name);
+    return std::make_shared<LentArray>(memory_, array);
+  }
+  void sum_elements(const kernels::DenseView &x, double scale, i64 block, kernels::ElementSums *sums) override {
+    const Memory::Access access(*memory_);
+    const i64 elements = kernels::entries_of(x);
+    for (i64 b = 0; b * block < elements; ++b)
+      sums[b] = kernels::sums_of(x, {b * block, std::min(elements, (b + 1) * block)}, scale);
   }
   void follow(void *stream) override {
     if (stream != nullptr)
@@ -258,9 +301,40 @@ std::vector<std::shared_ptr<kernels::Backend>> open(std::string_view build, cons
   return backends;
 }
 
+/// The runtime's current GPU, for the calls below.
+thread_local int current_gpu = 0;
+
 } // namespace
 
 } // namespace td::software
+
+// What a caller who has arrays on a GPU calls of CUDA's runtime: its names, for arrays in these GPUs' memory.
+extern "C" {
+
+__attribute__((visibility("default"))) int cudaSetDevice(int ordinal) noexcept {
+  td::software::current_gpu = ordinal;
+  return 0;
+}
+
+__attribute__((visibility("default"))) int cudaMalloc(void **memory, std::size_t bytes) noexcept {
+  *memory = td::software::memory_of(td::software::current_gpu)->allocate(static_cast<td::i64>(bytes));
+  return *memory == nullptr ? 2 : 0;
+}
+
+__attribute__((visibility("default"))) int cudaFree(void *memory) noexcept {
+  for (int ordinal = 0; ordinal < td::software::devices; ++ordinal)
+    if (td::software::memory_of(ordinal)->holds(memory))
+      td::software::memory_of(ordinal)->release(memory);
+  return 0;
+}
+
+__attribute__((visibility("default"))) int cudaMemcpy(void *to, const void *from, std::size_t bytes, int) noexcept {
+  const td::software::Memory::Access access(*td::software::memory_of(td::software::current_gpu));
+  std::memcpy(to, from, bytes);
+  return 0;
+}
+
+} // extern "C"
 
 extern "C" __attribute__((visibility("default"))) std::int32_t
 td_cuda_open(const char *build, const td::kernels::DeviceSpec *spec,

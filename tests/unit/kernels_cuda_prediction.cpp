@@ -241,9 +241,9 @@ TEST(KernelsCudaPrediction, TellsWhatKernelsTake) {
   EXPECT_EQ(predict(kernels::DenseView{matrix, ValueType::f32}, 0, 31, Conflicts::automatic, rates, f32).bytes,
             3 * 30 * 32 * 8 + 40 * 32 * 8);
   // Two chunks of 32 in pairs of TensorFloat-32, and for each column a scale and the largest number of a mode.
-  EXPECT_EQ(
-      predict(kernels::DenseView{matrix, ValueType::f32, nullptr, 1}, 0, 31, Conflicts::automatic, rates, f32).bytes,
-      2 * 30 * 32 * 8 + 40 * 32 * 8 + 31 * 2 * 8);
+  EXPECT_EQ(predict(kernels::DenseView{matrix, ValueType::f32, nullptr, {}, 1}, 0, 31, Conflicts::automatic, rates, f32)
+                .bytes,
+            2 * 30 * 32 * 8 + 40 * 32 * 8 + 31 * 2 * 8);
   // Two sums of the columns of a pass, and whose they are, for each block; with `owner` a sum for each segment besides.
   const PlannedCopy copy({12092, 9184, 28818}, 76869512, 0);
   const auto segments = static_cast<double>(copy.view().rows);

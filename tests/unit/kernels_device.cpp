@@ -463,8 +463,8 @@ void check_dense(Backend &reference, Backend &device, const DenseCase &dense, co
   const auto elements = TestMatrix<T>::random(1, dense.offset + size, 0, 5).magnitudes();
   const Placed<T> there(device, elements);
   const kernels::DenseView host{dense.dims, value_type_of<T>, &elements.at(0, dense.offset)};
-  const kernels::DenseView x{dense.dims, value_type_of<T>, static_cast<const T *>(there.view().data) + dense.offset,
-                             dense.largest};
+  const kernels::DenseView x{
+      dense.dims, value_type_of<T>, static_cast<const T *>(there.view().data) + dense.offset, {}, dense.largest};
   const auto factors = magnitudes(random_factors<T>(dense.dims, dense.rank, 1 + dense.rank % 2, 92));
   const auto f = views(factors);
   const PlacedFactors<T> placed(device, factors);

@@ -300,7 +300,7 @@ TensorPointer make_dense(const std::vector<i64> &dims, const char *groups, const
   return tensor::Tensor::make_dense({dims, {}, ValueType::f64, values.data()}, options, 1, "", tensor::Target::gpu);
 }
 
-// Of a dense tensor a device has slabs of the last mode, but all elements where a row's sum may not be split.
+// Of a dense tensor a device has slabs, here of the last mode, but all elements where a row's sum may not be split.
 TEST(Part, HasSlabsOfADenseTensor) {
   const std::vector<i64> dims{6, 5, 9, 12};
   for (const char *groups : {"none", "0,1|2,3", "0|1,2|3", "0,1,2|3", "0|1|2,3"})

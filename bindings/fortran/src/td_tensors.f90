@@ -33,6 +33,12 @@ module td_tensors
       flat_i64_r32, flat_i64_r64, dense_r32_2, dense_r32_3, dense_r32_4, dense_r32_5, &
       dense_r32_6, dense_r32_7, dense_r64_2, dense_r64_3, dense_r64_4, dense_r64_5, &
       dense_r64_6, dense_r64_7
+    !> Dense, and without a copy: td works on the caller's array, which stays as it is until the tensor and all that it
+    !> was assigned to have ended. values is its address: c_loc of an array with attribute target or pointer, or, with
+    !> on_device=.true., one in the memory of the context's GPU, as acc_deviceptr or c_devloc gives it. real_kind is
+    !> real32 or real64; strides count elements, and without them the first index runs fastest without gaps. (create
+    !> always copies, since what it is given may be a temporary.)
+    procedure :: borrow => borrow_array
     procedure :: read => read_tensor
     generic :: assignment(=) => assign
     procedure, private :: sparse_matrix_i32_r32, sparse_matrix_i32_r64, sparse_matrix_i64_r32, &
@@ -176,14 +182,63 @@ contains
     type(td_options), intent(in), optional :: options
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    type(td_options) :: all
     type(c_ptr) :: place, handle
-    integer(c_int32_t) :: status
+    integer :: status
     call self%destroy()
-    if (.not. opened(context, place, stat, errmsg)) return
-    status = c_td_tensor_create_dense(place, size(dims, kind=c_int32_t), dims, c_null_ptr, type_code(real_kind), &
-      values, TD_HOST, handle_or_null(options), handle)
-    call close_context(context, place)
-    call self%adopt(handle)
+    status = TD_OK
+    if (present(options)) all = options
+    call put_text(all, 'borrow', '0', status)
+    if (status >= 0) then
+      if (.not. opened(context, place, stat, errmsg)) return
+      status = c_td_tensor_create_dense(place, size(dims, kind=c_int32_t), dims, c_null_ptr, type_code(real_kind), &
+        values, TD_HOST, all%c_handle(), handle)
+      call close_context(context, place)
+      call self%adopt(handle)
+    end if
+    call finish(status, stat, errmsg)
+  end subroutine
+
+  subroutine borrow_array(self, values, dims, real_kind, strides, on_device, context, options, stat, errmsg)
+    class(td_tensor), intent(inout) :: self
+    type(c_ptr), intent(in) :: values
+    integer, intent(in) :: dims(:)
+    integer, intent(in) :: real_kind
+    integer(int64), intent(in), optional, target :: strides(:)
+    logical, intent(in), optional :: on_device
+    type(td_context), intent(in), optional :: context
+    type(td_options), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(td_options) :: all
+    type(c_ptr) :: place, handle, steps
+    integer(c_int64_t), target :: copied(64)
+    integer(c_int32_t) :: space
+    integer :: status
+    call self%destroy()
+    steps = c_null_ptr
+    if (present(strides)) then
+      if (size(strides) /= size(dims)) then
+        call finish(TD_ERR_SHAPE, stat, errmsg, whole(size(strides))//' strides for '//whole(size(dims))//' dims')
+        return
+      end if
+      copied(:min(size(strides), 64)) = strides(:min(size(strides), 64))
+      steps = c_loc(copied)
+    end if
+    space = TD_HOST
+    if (present(on_device)) then
+      if (on_device) space = TD_DEVICE
+    end if
+    status = TD_OK
+    if (present(options)) all = options
+    call put_text(all, 'borrow', '1', status)
+    if (status >= 0) then
+      if (.not. opened(context, place, stat, errmsg)) return
+      status = c_td_tensor_create_dense(place, size(dims, kind=c_int32_t), int(dims, c_int64_t), steps, &
+        type_code(real_kind), values, space, all%c_handle(), handle)
+      call close_context(context, place)
+      call self%adopt(handle)
+    end if
     call finish(status, stat, errmsg)
   end subroutine
 

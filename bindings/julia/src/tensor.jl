@@ -21,10 +21,13 @@ mutable struct SparseTensor{T<:Real32Or64,N} <: StoredTensor{T,N}
 end
 
 """
-    DenseTensor(A; context="auto")
+    DenseTensor(A; borrow=false, context="auto")
 
 A dense tensor: a copy of an array of any kind. An `Array`, and any view of one with strides, is read where it is. Calls
 that take a tensor take the array itself as well; this saves a copy where the same one is used again.
+
+With `borrow=true` there is no copy: the tensor works on `A`, a strided array of Float32 or Float64, and keeps it from
+being collected. Do not change `A` as long as the tensor is used.
 
 ```julia
 A = rand(4, 3, 2)
@@ -35,7 +38,9 @@ Array(X) == A[1:2, :, :]
 mutable struct DenseTensor{T<:Real32Or64,N} <: StoredTensor{T,N}
     ptr::Ptr{Cvoid}
     dims::NTuple{N,Int}
-    DenseTensor{T,N}(ptr::Ptr{Cvoid}, dims) where {T,N} = finalizer(destroy_tensor, new{T,N}(ptr, dims))
+    borrowed::Any # the array, as long as the tensor works on it
+    DenseTensor{T,N}(ptr::Ptr{Cvoid}, dims, borrowed=nothing) where {T,N} =
+        finalizer(destroy_tensor, new{T,N}(ptr, dims, borrowed))
 end
 
 destroy_tensor(x) = LibTD.td_tensor_destroy(x.ptr)
@@ -96,14 +101,17 @@ in_place(a::AbstractArray{<:Real32Or64}) = is_strided(a) ? a : Array(a)
 in_place(a::AbstractArray{<:Real}) = Array{Float64}(a)
 in_place(a::AbstractArray) = refuse_values(a, "array")
 
-function DenseTensor(array::AbstractArray; context=default_devices)
+function DenseTensor(array::AbstractArray; borrow::Bool=false, context=default_devices)
     a = in_place(array)
+    !borrow || a === array ||
+        throw(ArgumentError("borrow=true of a $(typeof(array)): expected a strided array of Float32 or Float64"))
+    options = options_from(pairs((borrow=Int(borrow),)), "tensor")
     ptr = with_context(context) do c
         GC.@preserve a new_handle(out -> LibTD.td_tensor_create_dense(
-            c, ndims(a), dims_of(size(a)), dims_of(strides(a)), type_code(eltype(a)), pointer(a), LibTD.TD_HOST, C_NULL,
-            out))
+            c, ndims(a), dims_of(size(a)), dims_of(strides(a)), type_code(eltype(a)), pointer(a), LibTD.TD_HOST,
+            options, out))
     end
-    return DenseTensor{eltype(a),ndims(a)}(ptr, size(a))
+    return DenseTensor{eltype(a),ndims(a)}(ptr, size(a), borrow ? a : nothing)
 end
 
 as_tensor(x::StoredTensor; context=default_devices) = x

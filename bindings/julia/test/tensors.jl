@@ -71,6 +71,21 @@ end
     @test sprint(show, DenseTensor(ones(2, 2))) == "2×2 DenseTensor{Float64,2}"
 end
 
+@testset "borrowed" begin
+    A = fill(NaN, 4, 5, 4) # of which a box is borrowed: what is beside it is not read
+    box = view(A, 2:3, 2:4, :)
+    box .= reshape(1.0:24, 2, 3, 4)
+    X = DenseTensor(box; borrow=true)
+    @test X[:borrowed] == 1 && X[:bytes] < 200
+    @test Array(X) == box && norm(X) ≈ 70
+    A = box = nothing
+    GC.gc()
+    @test Array(X) == reshape(1.0:24, 2, 3, 4)
+    @test DenseTensor(ones(2, 2))[:borrowed] == 0
+    @test_throws ArgumentError DenseTensor(ones(Int, 2, 2); borrow=true)
+    @test_throws TDError DenseTensor(fill(NaN, 2, 2); borrow=true)
+end
+
 @testset "refused" begin
     e = try
         SparseTensor([1, 3], [1, 1], [1.0, 2.0]; dims=(2, 2))

@@ -7,9 +7,11 @@
 
 #include "core/buffer.hpp"
 #include "core/parallel.hpp"
+#include "core/runs.hpp"
 #include "kernels/cpu/cpu.hpp"
 #include "kernels/cpu/mttkrp.hpp"
 #include "kernels/cpu/simd.hpp"
+#include "kernels/memory_order.hpp"
 
 namespace td::kernels::cpu {
 
@@ -39,9 +41,24 @@ Buffer<double> widened(const float *from, i64 count, int threads, const char *wh
   return to;
 }
 
+/// The elements in the order of memory, without gaps.
+Buffer<double> widened(const DenseView &x, int threads) {
+  const InMemoryOrder ordered(x);
+  const auto strides = strides_of(ordered.view());
+  const auto *from = static_cast<const float *>(x.values);
+  Buffer<double> to(entries_of(x), "the elements of a dense tensor in f64");
+  parallel_ranges(threads, to.size(), 4096, [&](Range part) {
+    for_each_run(ordered.view().dims, std::span(strides).first(x.dims.size()), part, [&](i64 k, i64 offset, i64 count) {
+      for (i64 n = 0; n < count; ++n)
+        to[k + n] = from[offset + n * strides[0]];
+    });
+  });
+  return to;
+}
+
 /// Sums in f64 of an f32 tensor: the f64 kernels, with copies of the factors and of a dense tensor's elements. The
 /// values of a sparse one are widened a batch at a time.
-void mttkrp_in_f64(CpuBackend &backend, TensorView x, const MttkrpArgs &args) {
+void mttkrp_in_f64(CpuBackend &backend, const TensorView &x, const MttkrpArgs &args) {
   std::vector<Buffer<double>> copies;
   std::vector<ConstMatrix> factors(args.factors.begin(), args.factors.end());
   for (std::size_t m = 0; m < factors.size(); ++m) {
@@ -52,14 +69,14 @@ void mttkrp_in_f64(CpuBackend &backend, TensorView x, const MttkrpArgs &args) {
         widened(a.row<float>(0), a.rows == 0 ? 0 : (a.rows - 1) * a.ld + a.cols, backend.threads(), "factors in f64"));
     a = {copies.back().data(), ValueType::f64, a.rows, a.cols, a.ld};
   }
-  if (auto *dense = std::get_if<DenseView>(&x)) {
-    copies.push_back(widened(static_cast<const float *>(dense->values), entries_of(x), backend.threads(),
-                             "the elements of a dense tensor in f64"));
-    dense->type = ValueType::f64;
-    dense->values = copies.back().data();
-  }
   MttkrpArgs own = args;
   own.factors = factors;
+  if (const auto *dense = std::get_if<DenseView>(&x)) {
+    copies.push_back(widened(*dense, backend.threads()));
+    const InMemoryOrder ordered(*dense, own);
+    return cpu::mttkrp(DenseView{ordered.view().dims, ValueType::f64, copies.back().data()}, ordered.args(),
+                       backend.threads());
+  }
   std::visit([&](const auto &view) { cpu::mttkrp(view, own, backend.threads()); }, x);
 }
 

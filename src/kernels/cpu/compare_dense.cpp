@@ -19,7 +19,7 @@ constexpr i64 tile_columns = 256;
 template <class T> class DenseCompare {
 public:
   DenseCompare(const DenseView &x, const double *weights, std::span<const ConstMatrix> factors)
-      : x_(static_cast<const T *>(x.values)), length_(x.dims[0]), rank_(factors[0].cols),
+      : x_(static_cast<const T *>(x.values)), places_(x, 0), length_(x.dims[0]), rank_(factors[0].cols),
         width_(simd::padded(length_, ValueType::f64)),
         first_(Buffer<double>::zeros(rank_ * width_, "a transposed factor")) {
     for (i64 i = 0; i < length_; ++i)
@@ -59,12 +59,20 @@ private:
       const Range wanted{std::max(f * length_ + columns.begin, entries.begin),
                          std::min(f * length_ + columns.end, entries.end)};
       const i64 skipped = wanted.begin - (f * length_ + columns.begin);
-      add_differences(x_ + wanted.begin, model + (f - fibers.begin) * width + skipped, wanted.size(), sum);
+      const T *values = x_ + places_.right.offset(f) + (wanted.begin - f * length_) * places_.row;
+      std::array<T, tile_columns> near;
+      if (places_.row > 1) {
+        for (i64 k = 0; k < wanted.size(); ++k)
+          near[static_cast<std::size_t>(k)] = values[k * places_.row];
+        values = near.data();
+      }
+      add_differences(values, model + (f - fibers.begin) * width + skipped, wanted.size(), sum);
     }
   }
 
   const T *x_;
-  i64 length_; // of a fiber of mode 0
+  UnfoldingPlaces places_; // of mode 0
+  i64 length_;             // of a fiber of mode 0
   i64 rank_;
   i64 width_;
   Buffer<double> first_; // rank x width: weights and factor 0, transposed
@@ -76,8 +84,9 @@ private:
 
 void compare_dense(const DenseView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                    int threads, double *out) {
+  const InMemoryOrder ordered(x);
   dispatch(x.type, [&](auto zero) {
-    const DenseCompare<decltype(zero)> work(x, weights, factors);
+    const DenseCompare<decltype(zero)> work(ordered.view(), weights, ordered.ordered(factors));
     const i64 parts = compare_parts(entries.size());
     sum_parts(threads, parts, 3, out, [&](i64 part, double *sum) { work.add(part_of(entries, part, parts), sum); });
   });

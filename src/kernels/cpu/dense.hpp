@@ -5,8 +5,9 @@
 #include <array>
 
 #include "core/buffer.hpp"
+#include "core/runs.hpp"
 #include "kernels/cpu/simd.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/memory_order.hpp"
 
 namespace td::kernels::cpu {
 
@@ -21,6 +22,58 @@ struct Unfolding {
       (m < mode ? left : m == mode ? n : right) *= dims[static_cast<std::size_t>(m)];
   }
   i64 columns() const { return left * right; }
+};
+
+/// Neighbouring modes as one, of a view whose modes are in the order of memory.
+class MergedModes {
+public:
+  MergedModes(std::span<const i64> dims, std::span<const i64> strides) : dims_(dims), strides_(strides) {
+    if (dims.empty())
+      return;
+    const auto [modes, length] = leading_run(dims, strides);
+    even_ = modes == dims.size();
+    step_ = strides[0];
+  }
+  /// Whether from each index to the next it is one step, and how long that is.
+  bool even() const noexcept { return even_; }
+  i64 step() const noexcept { return step_; }
+
+  i64 offset(i64 index) const noexcept {
+    if (even_)
+      return index * step_;
+    i64 offset = 0;
+    for (std::size_t m = 0; m < dims_.size(); ++m) {
+      offset += index % dims_[m] * strides_[m];
+      index /= dims_[m];
+    }
+    return offset;
+  }
+
+private:
+  std::span<const i64> dims_, strides_;
+  bool even_ = true;
+  i64 step_ = 1;
+};
+
+/// Where the elements of an unfolding lie: (l, i, q) at left.offset(l) + i * row + right.offset(q).
+struct UnfoldingPlaces {
+  std::array<i64, max_order> strides; // of all modes
+  MergedModes left, right;
+  i64 row;
+
+  UnfoldingPlaces(const DenseView &x, int mode)
+      : strides(strides_of(x)), left(x.dims.first(place(mode)), std::span(strides).first(place(mode))),
+        right(x.dims.subspan(place(mode) + 1),
+              std::span(strides).subspan(place(mode) + 1, x.dims.size() - place(mode) - 1)),
+        row(strides[place(mode)]) {}
+  UnfoldingPlaces(const UnfoldingPlaces &) = delete;
+  UnfoldingPlaces &operator=(const UnfoldingPlaces &) = delete;
+
+  /// Whether the elements of the modes before are neighbours.
+  bool left_is_one() const { return left.even() && left.step() == 1; }
+
+private:
+  static std::size_t place(int mode) { return static_cast<std::size_t>(mode); }
 };
 
 /// Rows of the Khatri-Rao product of some factors, the first of them running fastest. The products of the slower

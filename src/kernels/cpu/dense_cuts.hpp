@@ -63,6 +63,21 @@ struct DenseCuts {
   i64 product_rows(const Unfolding &shape) const {
     return long_left ? ceil_of(shape.left, ranges) : q_per_tile * shape.left;
   }
+
+  /// Elements of the blocks that a thread gathers, of at most so many rows.
+  i64 gathered(const Unfolding &shape, i64 rows) const {
+    return long_left ? simd::block_rows * long_depth : std::min(simd::block_rows, rows) * q_per_tile * shape.left;
+  }
 };
+
+/// Whether rows of the first mode are neighbours, and columns lie evenly.
+inline bool has_even_fibers(const UnfoldingPlaces &places, const DenseCuts &cuts) {
+  return cuts.fibers && places.row == 1 && places.right.even();
+}
+
+/// Whether blocks do not lie evenly, and are gathered first.
+inline bool gathers_blocks(const UnfoldingPlaces &places, const DenseCuts &cuts) {
+  return !places.left_is_one() || (!cuts.long_left && !places.right.even());
+}
 
 } // namespace td::kernels::cpu

@@ -8,6 +8,10 @@
 //   short left   all of `left` for several q, with rows of the whole Khatri-Rao product. In the first mode, where left
 //                is 1, a column of the unfolding is contiguous, and registers hold its rows: see FiberBlock.
 //
+// Modes may be in any order in memory, and there may be gaps between elements. Where a block's rows or columns do not
+// lie evenly for that, the block is gathered first, in the near caches, as it would lie without gaps: the same products
+// are added in the same order.
+//
 // The tiles are cut into parts by the tensor's shape and the rank alone, each part is summed in order in f64, and the
 // parts are added in order; so the bits depend neither on the number of threads nor on which rows are asked for.
 #include "kernels/cpu/mttkrp.hpp"
@@ -26,9 +30,11 @@ constexpr i64 line_bytes = 64;
 template <class T> class DenseMttkrp {
 public:
   DenseMttkrp(const DenseView &x, const MttkrpArgs &args)
-      : x_(static_cast<const T *>(x.values)), args_(args), shape_(x.dims, args.mode), rank_(args.out.cols),
-        padded_(simd::padded(rank_, x.type)), cuts_(shape_, padded_, size),
-        by_fibers_(cuts_.by_fibers(args.rows.size(), rank_, padded_, simd::lanes(x.type))),
+      : x_(static_cast<const T *>(x.values)), args_(args), shape_(x.dims, args.mode), places_(x, args.mode),
+        no_gaps_(x.strides.empty()), rank_(args.out.cols), padded_(simd::padded(rank_, x.type)),
+        cuts_(shape_, padded_, size),
+        by_fibers_(has_even_fibers(places_, cuts_) &&
+                   cuts_.by_fibers(args.rows.size(), rank_, padded_, simd::lanes(x.type))),
         unit_(by_fibers_ ? simd::lanes(x.type) : 1), units_(ceil_of(args.rows.size(), unit_)) {}
 
   void run(int threads) {
@@ -76,7 +82,34 @@ private:
         product.add_factor(args_.factors[static_cast<std::size_t>(m)]);
   }
 
-  const T *element(i64 l, i64 i, i64 q) const { return x_ + l + shape_.left * (i + shape_.n * q); }
+  const T *element(i64 l, i64 i, i64 q) const {
+    return x_ + places_.left.offset(l) + i * places_.row + places_.right.offset(q);
+  }
+
+  /// to[i * l.size() + k] := element (l.begin + k, rows.begin + i, q).
+  void gather_rows(Range l, Range rows, i64 q, T *to) const {
+    std::array<i64, long_depth> offsets;
+    for (i64 k = 0; k < l.size(); ++k)
+      offsets[static_cast<std::size_t>(k)] = places_.left.offset(l.begin + k);
+    for (i64 i = rows.begin; i < rows.end; ++i, to += l.size()) {
+      const T *from = element(0, i, q);
+      for (i64 k = 0; k < l.size(); ++k)
+        to[k] = from[offsets[static_cast<std::size_t>(k)]];
+    }
+  }
+
+  /// to[l + left * (i + count * (j - q.begin))] := element (l, rows.begin + i, j) for the count of these rows.
+  void gather_tile(Range rows, Range q, T *to) const {
+    std::array<i64, short_left> offsets;
+    for (i64 l = 0; l < shape_.left; ++l)
+      offsets[static_cast<std::size_t>(l)] = places_.left.offset(l);
+    for (i64 j = q.begin; j < q.end; ++j)
+      for (i64 i = rows.begin; i < rows.end; ++i, to += shape_.left) {
+        const T *from = element(0, i, j);
+        for (i64 l = 0; l < shape_.left; ++l)
+          to[l] = from[offsets[static_cast<std::size_t>(l)]];
+      }
+  }
 
   // Rows outside, columns inside: the memory of a row is one segment.
   void add_long_tiles(Range tiles, Range rows, double *sums) {
@@ -88,10 +121,12 @@ private:
     Buffer<T> product(ceil_of(shape_.left, cuts_.ranges) * padded_, "rows of a Khatri-Rao product");
     auto scale = Buffer<T>::zeros(padded_, "a row of a Khatri-Rao product");
     simd::Block<T> block;
-    block.a_row = shape_.left;
+    block.a_row = places_.row;
     block.a_step = 1;
     block.segment = block.a_segment = line_bytes / size;
     block.columns = padded_;
+    const bool gathers = gathers_blocks(places_, cuts_);
+    Buffer<T> gathered(gathers ? cuts_.gathered(shape_, rows.size()) : 0, "a block of a dense tensor");
     const i64 row_blocks = ceil_of(rows.size(), simd::block_rows);
     i64 have = -1;
     for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
@@ -119,15 +154,22 @@ private:
           next = element(part_of({0, shape_.left}, (tile + 1) / shape_.right, cuts_.ranges).begin, rows.begin,
                          (tile + 1) % shape_.right);
         block.a = element(l.begin, i.begin, q);
+        if (gathers) {
+          gather_rows(l, i, q, gathered.data());
+          block.a = gathered.data();
+          block.a_row = l.size();
+        }
         block.rows = i.size();
         block.depth = l.size();
         block.b = product.data() + (l.begin - left.begin) * padded_;
         block.c = sums + (i.begin - rows.begin) * padded_;
         block.ahead = {};
-        if (next != nullptr && l.size() == shape_.left) // one segment
+        if (gathers)
+          next = nullptr;
+        if (next != nullptr && l.size() == places_.row) // one segment
           block.ahead = {bytes_of(next), i.size(), line_bytes, i.size() * line_bytes, segments_of(block), true};
         else if (next != nullptr)
-          block.ahead = {bytes_of(next), i.size(), shape_.left * size, line_bytes, segments_of(block), false};
+          block.ahead = {bytes_of(next), i.size(), places_.row * size, line_bytes, segments_of(block), false};
         simd::add_block(block);
       }
     }
@@ -141,10 +183,15 @@ private:
     simd::Block<T> block;
     block.b = product.data();
     block.columns = padded_;
-    block.a_row = shape_.left;
+    const bool gathers = gathers_blocks(places_, cuts_);
+    Buffer<T> gathered(gathers ? cuts_.gathered(shape_, rows.size()) : 0, "a block of a dense tensor");
     block.segment = shape_.left > 1 ? shape_.left : line_bytes / size;
-    block.a_step = shape_.left > 1 ? 1 : shape_.n;
-    block.a_segment = shape_.left > 1 ? shape_.left * shape_.n : block.segment * shape_.n;
+    const auto lies = [&](i64 row, i64 step) { // from a row, and from a q, to the next
+      block.a_row = row;
+      block.a_step = shape_.left > 1 ? 1 : step;
+      block.a_segment = shape_.left > 1 ? step : block.segment * step;
+    };
+    lies(places_.row, places_.right.step());
     for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
       const Range q{tile * cuts_.q_per_tile, std::min((tile + 1) * cuts_.q_per_tile, shape_.right)};
       others.write_panels({q.begin * shape_.left, q.end * shape_.left}, product.data());
@@ -153,10 +200,16 @@ private:
       for (i64 i = rows.begin; i < rows.end; i += simd::block_rows) {
         block.a = element(0, i, q.begin);
         block.rows = std::min(simd::block_rows, rows.end - i);
+        if (gathers) {
+          gather_tile({i, i + block.rows}, q, gathered.data());
+          block.a = gathered.data();
+          lies(shape_.left, shape_.left * block.rows);
+        }
         block.c = sums + (i - rows.begin) * padded_;
-        block.ahead = tile + 1 < tiles.end ? next_tile(rows, q, (i - rows.begin) / simd::block_rows,
-                                                       ceil_of(rows.size(), simd::block_rows), segments_of(block))
-                                           : simd::Ahead();
+        block.ahead = no_gaps_ && tile + 1 < tiles.end
+                          ? next_tile(rows, q, (i - rows.begin) / simd::block_rows,
+                                      ceil_of(rows.size(), simd::block_rows), segments_of(block))
+                          : simd::Ahead();
         simd::add_block(block);
       }
     }
@@ -168,7 +221,7 @@ private:
     add_factors(others, 0, static_cast<int>(args_.factors.size()));
     Buffer<T> product(cuts_.q_per_tile * padded_, "a tile of a Khatri-Rao product");
     simd::FiberBlock<T> block;
-    block.a_step = shape_.n;
+    block.a_step = places_.right.step();
     block.segment = line_bytes / size;
     block.b = product.data();
     block.columns = rank_;
@@ -187,7 +240,8 @@ private:
         block.registers = some.size();
         block.a = element(0, first_row(units.begin + some.begin), q.begin);
         block.c = sums + some.begin * unit_ * padded_;
-        block.ahead = tile + 1 < tiles.end ? next_tile(rows, q, b, blocks, segments_of(block)) : simd::Ahead();
+        block.ahead =
+            no_gaps_ && tile + 1 < tiles.end ? next_tile(rows, q, b, blocks, segments_of(block)) : simd::Ahead();
         simd::add_fibers(block);
       }
     }
@@ -231,6 +285,8 @@ private:
   const T *x_;
   const MttkrpArgs &args_;
   Unfolding shape_;
+  UnfoldingPlaces places_;
+  bool no_gaps_;
   i64 rank_;
   i64 padded_; // columns of tiles and sums: whole registers
   DenseCuts cuts_;
@@ -243,7 +299,8 @@ private:
 } // namespace
 
 void mttkrp(const DenseView &x, const MttkrpArgs &args, int threads) {
-  dispatch(args.out.type, [&](auto zero) { DenseMttkrp<decltype(zero)>(x, args).run(threads); });
+  const InMemoryOrder ordered(x, args);
+  dispatch(args.out.type, [&](auto zero) { DenseMttkrp<decltype(zero)>(ordered.view(), ordered.args()).run(threads); });
 }
 
 } // namespace td::kernels::cpu

@@ -102,17 +102,25 @@ public:
     f.conflicts = "fixed parts, summed in order";
     const i64 rows = args_.rows.size();
     const i64 padded = padded_columns(args_.out.cols, args_.out.type);
-    const Unfolding shape(x.dims, args_.mode);
+    const InMemoryOrder ordered(x);
+    const Unfolding shape(ordered.view().dims, ordered.place_of(args_.mode));
     const DenseCuts cuts(shape, padded, static_cast<i64>(size_of(args_.out.type)));
     const i64 groups = cuts.groups(rows, padded, threads_);
     const auto width = static_cast<double>(padded);
     const auto at_once = static_cast<double>(std::min<i64>(threads_, cuts.parts * groups));
     const i64 lanes = simd::lanes(args_.out.type);
-    const i64 unit = cuts.by_fibers(rows, args_.out.cols, padded, lanes) ? lanes : 1;
+    const UnfoldingPlaces places(ordered.view(), ordered.place_of(args_.mode));
+    const bool by_fibers = has_even_fibers(places, cuts) && cuts.by_fibers(rows, args_.out.cols, padded, lanes);
+    const i64 unit = by_fibers ? lanes : 1;
     const auto sums = static_cast<double>(unit) *
                       (cuts.parts > 1 ? static_cast<double>(cuts.parts) * static_cast<double>(ceil_of(rows, unit))
                                       : at_once * static_cast<double>(ceil_of(ceil_of(rows, unit), groups)));
     f.bytes = width * (8 * sums + element_ * at_once * static_cast<double>(cuts.product_rows(shape)));
+    if (!ordered.view().strides.empty()) {
+      f.kernel += ", in blocks that are gathered where gaps part them";
+      if (gathers_blocks(places, cuts))
+        f.bytes += element_ * at_once * static_cast<double>(cuts.gathered(shape, rows));
+    }
     if (known())
       f.seconds = std::max(n * element_ / rates_.read, 2 * n * rank_ / (product_part * operations()));
     return f;

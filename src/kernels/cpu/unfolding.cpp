@@ -50,23 +50,25 @@ void add_fibers(const CooView &x, int mode, Range entries, const double *omega, 
 }
 
 /// to[i * count + c] := columns [first, first + count) of the unfolding, in f64.
-template <class T> void pack_columns(const T *x, const Unfolding &shape, Range columns, double *to) {
+template <class T>
+void pack_columns(const T *x, const Unfolding &shape, const UnfoldingPlaces &places, Range columns, double *to) {
   for (i64 c = columns.begin; c < columns.end; ++c) {
-    const T *from = x + c % shape.left + shape.left * shape.n * (c / shape.left);
+    const T *from = x + places.left.offset(c % shape.left) + places.right.offset(c / shape.left);
     for (i64 i = 0; i < shape.n; ++i)
-      to[i * columns.size() + (c - columns.begin)] = static_cast<double>(from[i * shape.left]);
+      to[i * columns.size() + (c - columns.begin)] = static_cast<double>(from[i * places.row]);
   }
 }
 
 template <class T>
-void add_columns(const T *x, const Unfolding &shape, Range columns, const double *omega, i64 width, double *y) {
+void add_columns(const T *x, const Unfolding &shape, const UnfoldingPlaces &places, Range columns, const double *omega,
+                 i64 width, double *y) {
   const i64 step = std::clamp<i64>(tile_numbers / shape.n, 8, 256);
   Buffer<double> tile(step * shape.n, "columns of an unfolding");
   Buffer<double> z(step * width, "a product with columns of an unfolding");
   for (i64 c = columns.begin; c < columns.end; c += step) {
     const Range some{c, std::min(c + step, columns.end)};
     const i64 count = some.size();
-    pack_columns(x, shape, some, tile.data());
+    pack_columns(x, shape, places, some, tile.data());
     std::fill_n(z.data(), count * width, 0.0);
     simd::add_product(
         simd::Product<double>{tile.data(), 1, count, omega, width, z.data(), width, count, shape.n, width, nullptr});
@@ -85,11 +87,14 @@ void CpuBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix ome
   Buffer<double> sum(y.rows * width, "the sums of X X^T omega");
 
   if (const auto *dense = std::get_if<DenseView>(&x)) {
-    const Unfolding shape(dense->dims, mode);
+    const InMemoryOrder ordered(*dense);
+    const int place = ordered.place_of(mode);
+    const Unfolding shape(ordered.view().dims, place);
+    const UnfoldingPlaces places(ordered.view(), place);
     const i64 parts = parts_of(shape.columns(), 8, most_parts_of(y, width));
     sum_parts(threads_, parts, y.rows * width, sum.data(), [&](i64 part, double *own) {
       dispatch(dense->type, [&](auto zero) {
-        add_columns(static_cast<const decltype(zero) *>(dense->values), shape,
+        add_columns(static_cast<const decltype(zero) *>(dense->values), shape, places,
                     part_of({0, shape.columns()}, part, parts), right.data(), width, own);
       });
     });

@@ -86,6 +86,11 @@ void CudaBackend::fetch(int buffer, void *to, const void *from_host, i64 bytes) 
   device_.fetch(buffer, to, from_host, bytes);
 }
 
+void CudaBackend::fetch_rows(int buffer, void *to, const void *from_host, i64 bytes, i64 rows, i64 pitch) {
+  const CurrentDevice current = enter();
+  device_.fetch_rows(buffer, to, from_host, bytes, rows, pitch);
+}
+
 void CudaBackend::await(int buffer) noexcept {
   if (const CurrentDevice current = device_.memory().enter(std::nothrow); current)
     device_.await(buffer);
@@ -153,8 +158,10 @@ void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
     mttkrp_blco(device_, *blco, args);
   else if (const auto *sorted = std::get_if<SortedView>(&x))
     mttkrp_sorted(device_, *sorted, args);
+  else if (const auto &dense = std::get<DenseView>(x); dense.strides.empty())
+    mttkrp_dense(device_, dense, args);
   else
-    mttkrp_dense(device_, std::get<DenseView>(x), args);
+    mttkrp_strided(device_, dense, args);
 }
 
 bool CudaBackend::gathers_f32(const TensorView &x) const {

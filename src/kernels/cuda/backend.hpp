@@ -32,11 +32,15 @@ public:
   void make_room(i64 bytes) override;
   std::shared_ptr<const void> pin(const void *host, i64 bytes) override;
   void fetch(int buffer, void *to, const void *from_host, i64 bytes) override;
+  void fetch_rows(int buffer, void *to, const void *from_host, i64 bytes, i64 rows, i64 pitch) override;
   void await(int buffer) noexcept override;
   void done(int buffer) override;
 
   void borrow(const void *array, std::string_view name) override;
+  bool holds(const void *array) const override;
   void follow(void *stream) override;
+  std::shared_ptr<const DeviceArrays> lend(const DenseView &array, std::string_view name) override;
+  void sum_elements(const DenseView &x, double scale, i64 block, ElementSums *sums) override;
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
   i64 room_to_build(const EntriesView &entries) const override;
 

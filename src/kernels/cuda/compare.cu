@@ -46,7 +46,7 @@ __global__ void compare_entries(const __grid_constant__ Entries x, const __grid_
     }
     model = sum_over_lanes(model, lanes);
     if (there && lane == 0) {
-      const double value = static_cast<double>(x.values[k]);
+      const double value = static_cast<double>(value_of(x, k));
       sums[0] += (value - model) * (value - model);
       sums[1] += model * model;
       sums[2] += value * model;

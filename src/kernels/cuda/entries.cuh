@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
-#include "kernels/views.hpp"
+#include "kernels/memory_order.hpp"
 
 namespace td::kernels::cuda {
 
@@ -90,23 +90,41 @@ template <class T, class Key> struct SortedEntries {
 
 template <class T> struct DenseEntries {
   i64 dims[max_order];
-  i64 strides[max_order];
+  i64 counts[max_order];  // elements, in the order of memory, from an index to the next
+  i64 strides[max_order]; // numbers from an index to the next
   const T *values;
   int order;
+  bool gaps;
 
   using Entry = i64;
   explicit DenseEntries(const DenseView &x)
-      : values(static_cast<const T *>(x.values)), order(static_cast<int>(x.dims.size())) {
-    i64 stride = 1;
-    for (int m = 0; m < order; ++m) {
-      dims[m] = x.dims[static_cast<std::size_t>(m)];
-      strides[m] = stride;
-      stride *= dims[m];
+      : values(static_cast<const T *>(x.values)), order(static_cast<int>(x.dims.size())),
+        gaps(!InMemoryOrder(x).view().strides.empty()) {
+    const auto modes = modes_in_memory(x);
+    const auto all = strides_of(x);
+    i64 count = 1;
+    for (int k = 0; k < order; ++k) {
+      const auto m = static_cast<std::size_t>(modes[static_cast<std::size_t>(k)]);
+      dims[m] = x.dims[m];
+      counts[m] = count;
+      strides[m] = all[m];
+      count *= dims[m];
     }
   }
   __device__ Entry at(i64 k) const { return k; }
-  __device__ i64 index(const Entry &k, int m) const { return k / strides[m] % dims[m]; }
+  __device__ i64 index(const Entry &k, int m) const { return k / counts[m] % dims[m]; }
 };
+
+/// The value of entry k.
+template <class Entries> __device__ inline auto value_of(const Entries &x, i64 k) { return x.values[k]; }
+template <class T> __device__ inline T value_of(const DenseEntries<T> &x, i64 k) {
+  if (!x.gaps)
+    return x.values[k];
+  i64 place = 0;
+  for (int m = 0; m < x.order; ++m)
+    place += x.index(k, m) * x.strides[m];
+  return x.values[place];
+}
 
 /// Calls f(entries) with the reader of a copy's key width.
 template <class T, class F> void with_keys(const SortedView &x, F &&f) {

@@ -361,6 +361,23 @@ void Gpu::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
   check(result, "copying to the GPU");
 }
 
+// What is pinned in part would be refused, and goes row by row.
+void Gpu::fetch_rows(int buffer, void *to, const void *from_host, i64 bytes, i64 rows, i64 pitch) {
+  const i64 reach = (rows - 1) * pitch + bytes;
+  if (alike(from_host, reach) < reach) {
+    for (i64 row = 0; row < rows; ++row)
+      fetch(buffer, static_cast<char *>(to) + row * bytes, static_cast<const char *>(from_host) + row * pitch, bytes);
+    return;
+  }
+  Passing &into = passing(buffer);
+  check(cudaStreamWaitEvent(copies_, into.used, 0), "waiting for a buffer");
+  const auto size = [](i64 n) { return static_cast<std::size_t>(n); };
+  const cudaError_t result = cudaMemcpy2DAsync(to, size(bytes), from_host, size(pitch), size(bytes), size(rows),
+                                               cudaMemcpyHostToDevice, copies_);
+  check(cudaEventRecord(into.filled, copies_), "copying to the GPU"); // of what is under way also after an error
+  check(result, "copying to the GPU");
+}
+
 void Gpu::await(int buffer) noexcept {
   if (buffer < static_cast<int>(passing_.size()))
     cudaStreamWaitEvent(stream_, passing_[static_cast<std::size_t>(buffer)].filled, 0);

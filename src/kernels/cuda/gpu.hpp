@@ -161,6 +161,7 @@ public:
   std::shared_ptr<void> keep(i64 bytes, const char *what);
   i64 room() const;
   void fetch(int buffer, void *to, const void *from_host, i64 bytes);
+  void fetch_rows(int buffer, void *to, const void *from_host, i64 bytes, i64 rows, i64 pitch);
   void await(int buffer) noexcept;
   void done(int buffer);
   void follow(cudaStream_t callers);

@@ -9,8 +9,10 @@ namespace td::kernels::cuda {
 void mttkrp_coo(Gpu &device, const CooView &x, const MttkrpArgs &args);
 void mttkrp_blco(Gpu &device, const BlcoView &x, const MttkrpArgs &args);
 void mttkrp_sorted(Gpu &device, const SortedView &x, const MttkrpArgs &args);
+/// Takes views without strides.
 void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args);
 void mttkrp_tile(Gpu &device, const DenseView &x, const MttkrpArgs &args); // by dense_kernel = elem, slice or tile
 void mttkrp_gemm(Gpu &device, const DenseView &x, const MttkrpArgs &args);
+void mttkrp_strided(Gpu &device, const DenseView &x, const MttkrpArgs &args);
 
 } // namespace td::kernels::cuda

@@ -15,6 +15,7 @@
 #include "kernels/cuda/dense_layout.hpp"
 #include "kernels/cuda/dense_variants.hpp"
 #include "kernels/cuda/sorted_layout.hpp"
+#include "kernels/cuda/strided.hpp"
 #include "kernels/gpu_model.hpp"
 
 namespace td::kernels::cuda {
@@ -143,6 +144,8 @@ public:
   }
 
   Prediction operator()(const DenseView &x) const {
+    if (!x.strides.empty())
+      return strided(x);
     return is_tiled(args_.dense.kernel) ? by_tiles(x) : args_.dense.kernel == DenseKernel::gemm ? by_gemm(x) : fused(x);
   }
 
@@ -200,6 +203,25 @@ private:
   }
   /// The part of a dense tensor that has the rows asked for.
   double dense_part() const { return number_of(args_.rows.size()) / number_of(std::max<i64>(args_.out.rows, 1)); }
+
+  /// Pieces are read, written and read again.
+  Prediction strided(const DenseView &x) const {
+    const InMemoryOrder ordered(x, args_);
+    const DenseView &view = ordered.view();
+    if (view.strides.empty())
+      return predict_mttkrp(view, ordered.args(), rates_, chip_);
+    const Pieces pieces(view);
+    const std::vector<i64> dims = pieces.largest_dims();
+    const Piece largest{dims, std::vector<i64>(dims.size(), 0), 0, 0};
+    Prediction f = predict_mttkrp(DenseView{dims, x.type, nullptr, {}, x.largest},
+                                  PieceStep(ordered.args(), largest).args(), rates_, chip_);
+    f.kernel += ", of pieces that are brought together where gaps part them";
+    const auto bytes = static_cast<double>(pieces.most()) * static_cast<double>(size_of(x.type));
+    f.bytes += bytes;
+    if (known())
+      f.seconds = static_cast<double>(pieces.count()) * (f.seconds + 2 * bytes / rates_.read + launch);
+    return f;
+  }
   static std::string modes_text(int count) { return count == 1 ? "mode" : fmt::format("{} modes", count); }
   bool mixed() const { return row_ != out_row_; }
   bool known() const {

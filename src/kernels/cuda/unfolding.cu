@@ -4,6 +4,7 @@
 #include "kernels/cuda/by_row.hpp"
 #include "kernels/cuda/entries.cuh"
 #include "kernels/cuda/refuse.hpp"
+#include "kernels/cuda/strided.cuh"
 
 namespace td::kernels::cuda {
 
@@ -21,8 +22,19 @@ template <class T> struct DenseFibers {
   }
 };
 
-template <class T>
-__global__ void dense_z(DenseFibers<T> x, Range fibers, Rows<const double> omega, double *z, int lanes) {
+/// The same with gaps, or of fibers that are not so numbered: those before the mode, and those after it, are counted as
+/// they lie.
+template <class T> struct LyingFibers {
+  const T *values;
+  Lying others; // of a tensor in which the mode has one index
+  i64 row;
+  i64 length;
+  __device__ T operator()(i64 fiber, i64 i) const { return values[others.place_of(fiber) + i * row]; }
+};
+
+template <class Fibers>
+__global__ void dense_z(const __grid_constant__ Fibers x, Range fibers, Rows<const double> omega, double *z,
+                        int lanes) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const i64 groups = i64{gridDim.x} * blockDim.x / lanes;
   for (i64 f = fibers.begin + (i64{blockIdx.x} * blockDim.x + threadIdx.x) / lanes; f < fibers.end; f += groups)
@@ -35,7 +47,8 @@ __global__ void dense_z(DenseFibers<T> x, Range fibers, Rows<const double> omega
 }
 
 /// A block a row: its groups of lanes share the fibers.
-template <class T> __global__ void dense_y(DenseFibers<T> x, Range fibers, const double *z, Rows<double> y, int lanes) {
+template <class Fibers>
+__global__ void dense_y(const __grid_constant__ Fibers x, Range fibers, const double *z, Rows<double> y, int lanes) {
   __shared__ double sums[block_threads];
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int group = static_cast<int>(threadIdx.x) / lanes;
@@ -57,11 +70,7 @@ template <class T> __global__ void dense_y(DenseFibers<T> x, Range fibers, const
     }
 }
 
-template <class T> void dense(Gpu &device, const DenseView &x, int mode, ConstMatrix omega, Matrix y) {
-  DenseFibers<T> fibers{static_cast<const T *>(x.values), 1, x.dims[static_cast<std::size_t>(mode)]};
-  for (int m = 0; m < mode; ++m)
-    fibers.left *= x.dims[static_cast<std::size_t>(m)];
-  const i64 count = entries_of(x) / fibers.length;
+template <class Fibers> void sum_fibers(Gpu &device, const Fibers &fibers, i64 count, ConstMatrix omega, Matrix y) {
   const i64 at_once = std::clamp<i64>(z_bytes / (8 * omega.cols), 1, count);
   const Scratch<double> z(device, at_once * omega.cols, "X^T omega");
   const int lanes = lanes_for(omega.cols);
@@ -74,6 +83,22 @@ template <class T> void dense(Gpu &device, const DenseView &x, int mode, ConstMa
                                                                                   rows_of<double>(y), lanes);
     check_launch("X X^T omega");
   }
+}
+
+template <class T> void dense(Gpu &device, const DenseView &x, int given_mode, ConstMatrix omega, Matrix y) {
+  const InMemoryOrder ordered(x);
+  const DenseView &view = ordered.view();
+  const auto mode = static_cast<std::size_t>(ordered.place_of(given_mode));
+  const auto *const values = static_cast<const T *>(x.values);
+  const i64 length = view.dims[mode];
+  const i64 count = entries_of(x) / length;
+  const auto strides = strides_of(view);
+  if (view.strides.empty())
+    return sum_fibers(device, DenseFibers<T>{values, strides[mode], length}, count, omega, y);
+  std::vector<i64> others(view.dims.begin(), view.dims.end());
+  others[mode] = 1;
+  const Lying lying(others, std::span(strides).first(others.size()));
+  sum_fibers(device, LyingFibers<T>{values, lying, strides[mode], length}, count, omega, y);
 }
 
 /// 1 where a fiber begins, else 0.

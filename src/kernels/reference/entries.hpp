@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/views.hpp"
+#include "kernels/memory_order.hpp"
 
 namespace td::kernels::reference {
 
@@ -47,10 +47,23 @@ inline void coordinates(const SortedView &x, i64 k, std::span<i64> c) {
 }
 
 inline void coordinates(const DenseView &x, i64 k, std::span<i64> c) {
-  for (std::size_t m = 0; m < c.size(); ++m) {
+  const auto modes = modes_in_memory(x);
+  for (std::size_t place = 0; place < c.size(); ++place) {
+    const auto m = static_cast<std::size_t>(modes[place]);
     c[m] = k % x.dims[m];
     k /= x.dims[m];
   }
+}
+
+/// Where the value of entry k lies, whose coordinates are c.
+template <class View> i64 place_of(const View &, i64 k, std::span<const i64>) { return k; }
+inline i64 place_of(const DenseView &x, i64 k, std::span<const i64> c) {
+  if (x.strides.empty())
+    return k;
+  i64 place = 0;
+  for (std::size_t m = 0; m < c.size(); ++m)
+    place += x.dims[m] == 1 ? 0 : c[m] * x.strides[m];
+  return place;
 }
 
 inline double number(const void *values, ValueType type, i64 k) {
@@ -65,7 +78,7 @@ template <class F> void for_each_entry(const TensorView &x, Range entries, F &&f
         const std::span c(storage.data(), view.dims.size());
         for (i64 k = entries.begin; k < entries.end; ++k) {
           coordinates(view, k, c);
-          f(std::span<const i64>(c), number(view.values, view.type, k));
+          f(std::span<const i64>(c), number(view.values, view.type, place_of(view, k, c)));
         }
       },
       x);

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/strides.hpp"
 #include "kernels/reference/backend.hpp"
 #include "kernels/reference/entries.hpp"
 
@@ -24,21 +25,21 @@ void add_fiber(const Fiber &fiber, const ConstMatrix &omega, i64 column, double 
 }
 
 template <class F> void for_each_fiber(const DenseView &x, int mode, F &&f) {
-  i64 left = 1;
-  for (int m = 0; m < mode; ++m)
-    left *= x.dims[static_cast<std::size_t>(m)];
-  const i64 n = x.dims[static_cast<std::size_t>(mode)];
-  const i64 elements = entries_of(x);
+  const InMemoryOrder ordered(x);
+  const DenseView &view = ordered.view();
+  const auto strides = strides_of(view);
+  const auto at = static_cast<std::size_t>(ordered.place_of(mode));
+  std::vector<i64> others(view.dims.begin(), view.dims.end());
+  others[at] = 1;
   Fiber fiber;
-  for (i64 outer = 0; outer < elements; outer += left * n)
-    for (i64 inner = 0; inner < left; ++inner) {
-      fiber = {};
-      for (i64 i = 0; i < n; ++i) {
-        fiber.index.push_back(i);
-        fiber.value.push_back(number(x.values, x.type, outer + i * left + inner));
-      }
-      f(fiber);
+  for_each_element(others, std::span(strides).first(others.size()), [&](i64, i64 offset, const auto &) {
+    fiber = {};
+    for (i64 i = 0; i < view.dims[at]; ++i) {
+      fiber.index.push_back(i);
+      fiber.value.push_back(number(view.values, view.type, offset + i * strides[at]));
     }
+    f(fiber);
+  });
 }
 
 template <class F> void for_each_fiber(const CooView &x, int mode, F &&f) {

@@ -1,5 +1,6 @@
 ! Making tensors from every kind of input, and reading them back.
 program tensors
+  use, intrinsic :: iso_c_binding, only: c_loc
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use check
   use td
@@ -11,6 +12,7 @@ program tensors
   integer(int64), allocatable :: counts(:)
   type(td_tensor) :: x
   real(real64) :: full(2, 3, 4), flat(24), grid(6, 3, 4)
+  real(real64), target :: around(4, 5, 4)
   real(real32) :: single(2, 3, 4)
   character(:), allocatable :: text
   integer :: n, ierr
@@ -74,6 +76,19 @@ program tensors
   call expect('order 7, dim 6', int(sum(x%dims(), mask=[(n == 6, n=1, 7)])), 4)
   call x%full(flat)
   call expect('order 7, flat', flat, reshape(full, [24]), exact)
+
+  ! Borrowed where it lies, a box of a larger array: what is beside it is not read.
+  around = -1
+  around(2:3, 2:4, :) = full
+  around(1, 1, 1) = sqrt(around(1, 1, 1)) ! not a number
+  call x%borrow(c_loc(around(2, 2, 1)), [2, 3, 4], real64, strides=[1_int64, 4_int64, 20_int64])
+  call is_one_to_24('borrowed')
+  call x%get('borrowed', n)
+  call expect('says that it is borrowed', n, 1)
+  call x%borrow(c_loc(around(2, 2, 1)), [2, 3, 4], real64, strides=[1_int64, 1_int64, 20_int64], stat=ierr)
+  call expect('strides by which elements meet', ierr, TD_ERR_SHAPE)
+  call x%borrow(c_loc(around(2, 2, 1)), [2, 3, 4], real64, strides=[1_int64, 4_int64], stat=ierr)
+  call expect('too few strides', ierr, TD_ERR_SHAPE)
 
   ! Files: text gives back what was written.
   call x%create(v, i, j, k)
