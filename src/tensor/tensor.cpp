@@ -131,15 +131,18 @@ void Tensor::list_forms() {
     return;
   for (const formats::Sorted &copy : sorted_)
     forms_.emplace_back(copy.view());
-  if (dense_) {
-    kernels::DenseView view = dense_->view();
-    view.largest = std::max(std::abs(facts_.min), std::abs(facts_.max));
-    forms_.emplace_back(view);
-  }
+  if (dense_)
+    forms_.emplace_back(dense_view());
   if (coo_)
     forms_.emplace_back(coo_->view());
   if (blco_)
     forms_.emplace_back(blco_->view());
+}
+
+kernels::DenseView Tensor::dense_view() const {
+  kernels::DenseView view = dense_->view();
+  view.largest = std::max(std::abs(facts_.min), std::abs(facts_.max));
+  return view;
 }
 
 void Tensor::sort(formats::Packed &packed, const plan::StorageRequest &request) {
@@ -196,15 +199,15 @@ std::shared_ptr<const Tensor> Tensor::borrow_dense(const DenseArrayView &array, 
   x->storage_ = plan::dense_storage(x->order(), x->type_, {settings, target == Target::gpu, threads, {}});
   x->groups_ = std::make_unique<const plan::Groups>(array.dims, x->type_, settings.groups_for(x->type_));
   x->dense_ = std::move(dense);
-  const kernels::DenseView view = x->dense_->view();
+  if (device != nullptr)
+    x->lent_ = device->lend(x->dense_->view(), "values");
+  x->facts_ = facts_of_lent(x->dense_->view(), threads, device);
   if (device != nullptr) {
-    x->lent_ = device->lend(view, "values");
     const std::string name = device->describe(); // as in "cuda:0, ..."
-    x->forms_.emplace_back(view, device->memory(), name.substr(0, name.find(',')));
+    x->forms_.emplace_back(x->dense_view(), device->memory(), name.substr(0, name.find(',')));
   } else {
     x->list_forms();
   }
-  x->facts_ = facts_of_lent(view, threads, device);
   x->build_seconds_ = seconds_since(begin);
   return x;
 }

@@ -140,6 +140,8 @@ private:
   void store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
                    const plan::StorageRequest &request);
   /// What is on the host as forms.
+  /// With what the facts say of its elements.
+  kernels::DenseView dense_view() const;
   void list_forms();
   void sort(formats::Packed &packed, const plan::StorageRequest &request);
   int form_of(int mode) const;
