@@ -9,8 +9,8 @@ namespace td::plan {
 /// Modes that share a partial product, or one that is alone.
 struct GroupLayout {
   Group modes;
-  i64 cells = 0;       // of several modes
-  bool shared = false; // at the rank of the plan
+  i64 cells = 0; // of several modes
+  bool shared = false;
 };
 
 struct Layout {
@@ -29,7 +29,6 @@ struct Layout {
   std::vector<formats::CopySize> copies; // of format sorted, one a group
   i64 blocks = 0;                        // of format blco
   formats::Footprint bytes;
-  double cell_bytes = 0; // coordinates of cells that are made when they are first needed
   std::vector<std::string> assumptions;
 
   /// Finds a mode's place in the partition.
@@ -52,12 +51,11 @@ struct Existing {
   i64 numbering_bytes = 0; // of these
 };
 
-/// The layout for work of a rank.
-Layout layout_of(const Existing &x, i64 rank, int threads);
+Layout layout_of(const Existing &x, int threads);
 /// The layout of a sparse tensor whose entries are spread evenly.
 Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const StorageRequest &request);
 /// The layout of a sparse tensor of these entries, which are looked at but not stored.
 Layout layout_of(const EntriesView &entries, const StorageRequest &request);
-Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const StorageRequest &request);
+Layout dense_layout(std::span<const i64> dims, ValueType type, const StorageRequest &request);
 
 } // namespace td::plan

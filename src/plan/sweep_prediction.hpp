@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan/layout.hpp"
+#include "plan/sweep_tree.hpp"
 
 namespace td::plan {
 
@@ -14,10 +15,12 @@ struct SweepWork {
   bool deterministic = false;
   Precision precision;
   kernels::Rates rates;
+  const SweepTree *tree = nullptr; // of a dense tensor
 };
 
 struct SweepPrediction {
-  std::vector<kernels::Prediction> modes; // of MTTKRP; the first mode of a group pays for the partial product
+  std::vector<kernels::Prediction> modes; // of MTTKRP; the first mode of a group pays for the partial product; of a
+                                          // dense tensor the average of sweeps
   double seconds_mttkrp = 0;
   double seconds_update = 0;
   double bytes = 0;     // of workspace of kernels, at most

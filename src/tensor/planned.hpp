@@ -6,7 +6,10 @@
 
 namespace td::tensor {
 
-plan::Layout layout_of(const Tensor &x, i64 rank, int threads);
+plan::Layout layout_of(const Tensor &x, int threads);
+
+/// The partial products that sweeps of a dense tensor go through; of a sparse one none.
+plan::SweepTree sweep_tree(const Tensor &x, const plan::PlanRequest &request);
 
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request);
 
