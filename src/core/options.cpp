@@ -39,7 +39,8 @@ constexpr OptionRow table[] = {
      "entries at the same coordinates are summed, or refused"},
     {"tensor", "groups", OptionType::str, "auto", 0, 0, "",
      "neighbouring modes that share a partial product in a sweep of CP-ALS, as in \"0,1|2,3\"; none: each mode works "
-     "on the whole tensor; auto: where a sweep is expected to take less time"},
+     "on the whole tensor; multi-sweep: of a dense tensor, partial products of all modes but one, across sweeps; auto: "
+     "where a sweep is expected to take less time"},
 
     {"tensor", "sharding", OptionType::str, "auto", 0, 0, "auto|rows|entries",
      "how workers divide a mode's entries: rows (each index's entries to one worker), auto (so, but heavy indices are "

@@ -165,9 +165,6 @@ Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads);
 /// them.
 Coo build_fibers(const kernels::CooView &canonical, int mode, int threads);
 
-/// Every cell of a shape as an entry of value 1, first index fastest, with the cell's number as one mode more.
-Coo build_cells(std::span<const i64> dims, ValueType type);
-
 /// Checks that values are finite and copies.
 Dense build_dense(const DenseArrayView &array, int threads);
 

@@ -29,6 +29,17 @@ std::string failure_text(const SolveRecord &record, i64 rank) {
   return {};
 }
 
+void Kernels::mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> factors, Matrix out) {
+  const std::size_t last = x.dims.size() - 1;
+  const DenseView all{x.dims.first(last), x.type, nullptr};
+  const i64 elements = entries_of(all);
+  for (i64 q = 0; q < x.dims[last]; ++q) {
+    const DenseView slab{all.dims, x.type, static_cast<const char *>(x.values) + q * elements * size_of(x.type)};
+    const Matrix rows = out.slice(q * x.dims[0], (q + 1) * x.dims[0]);
+    mttkrp(slab, {0, factors.first(last), rows, {0, rows.rows}, {0, elements}});
+  }
+}
+
 std::unique_ptr<Building> Backend::begin_building(const EntriesView &) { return nullptr; }
 
 std::shared_ptr<const DeviceArrays> Backend::lend(const DenseView &, std::string_view) {

@@ -93,6 +93,16 @@ public:
 
   virtual void mttkrp(const TensorView &x, const MttkrpArgs &args) = 0;
 
+  /// out[i, :] for i in rows := sum over the cells in `entries` whose index in `mode` is i of the cell's row times the
+  /// rows of the other modes' factors, elementwise; all of one type, summed in f64 in an order that depends on the
+  /// shape and `entries` alone. There are two modes or more. Does not add, and rows of other cells are not read.
+  virtual void mttkrp_cells(const CellsView &x, const MttkrpArgs &args) = 0;
+
+  /// out[i + dims[0] * q, :] := row i of MTTKRP in mode 0 of the last mode's slab q alone, for every q: the partial
+  /// product that keeps a dense tensor's first and last mode. Of one type; factors[0] and the last one are not read.
+  /// One after the other, unless a backend knows better.
+  virtual void mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> factors, Matrix out);
+
   /// to := a, of f64, in f32; columns that `to` has beyond a's are zeros. With `exponents` each column is divided by
   /// 2^exponents[r] first, which brings its largest magnitude into [1/2, 1): nothing overflows, and what underflows is
   /// below 2^-125 of that. A column of zeros has exponent 0.

@@ -43,6 +43,12 @@ public:
   virtual Rates rates() const { return {}; }
   /// What mttkrp would do at these rates. Of views and matrices only sizes are looked at: pointers may be null.
   virtual Prediction predict_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const { return {}; }
+  /// The same of mttkrp_cells.
+  virtual Prediction predict_mttkrp_cells(const CellsView &, const MttkrpArgs &, const Rates &) const { return {}; }
+  /// The same of mttkrp_slabs, at a rank.
+  virtual Prediction predict_mttkrp_slabs(const DenseView &, i64 /*rank*/, const Rates &) const { return {}; }
+  /// Rates that decisions go by, which never come from a measurement: those of a machine like this.
+  virtual Rates nominal_rates() const { return {}; }
   /// What bringing a factor up to date from its MTTKRP takes: the solve, norms and the Gram matrix.
   virtual Prediction predict_update(i64 /*rows*/, i64 /*rank*/, ValueType, const Rates &) const { return {}; }
 

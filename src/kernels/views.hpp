@@ -88,6 +88,14 @@ struct DenseView {
   double largest = 0; // magnitude of an element; 0: not known
 };
 
+/// The combinations of some modes' indices, first index fastest, with a row each: a partial product of MTTKRP.
+struct CellsView {
+  std::span<const i64> dims; // host
+  ConstMatrix rows;          // [product of dims] x rank
+
+  i64 count() const noexcept { return rows.rows; }
+};
+
 using TensorView = std::variant<CooView, BlcoView, SortedView, DenseView>;
 
 inline std::span<const i64> dims_of(const TensorView &x) {

@@ -13,34 +13,11 @@ namespace td::plan {
 namespace {
 
 constexpr const char *option_name = "groups";
-constexpr i64 least_order = 3; // below, there is no mode to share with
 
 std::vector<Group> single_modes(int order) {
   std::vector<Group> groups;
   for (int m = 0; m < order; ++m)
     groups.push_back({m});
-  return groups;
-}
-
-/// The modes before and from some place on, so that both partial products together have the fewest rows.
-std::vector<Group> halves(std::span<const i64> dims) {
-  const auto product = [&](std::size_t begin, std::size_t end) {
-    return std::accumulate(dims.begin() + static_cast<std::ptrdiff_t>(begin),
-                           dims.begin() + static_cast<std::ptrdiff_t>(end), i64{1}, std::multiplies<>());
-  };
-  std::size_t best = 1;
-  i64 fewest = std::numeric_limits<i64>::max();
-  for (std::size_t at = 1; at < dims.size(); ++at) {
-    const i64 before = product(0, at);
-    const i64 rows = before + std::min(product(at, dims.size()), std::numeric_limits<i64>::max() - before);
-    if (rows < fewest) {
-      fewest = rows;
-      best = at;
-    }
-  }
-  std::vector<Group> groups(2);
-  for (std::size_t m = 0; m < dims.size(); ++m)
-    groups[m < best ? 0 : 1].push_back(static_cast<int>(m));
   return groups;
 }
 
@@ -55,7 +32,7 @@ std::vector<Group> dense_groups(std::span<const i64> dims, const GroupsSetting &
                     option_name, setting.text, fmt::join(group, ","));
     return *named;
   }
-  return setting.ask == Ask::automatic && order >= least_order ? halves(dims) : single_modes(order);
+  return single_modes(order);
 }
 
 } // namespace
@@ -66,7 +43,8 @@ std::optional<std::vector<Group>> named_groups(const GroupsSetting &setting, int
   const std::string &option = setting.text;
   const auto refuse = [&](const std::string &why) {
     throw_error(Status::option_range,
-                "option '{}' = \"{}\": {}; expected auto, none or a partition of the modes 0 .. {} as in \"0,1|2\"",
+                "option '{}' = \"{}\": {}; expected auto, none, multi-sweep or a partition of the modes 0 .. {} as in "
+                "\"0,1|2\"",
                 option_name, option, why, order - 1);
   };
   std::vector<Group> groups;
@@ -98,14 +76,15 @@ Groups::Groups(int order) : dims_(static_cast<std::size_t>(order), 1), group_of_
   add(single_modes(order), {});
 }
 
-Groups::Groups(std::span<const i64> dims, ValueType type, const GroupsSetting &setting)
-    : dims_(dims.begin(), dims.end()), type_(type), asked_(setting.ask), group_of_(dims.size(), 0) {
+Groups::Groups(std::span<const i64> dims, const GroupsSetting &setting)
+    : dims_(dims.begin(), dims.end()), asked_(setting.ask), group_of_(dims.size(), 0) {
   add(dense_groups(dims, setting), {});
+  if (asked_ == Ask::automatic || asked_ == Ask::multi_sweep)
+    text_ = setting.text;
 }
 
-Groups::Groups(std::span<const i64> dims, ValueType type, Ask asked, std::vector<Group> partition,
-               std::vector<formats::Coo> cells)
-    : dims_(dims.begin(), dims.end()), type_(type), sparse_(true), asked_(asked), group_of_(dims.size(), 0) {
+Groups::Groups(std::span<const i64> dims, Ask asked, std::vector<Group> partition, std::vector<formats::Coo> cells)
+    : dims_(dims.begin(), dims.end()), sparse_(true), asked_(asked), group_of_(dims.size(), 0) {
   add(std::move(partition), std::move(cells));
 }
 
@@ -130,7 +109,7 @@ void Groups::add(Group modes, std::optional<formats::Coo> cells) {
   part->cell_count = checked_product(inside_dims).value_or(std::numeric_limits<i64>::max());
   if (cells) {
     part->cell_count = cells->values.size();
-    std::call_once(part->once, [&] { part->cells = std::move(cells); });
+    part->cells = std::move(cells);
   }
   for (int m = 0; m < static_cast<int>(dims_.size()); ++m) {
     const bool inside = std::find(modes.begin(), modes.end(), m) != modes.end();
@@ -145,31 +124,6 @@ void Groups::add(Group modes, std::optional<formats::Coo> cells) {
   parts_.push_back(std::move(part));
 }
 
-bool Groups::shared(int group, i64 rank) const {
-  const Part &p = part(group);
-  if (p.modes.size() == 1)
-    return false;
-  if (named() || sparse_)
-    return true;
-  // A cell's row, its coordinates and its value, against the elements that belong to a cell.
-  const double row = (static_cast<double>(rank) + 1) * static_cast<double>(size_of(type_)) +
-                     static_cast<double>((p.modes.size() + 1) * sizeof(i64));
-  double elements = 1;
-  for (std::size_t m = 0; m < dims_.size(); ++m)
-    if (group_of_[m] != group)
-      elements *= static_cast<double>(dims_[m]);
-  return row <= elements * static_cast<double>(size_of(type_)) / 4;
-}
-
-const formats::Coo &Groups::cells(int group) const {
-  Part &p = part(group);
-  std::call_once(p.once, [&] {
-    std::vector<i64> dims;
-    for (const int m : p.modes)
-      dims.push_back(dims_[static_cast<std::size_t>(m)]);
-    p.cells = formats::build_cells(dims, type_);
-  });
-  return *p.cells;
-}
+bool Groups::shared(int group) const { return part(group).modes.size() > 1; }
 
 } // namespace td::plan

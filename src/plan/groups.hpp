@@ -2,14 +2,15 @@
 //
 // With a group's modes merged into one, the tensor's MTTKRP in that mode is a matrix T of one row a cell (a combination
 // of the group's indices) and R columns, in which the factors outside the group are already multiplied in. MTTKRP in a
-// mode of the group is that of a small tensor with an entry of value 1 a cell, whose coordinates are the group's
-// indices and the cell's number, T being the factor of the last. T serves all modes of the group until a factor outside
-// it changes, so that a sweep in natural order reads the tensor once a group instead of once a mode: the idea of
-// dimension trees (Phan, Tichavsky, Cichocki 2013), two levels of them.
+// mode of the group is a sum over these rows, times those of the group's other factors (Kernels::mttkrp_cells). Of a
+// sparse tensor, whose cells are those that hold entries, it is that of a small tensor with an entry of value 1 a cell,
+// whose coordinates are the group's indices and the cell's number, T being the factor of the last. T serves all modes
+// of the group until a factor outside it changes, so that a sweep in natural order reads the tensor once a group
+// instead of once a mode: the idea of dimension trees (Phan, Tichavsky, Cichocki 2013), two levels of them. Of a dense
+// tensor groups are what option "groups" names; which products its sweeps go through says plan/sweep_tree.hpp.
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,29 +29,27 @@ public:
   /// Every mode alone.
   explicit Groups(int order);
 
-  /// The groups of a dense tensor, by option "groups": auto, none or a partition as in "0,1|2,3".
-  Groups(std::span<const i64> dims, ValueType type, const GroupsSetting &setting);
+  /// The groups of a dense tensor that option "groups" names, else every mode alone: what sweeps share is then up to
+  /// plan/sweep_tree.hpp.
+  Groups(std::span<const i64> dims, const GroupsSetting &setting);
 
   /// The groups of a sparse tensor: a partition, and the nonempty cells of each group of several modes (of one mode:
   /// anything).
-  Groups(std::span<const i64> dims, ValueType type, Ask asked, std::vector<Group> partition,
-         std::vector<formats::Coo> cells);
+  Groups(std::span<const i64> dims, Ask asked, std::vector<Group> partition, std::vector<formats::Coo> cells);
 
   int count() const noexcept { return static_cast<int>(parts_.size()); }
   const Group &modes(int group) const { return part(group).modes; }
   int group_of(int mode) const { return group_of_[static_cast<std::size_t>(mode)]; }
 
-  /// Whether the modes of a group should share a partial product of `rank` columns: where the option names the
-  /// partition, and of a sparse tensor, which has no other copy for them, always; by auto, if it takes at most a
-  /// quarter of the tensor's memory. A mode alone shares nothing.
-  bool shared(int group, i64 rank) const;
+  /// Whether the modes of a group share a partial product; a mode alone shares nothing.
+  bool shared(int group) const;
 
   /// Says how many rows the partial product has.
   i64 cell_count(int group) const { return part(group).cell_count; }
 
-  /// An entry of value 1 a cell, in the cells' order; the last mode is the cell's number. Made when first asked for, by
-  /// whichever thread comes first.
-  const formats::Coo &cells(int group) const;
+  /// Of a sparse tensor's group of several modes an entry of value 1 a cell, in the cells' order; the last mode is the
+  /// cell's number.
+  const formats::Coo &cells(int group) const { return *part(group).cells; }
 
   /// Dims of the tensor with the group's modes merged into one, the place of that one, and which of the tensor's modes
   /// stands at each place (-1: the merged one).
@@ -60,7 +59,7 @@ public:
 
   /// Whether the option names the partition.
   bool named() const { return asked_ == Ask::named; }
-  /// "0,1|2,3", single modes too.
+  /// "0,1|2,3", single modes too; of a dense tensor "auto" and "multi-sweep" by these words.
   const std::string &text() const noexcept { return text_; }
 
 private:
@@ -70,7 +69,6 @@ private:
     int merged_mode = 0;
     std::vector<i64> merged_dims;
     std::vector<int> mode_at;
-    std::once_flag once;
     std::optional<formats::Coo> cells;
   };
 
@@ -79,7 +77,6 @@ private:
   void add(Group modes, std::optional<formats::Coo> cells);
 
   std::vector<i64> dims_;
-  ValueType type_ = ValueType::f64;
   bool sparse_ = false;
   Ask asked_ = Ask::none;
   std::string text_;

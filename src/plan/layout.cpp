@@ -46,12 +46,11 @@ void add_single_modes(Layout &layout) {
     layout.partition.push_back({{m}, 0, false});
 }
 
-void take_groups(Layout &layout, const Groups &groups, i64 rank) {
+void take_groups(Layout &layout, const Groups &groups) {
   for (int g = 0; g < groups.count(); ++g) {
     const bool several = groups.modes(g).size() > 1;
-    layout.partition.push_back({groups.modes(g), several ? groups.cell_count(g) : 0, groups.shared(g, rank)});
+    layout.partition.push_back({groups.modes(g), several ? groups.cell_count(g) : 0, groups.shared(g)});
   }
-  layout.cell_bytes = cell_bytes_of(groups, layout.sparse, layout.type, rank);
 }
 
 /// Decides the format; the rows of coordinates have no numbers.
@@ -152,7 +151,7 @@ Layout layout_of(const EntriesView &entries, const StorageRequest &request) {
   return layout;
 }
 
-Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const StorageRequest &request) {
+Layout dense_layout(std::span<const i64> dims, ValueType type, const StorageRequest &request) {
   formats::check_dims(dims);
   Layout layout;
   layout.dims.assign(dims.begin(), dims.end());
@@ -165,8 +164,9 @@ Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const S
   layout.why = std::move(storage.why);
   layout.tiles = "none";
   layout.rows = "all";
-  take_groups(layout, Groups(dims, type, request.settings.groups_for(type)), rank);
-  layout.groups = partition_text(layout.partition);
+  const Groups groups(dims, request.settings.groups_for(type));
+  take_groups(layout, groups);
+  layout.groups = groups.text();
   layout.bytes = formats::dense_footprint(dims, type);
   if (request.settings.borrow) { // an array in host memory, first index fastest
     layout.lent_bytes = static_cast<double>(layout.nnz) * static_cast<double>(size_of(type));
@@ -176,7 +176,7 @@ Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const S
   return layout;
 }
 
-Layout layout_of(const Existing &x, i64 rank, int threads) {
+Layout layout_of(const Existing &x, int threads) {
   Layout layout;
   layout.exists = true;
   layout.dims.assign(x.dims.begin(), x.dims.end());
@@ -189,7 +189,7 @@ Layout layout_of(const Existing &x, i64 rank, int threads) {
   layout.rows = rows_text(layout);
   layout.groups = x.groups.text();
   if (x.format == Format::sorted || x.format == Format::dense)
-    take_groups(layout, x.groups, rank);
+    take_groups(layout, x.groups);
   else
     add_single_modes(layout);
   formats::EntryShape shape(layout.stored_dims, layout.nnz, layout.type);

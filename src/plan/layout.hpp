@@ -9,8 +9,8 @@ namespace td::plan {
 /// Modes that share a partial product, or one that is alone.
 struct GroupLayout {
   Group modes;
-  i64 cells = 0;       // of several modes
-  bool shared = false; // at the rank of the plan
+  i64 cells = 0; // of several modes
+  bool shared = false;
 };
 
 struct Layout {
@@ -33,7 +33,6 @@ struct Layout {
   double lent_bytes = 0;    // of the caller's array
   bool in_place = false;    // the kernels work on it where it lies; else on copies on GPUs
   std::vector<i64> strides; // of what the kernels work on, as a DenseView has them
-  double cell_bytes = 0;    // coordinates of cells that are made when they are first needed
   std::vector<std::string> assumptions;
 
   /// Finds a mode's place in the partition.
@@ -61,12 +60,11 @@ struct Existing {
   std::vector<i64> strides = {};
 };
 
-/// The layout for work of a rank.
-Layout layout_of(const Existing &x, i64 rank, int threads);
+Layout layout_of(const Existing &x, int threads);
 /// The layout of a sparse tensor whose entries are spread evenly.
 Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const StorageRequest &request);
 /// The layout of a sparse tensor of these entries, which are looked at but not stored.
 Layout layout_of(const EntriesView &entries, const StorageRequest &request);
-Layout dense_layout(std::span<const i64> dims, ValueType type, i64 rank, const StorageRequest &request);
+Layout dense_layout(std::span<const i64> dims, ValueType type, const StorageRequest &request);
 
 } // namespace td::plan

@@ -8,15 +8,6 @@ namespace td::plan {
 
 i64 span_entries(i64 nnz) { return std::clamp<i64>(nnz / 16, i64{1} << 20, i64{1} << 22); }
 
-double cell_bytes_of(const Groups &groups, bool sparse, ValueType type, i64 rank) {
-  double bytes = 0;
-  for (int g = 0; g < groups.count() && !sparse; ++g) // of a sparse tensor they are stored with it
-    if (groups.shared(g, rank))
-      bytes += static_cast<double>(groups.cell_count(g)) *
-               (8 * static_cast<double>(groups.modes(g).size() + 1) + static_cast<double>(size_of(type)));
-  return bytes;
-}
-
 MemoryNeed SolverNeed::together() const {
   MemoryNeed all = host;
   for (const MemoryNeed::Item &item : workers.items())
@@ -59,7 +50,6 @@ SolverNeed solver_need(const SolverSizes &sizes) {
   const auto longest = static_cast<double>(*std::max_element(sizes.stored_dims.begin(), sizes.stored_dims.end()));
   SolverNeed need;
   need.host.add("the model", model + 8 * rank);
-  need.host.add("the coordinates of cells", sizes.cell_bytes);
   if (sizes.checkpoint)
     need.host.add("a checkpoint", 2 * model);
   need.workers.add(sizes.workers == 1 ? "the factors at work" : "each worker's copy of the factors", workers * stored);

@@ -22,16 +22,12 @@ struct SolverSizes {
   bool f32_rows = false; // of an f64 tensor
   bool qr = false;       // option "solve"
   double cells = 0;      // rows of the largest partial product
-  double cell_bytes = 0; // coordinates of cells that are made when they are first needed
   double kernels = 0;    // workspace of a worker's kernels
   double start = 0;      // what making the start takes besides it, where workers' memory is
   double staged = 0;     // what rows on their way between workers take on the host, of each
   double start_host = 0; // the same on the host, where that is another place
   double part_lists = 0; // on the host, of the rows of all workers' parts
 };
-
-/// SolverSizes::cell_bytes of a tensor with such groups.
-double cell_bytes_of(const Groups &groups, bool sparse, ValueType type, i64 rank);
 
 /// What is needed at the worst moment: in workers' own memory, and in that of the host for what they share.
 struct SolverNeed {

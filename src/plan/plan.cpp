@@ -58,7 +58,8 @@ std::string why_conflicts(kernels::Conflicts conflicts, Format format, bool cell
 Choice conflicts_choice(const Layout &l, const Asked &asked, bool gpu) {
   if (asked.solver.deterministic)
     return {"owner", "option 'deterministic' keeps the order of a row's terms"};
-  const bool cells = std::any_of(l.partition.begin(), l.partition.end(), [](const GroupLayout &g) { return g.shared; });
+  const bool cells =
+      l.sparse && std::any_of(l.partition.begin(), l.partition.end(), [](const GroupLayout &g) { return g.shared; });
   const kernels::Conflicts conflicts = asked.tensor.conflicts;
   return {std::string(name_of(conflicts)), why_conflicts(conflicts, l.format, cells, gpu)};
 }
@@ -142,20 +143,22 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
   return rates;
 }
 
-SweepPrediction sweep_of(const Layout &l, const PlanRequest &request, const Asked &asked, const kernels::Rates &rates) {
+SweepPrediction sweep_of(const Layout &l, const SweepTree &tree, const PlanRequest &request, const Asked &asked,
+                         const kernels::Rates &rates) {
   return predict_sweep(l, {*request.backends.front(), request.rank, static_cast<int>(request.backends.size()),
                            asked.tensor.conflicts, asked.tensor.sharding, asked.solver.deterministic,
-                           asked.tensor.precision(l.type), rates, asked.tensor.dense});
+                           asked.tensor.precision(l.type), rates, asked.tensor.dense, &tree});
 }
 
 /// Refers to the layout's dims.
-SolverSizes sizes_of(const Layout &l, const SweepPrediction &sweep, const PlanRequest &request, const Asked &asked) {
+SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPrediction &sweep, const PlanRequest &request,
+                     const Asked &asked) {
   SolverSizes sizes{l.dims,          l.stored_dims, l.type, request.rank, static_cast<int>(request.backends.size()),
                     asked.checkpoint};
   for (const GroupLayout &group : l.partition)
-    if (group.shared)
+    if (group.shared && l.sparse)
       sizes.cells = std::max(sizes.cells, static_cast<double>(group.cells));
-  sizes.cell_bytes = l.cell_bytes;
+  sizes.cells = std::max(sizes.cells, static_cast<double>(tree.most_cells()));
   sizes.f64_sums = asked.tensor.precision(l.type).f64_sums;
   sizes.f32_rows = sweep.gathers;
   sizes.qr = asked.solver.qr;
@@ -174,6 +177,40 @@ SolverSizes sizes_of(const Layout &l, const SweepPrediction &sweep, const PlanRe
     sizes.start_host = is_gpu(request) ? start.host : 0;
   }
   return sizes;
+}
+
+SweepTree tree_by(GroupsSetting groups, double most_bytes, const Layout &l, const PlanRequest &request) {
+  return SweepTree({l.dims, l.type, request.rank, std::move(groups),
+                    UpdateOrder(request.options, static_cast<int>(l.dims.size())).updated_modes,
+                    request.backends.front().get(), most_bytes});
+}
+
+/// Bytes that a partial product may take on a device that keeps `kept` bytes of the tensor: a quarter of the tensor
+/// where it fits besides, and where the tensor is streamed little of the room that it leaves less of.
+double most_on_device(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
+  const bool slabs =
+      takes_slabs(l.dims, static_cast<int>(request.backends.size()), asked.tensor.sharding, asked.solver.deterministic);
+  const double workers = slabs ? static_cast<double>(request.backends.size()) : 1;
+  const auto room = static_cast<double>(request.backends.front()->room() + kept);
+  return l.bytes.stored / workers + l.bytes.stored / 4 <= room ? l.bytes.stored / 4
+                                                               : std::min(l.bytes.stored / 4, room / 16);
+}
+
+SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
+  const GroupsSetting none{Ask::none, "none"};
+  GroupsSetting groups = l.sparse ? none : asked.tensor.groups_for(l.type);
+  if (asked.solver.qr && groups.ask != Ask::named)
+    groups = none;
+  if (groups.ask != Ask::automatic)
+    return tree_by(groups, 0, l, request);
+  if (is_gpu(request))
+    return tree_by(groups, most_on_device(l, request, asked, kept), l, request);
+  SweepTree tree = tree_by(groups, l.bytes.stored / 4, l, request);
+  const SweepPrediction sweep = sweep_of(l, tree, request, asked, {});
+  const i64 need = solver_need(sizes_of(l, tree, sweep, request, asked)).together().total();
+  if (need <= host_memory(request.options, l.exists ? saturated(l.bytes.stored) : 0).bytes)
+    return tree;
+  return tree_by(none, 0, l, request);
 }
 
 /// What part of the tensor each worker's GPU holds: the entries that it sums (tensor/part.hpp), or all where these are
@@ -299,7 +336,15 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.available = host_memory(request.options, l.exists ? saturated(l.bytes.stored) : 0);
   plan.rates = rates_for(plan, request);
 
-  SweepPrediction sweep = sweep_of(l, request, asked, plan.rates);
+  i64 kept = 0;
+  for (const i64 bytes : x.kept)
+    kept = std::max(kept, bytes);
+  const SweepTree tree = tree_of(l, request, asked, kept);
+  if (!l.sparse) {
+    plan.layout.groups = tree.text();
+    plan.layout.why.groups += fmt::format("; a sweep reads the tensor {:.4g} times", tree.passes());
+  }
+  SweepPrediction sweep = sweep_of(l, tree, request, asked, plan.rates);
   plan.seconds_mttkrp = sweep.seconds_mttkrp;
   plan.seconds_update = sweep.seconds_update;
   for (kernels::Prediction &mode : sweep.modes)
@@ -312,7 +357,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
   plan.dense_kernel = dense_kernel_choice(l, asked.tensor.dense.kernel, is_gpu(request));
 
-  const SolverNeed need = solver_need(sizes_of(l, sweep, request, asked));
+  const SolverNeed need = solver_need(sizes_of(l, tree, sweep, request, asked));
   plan.host.tensor = saturated(l.bytes.stored);
   plan.host.building = saturated(l.bytes.building);
   if (!is_gpu(request)) {
@@ -352,11 +397,17 @@ int threads_of(const PlanRequest &request) {
 
 bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
 
-void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint) {
+SweepTree sweep_tree(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, i64 kept) {
+  return tree_of(layout, request, {settings, request.options}, kept);
+}
+
+void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint,
+                    i64 kept) {
   Asked asked(settings, request.options);
   asked.checkpoint = checkpoint;
-  const SweepPrediction sweep = sweep_of(layout, request, asked, {});
-  const SolverNeed need = solver_need(sizes_of(layout, sweep, request, asked));
+  const SweepTree tree = tree_of(layout, request, asked, kept);
+  const SweepPrediction sweep = sweep_of(layout, tree, request, asked, {});
+  const SolverNeed need = solver_need(sizes_of(layout, tree, sweep, request, asked));
   const auto workers = request.backends.size();
   require_memory(fmt::format("CP-ALS of rank {} with {} worker{}", request.rank, workers, workers == 1 ? "" : "s"),
                  is_gpu(request) ? need.host : need.together(),
@@ -365,7 +416,8 @@ void require_solver(const Layout &layout, const TensorSettings &settings, const 
 }
 
 double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode) {
-  const SweepPrediction sweep = sweep_of(layout, request, {settings, request.options}, {});
+  const Asked asked(settings, request.options);
+  const SweepPrediction sweep = sweep_of(layout, tree_of(layout, request, asked, 0), request, asked, {});
   return sweep.modes[static_cast<std::size_t>(mode)].bytes;
 }
 
@@ -389,8 +441,7 @@ Plan plan_of(const EntriesView &entries, const PlanRequest &request) {
 Plan plan_of_dense(std::span<const i64> dims, ValueType type, const PlanRequest &request) {
   require_rank(request.rank);
   const TensorSettings settings(request.options);
-  return finish({dense_layout(dims, type, request.rank, storage_request(request, settings)), settings, {}, {}},
-                request);
+  return finish({dense_layout(dims, type, storage_request(request, settings)), settings, {}, {}}, request);
 }
 
 } // namespace td::plan

@@ -5,6 +5,7 @@
 
 #include "plan/layout.hpp"
 #include "plan/partition.hpp"
+#include "plan/sweep_tree.hpp"
 
 namespace td::plan {
 
@@ -73,8 +74,13 @@ struct Stored {
   std::vector<i64> kept;             // bytes of entries that each worker's device has by now; empty: none
 };
 
+/// The partial products that sweeps of a dense tensor go through, of which GPUs hold `kept` bytes already; of a sparse
+/// one, and with option "solve" = "qr" unless groups are named, none.
+SweepTree sweep_tree(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, i64 kept);
+
 /// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor of this layout does not fit.
-void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint);
+void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint,
+                    i64 kept);
 
 /// Bytes that kernels of one worker take while they compute MTTKRP in a mode.
 double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode);

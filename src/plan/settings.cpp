@@ -1,9 +1,13 @@
 #include "plan/settings.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/mode_list.hpp"
+#include "core/sentence.hpp"
 
 namespace td::plan {
 
@@ -43,6 +47,10 @@ std::string_view name_in(const std::pair<std::string_view, T> (&names)[n], T val
 
 Ask asked(std::string_view text) { return text == "auto" ? Ask::automatic : text == "none" ? Ask::none : Ask::named; }
 
+GroupsSetting groups_of(const std::string &text) {
+  return {text == "multi-sweep" ? Ask::multi_sweep : asked(text), text};
+}
+
 TilesSetting tiles_of(const std::string &text) {
   TilesSetting tiles{asked(text), 0};
   if (tiles.ask != Ask::named)
@@ -74,12 +82,11 @@ std::string_view name_of(kernels::DenseKernel kernel) noexcept { return name_in(
 
 TensorSettings::TensorSettings(const Options &options)
     : empty_rows(named(empty_rows_by_name, options.text("empty_rows"))),
-      refuse_duplicates(options.text("duplicates") == "error"), groups{asked(options.text("groups")),
-                                                                       options.text("groups")},
+      refuse_duplicates(options.text("duplicates") == "error"), groups(groups_of(options.text("groups"))),
       tiles(tiles_of(options.text("tiles"))), sharding(named(sharding_by_name, options.text("sharding"))),
       conflicts(named(conflicts_by_name, options.text("conflicts"))), f64_sums(options.text("accumulate") == "f64"),
-      f32_rows(options.text("gather") == "f32"), dense(dense_choice_of(options)), borrow(options.integer("borrow") != 0),
-      memory_limit(options.integer("memory_limit")) {
+      f32_rows(options.text("gather") == "f32"), dense(dense_choice_of(options)),
+      borrow(options.integer("borrow") != 0), memory_limit(options.integer("memory_limit")) {
   const std::string wanted = options.text("format");
   if (wanted != "auto")
     format = named(formats_by_name, wanted);
@@ -102,6 +109,33 @@ formats::TileRule TensorSettings::tile_rule(ValueType type, bool gpu) const noex
 
 GroupsSetting TensorSettings::groups_for(ValueType type) const {
   return groups.ask == Ask::automatic && precision(type).f64_sums ? GroupsSetting{Ask::none, "none"} : groups;
+}
+
+namespace {
+
+std::vector<int> modes_of(const Options &options, const char *name, int order) {
+  const std::string text = options.text(name);
+  return parse_modes(text, order, name, text);
+}
+
+} // namespace
+
+UpdateOrder::UpdateOrder(const Options &options, int order)
+    : mode_order(modes_of(options, "mode_order", order)), fixed_modes(modes_of(options, "fixed_modes", order)) {
+  if (mode_order.empty()) {
+    mode_order.resize(static_cast<std::size_t>(order));
+    std::iota(mode_order.begin(), mode_order.end(), 0);
+  }
+  if (mode_order.size() != static_cast<std::size_t>(order))
+    throw_error(Status::option_range, "option 'mode_order' = \"{}\": {}; expected each of 0 .. {} once",
+                options.text("mode_order"), count_text(static_cast<i64>(mode_order.size()), "mode", "modes"),
+                order - 1);
+  std::sort(fixed_modes.begin(), fixed_modes.end());
+  std::copy_if(mode_order.begin(), mode_order.end(), std::back_inserter(updated_modes),
+               [&](int m) { return !std::binary_search(fixed_modes.begin(), fixed_modes.end(), m); });
+  if (updated_modes.empty())
+    throw_error(Status::option_range, "option 'fixed_modes' = \"{}\": all modes; expected at least one to be updated",
+                options.text("fixed_modes"));
 }
 
 SolverSettings::SolverSettings(const Options &options)

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/options.hpp"
 #include "formats/numbering.hpp"
@@ -16,7 +17,8 @@ enum class Format { coo, blco, sorted, dense };
 std::string_view name_of(Format format) noexcept;
 
 /// How options say that two or more things are possible: as is expected to be best, not at all, or as named.
-enum class Ask { automatic, none, named };
+/// Of groups only: by the multi-sweep dimension tree.
+enum class Ask { automatic, none, named, multi_sweep };
 
 /// Option "groups".
 struct GroupsSetting {
@@ -71,6 +73,15 @@ struct TensorSettings {
   GroupsSetting groups_for(ValueType type) const;
   /// Whether rows are numbered: coordinates that are asked for keep their indices.
   bool numbers_rows() const noexcept { return format != Format::coo; }
+};
+
+/// Options "mode_order" and "fixed_modes".
+struct UpdateOrder {
+  std::vector<int> mode_order;
+  std::vector<int> fixed_modes;   // ascending
+  std::vector<int> updated_modes; // mode_order without the fixed ones, at least one
+
+  UpdateOrder(const Options &options, int order);
 };
 
 /// These are of scope "cpals".

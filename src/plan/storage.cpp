@@ -79,13 +79,16 @@ void require_meaning(const TensorSettings &settings, Format format, int order, V
   };
   const bool by_rows = format == Format::sorted || format == Format::dense;
   const auto groups = named_groups(settings.groups, order);
+  const bool multi_sweep = settings.groups.ask == Ask::multi_sweep;
+  if (multi_sweep && format != Format::dense)
+    refuse("groups", settings.groups.text, by_rows ? "auto, none or a partition" : "auto or none");
   if (groups && !by_rows)
     refuse("groups", settings.groups.text, "auto or none");
   if (settings.tiles.ask == Ask::named && format != Format::sorted)
     refuse("tiles", std::to_string(settings.tiles.rows), "auto or none");
   // Cells of groups are in no order of rows, whatever the tensor's format.
   const bool cells = groups && std::any_of(groups->begin(), groups->end(), [](const Group &g) { return g.size() > 1; });
-  if (cells && settings.precision(type).f64_sums)
+  if ((cells || multi_sweep) && settings.precision(type).f64_sums)
     refuse("groups", settings.groups.text, "auto, none or single modes with option 'accumulate' = \"f64\"");
   using kernels::Conflicts;
   const Conflicts conflicts = settings.conflicts;
@@ -130,8 +133,8 @@ Storage dense_storage(int order, ValueType type, const StorageRequest &request) 
   Storage storage;
   storage.format = Format::dense;
   const char *groups = settings.groups.ask == Ask::automatic
-                           ? "the halves with the fewest cells, each shared where it takes at most a quarter of the "
-                             "tensor's memory"
+                           ? "the partial products with which an update is expected to take the least time, each at "
+                             "most a quarter of the tensor's memory"
                            : "asked for by option 'groups'";
   storage.why = {"the input is a dense array", why_rows(settings.empty_rows, Format::dense),
                  why_groups(settings, type, false, groups), why_tiles({}, Format::dense)};

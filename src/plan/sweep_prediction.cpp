@@ -15,11 +15,14 @@ public:
 
   SweepPrediction ask() {
     SweepPrediction sweep;
+    const std::vector<kernels::Prediction> by_tree = through_tree();
     std::vector<bool> computed(layout_.partition.size(), false);
     for (std::size_t m = 0; m < layout_.dims.size(); ++m) {
       const std::size_t g = layout_.group_of(static_cast<int>(m));
       kernels::Prediction mode;
-      if (layout_.partition[g].shared) {
+      if (!by_tree.empty() && !by_tree[m].kernel.empty()) {
+        mode = by_tree[m];
+      } else if (layout_.sparse && layout_.partition[g].shared) {
         through_partial(mode, static_cast<int>(m), g, computed[g]);
       } else {
         const bool gathers = work_.precision.f32_rows && work_.backend.gathers_f32(view(g));
@@ -45,8 +48,8 @@ private:
 
   bool by_rows() const { return layout_.format == Format::sorted || layout_.format == Format::dense; }
 
-  kernels::Prediction predict(const kernels::TensorView &x, int mode, std::span<const ConstMatrix> factors, i64 rows,
-                              i64 entries, bool shares_rows) const {
+  kernels::MttkrpArgs args_for(int mode, std::span<const ConstMatrix> factors, i64 rows, i64 entries,
+                               bool shares_rows) const {
     ConstMatrix out = matrix(rows);
     if (work_.precision.f64_sums)
       out.type = ValueType::f64;
@@ -58,7 +61,12 @@ private:
     args.entries = shares_rows ? Range{0, entries} : part_of({0, entries}, 0, work_.workers);
     args.conflicts = work_.deterministic ? kernels::Conflicts::owner : work_.conflicts;
     args.dense = work_.dense;
-    return work_.backend.predict_mttkrp(x, args, work_.rates);
+    return args;
+  }
+
+  kernels::Prediction predict(const kernels::TensorView &x, int mode, std::span<const ConstMatrix> factors, i64 rows,
+                              i64 entries, bool shares_rows) const {
+    return work_.backend.predict_mttkrp(x, args_for(mode, factors, rows, entries, shares_rows), work_.rates);
   }
 
   kernels::TensorView view(std::size_t group) const {
@@ -119,10 +127,7 @@ private:
         dims.push_back(inside ? group.cells : layout_.stored_dims[static_cast<std::size_t>(k)]);
         outside.push_back(matrix(dims.back()));
       }
-      kernels::TensorView x = view(g);
-      if (layout_.format == Format::dense)
-        std::get<kernels::DenseView>(x).dims = dims;
-      take(mode, predict(x, merged_mode, outside, group.cells, layout_.nnz, true),
+      take(mode, predict(view(g), merged_mode, outside, group.cells, layout_.nnz, true),
            fmt::format("partial product of modes {}: ", fmt::join(group.modes, ",")));
       mode.kernel += "; then ";
     }
@@ -132,15 +137,69 @@ private:
       dims.push_back(layout_.stored_dims[static_cast<std::size_t>(k)]);
       inside.push_back(matrix(dims.back()));
     }
+    const auto place = static_cast<int>(std::find(group.modes.begin(), group.modes.end(), m) - group.modes.begin());
+    const i64 rows = dims[static_cast<std::size_t>(place)];
     dims.push_back(group.cells);
     inside.push_back(matrix(group.cells));
-    const auto place = static_cast<int>(std::find(group.modes.begin(), group.modes.end(), m) - group.modes.begin());
     const kernels::CooView cells{dims, group.cells, layout_.type, nullptr, nullptr};
-    take(mode, predict(cells, place, inside, dims[static_cast<std::size_t>(place)], group.cells, work_.deterministic),
+    take(mode, predict(cells, place, inside, rows, group.cells, work_.deterministic),
          fmt::format("over {} cells: ", group.cells));
   }
 
-  void take(kernels::Prediction &mode, kernels::Prediction predicted, const std::string &prefix) {
+  /// Of a dense tensor's modes what they take on average over the tree's sweeps; nothing of modes that are not updated.
+  std::vector<kernels::Prediction> through_tree() const {
+    if (layout_.format != Format::dense)
+      return {};
+    const SweepTree &tree = *work_.tree;
+    std::vector<kernels::Prediction> modes(layout_.dims.size());
+    const double sweeps = static_cast<double>(tree.period()) / static_cast<double>(tree.updated().size());
+    for (i64 step = 0; step < tree.period(); ++step) {
+      const int m = tree.updated()[static_cast<std::size_t>(step) % tree.updated().size()];
+      kernels::Prediction update;
+      if (const PartialProduct *const p = tree.at(step); p == nullptr) {
+        take(update, alone(m, 0, false), "");
+      } else {
+        if (tree.reads(step))
+          take(update, root(*p), fmt::format("partial product of modes {}: ", fmt::join(p->modes, ",")));
+        take(update, over_cells(*p, m),
+             fmt::format("{}over {} cells: ", update.kernel.empty() ? "" : "; then ", p->cells));
+      }
+      kernels::Prediction &mode = modes[static_cast<std::size_t>(m)];
+      mode.seconds += update.seconds / sweeps;
+      mode.bytes = std::max(mode.bytes, update.bytes);
+      if (mode.kernel.find(update.kernel) == std::string::npos)
+        mode.kernel += (mode.kernel.empty() ? "" : "; or ") + update.kernel;
+      if (mode.conflicts.empty())
+        mode.conflicts = update.conflicts;
+    }
+    return modes;
+  }
+
+  kernels::Prediction root(const PartialProduct &p) const {
+    if (p.wraps) {
+      kernels::Prediction all =
+          work_.backend.predict_mttkrp_slabs({p.merged_dims, layout_.type, nullptr}, work_.rank, work_.rates);
+      all.seconds /= work_.workers;
+      return all;
+    }
+    std::vector<ConstMatrix> factors;
+    for (const i64 dim : p.merged_dims)
+      factors.push_back(matrix(dim));
+    return predict(kernels::DenseView{p.merged_dims, layout_.type, nullptr}, p.merged_mode, factors, p.cells,
+                   layout_.nnz, true);
+  }
+
+  kernels::Prediction over_cells(const PartialProduct &p, int mode) const {
+    std::vector<ConstMatrix> factors;
+    for (const i64 dim : p.dims)
+      factors.push_back(matrix(dim));
+    const kernels::MttkrpArgs args =
+        args_for(static_cast<int>(p.place(mode)), factors, layout_.stored_dims[static_cast<std::size_t>(mode)], p.cells,
+                 work_.deterministic);
+    return work_.backend.predict_mttkrp_cells({p.dims, matrix(p.cells)}, args, work_.rates);
+  }
+
+  static void take(kernels::Prediction &mode, kernels::Prediction predicted, const std::string &prefix) {
     mode.kernel += prefix + predicted.kernel;
     mode.conflicts += (mode.conflicts.empty() || predicted.conflicts.empty() ? "" : "; then ") + predicted.conflicts;
     mode.seconds += predicted.seconds;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan/layout.hpp"
+#include "plan/sweep_tree.hpp"
 
 namespace td::plan {
 
@@ -15,10 +16,12 @@ struct SweepWork {
   Precision precision;
   kernels::Rates rates;
   kernels::DenseChoice dense = {};
+  const SweepTree *tree = nullptr; // of a dense tensor
 };
 
 struct SweepPrediction {
-  std::vector<kernels::Prediction> modes; // of MTTKRP; the first mode of a group pays for the partial product
+  std::vector<kernels::Prediction> modes; // of MTTKRP; the first mode of a group pays for the partial product; of a
+                                          // dense tensor the average of sweeps
   double seconds_mttkrp = 0;
   double seconds_update = 0;
   double bytes = 0;     // of workspace of kernels, at most

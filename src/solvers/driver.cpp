@@ -125,12 +125,13 @@ private:
   }
 
   /// This is asked before anything is allocated that grows with the rank.
-  void require_memory() const {
+  void require_memory() {
     Options options = request_.options;
     if (request_.resume || request_.init != nullptr) // then the start is there
       options.set_text("init", "random");
-    tensor::require_solver(*x_, {options, request_.rank, request_.backends, request_.devices},
-                           static_cast<bool>(request_.save));
+    const plan::PlanRequest plan{options, request_.rank, request_.backends, request_.devices};
+    tree_.emplace(tensor::sweep_tree(*x_, plan));
+    tensor::require_solver(*x_, plan, static_cast<bool>(request_.save));
   }
 
   Ktensor start() {
@@ -198,7 +199,7 @@ private:
 
   /// What one worker does.
   void work(kernels::Backend &backend, Communicator &others) {
-    const Problem problem{*x_, settings_, model_, cells_, *sharding_};
+    const Problem problem{*x_, settings_, model_, cells_, *sharding_, *tree_};
     const std::unique_ptr<Iteration> own = method_.begin(problem, backend, others);
     others.barrier(); // all have their copies of model_, which worker 0 writes
     i64 iteration = report_.iterations;
@@ -307,6 +308,7 @@ private:
   ScaledTensor x_; // given_, or a copy in a safe range
   Cells cells_;
   const tensor::Sharding *sharding_ = nullptr; // while workers run
+  std::optional<plan::SweepTree> tree_;        // decided with the memory that is asked for
   Ktensor model_;                              // the start, later the result
   Report report_;
   double elapsed_before_ = 0;

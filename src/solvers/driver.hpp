@@ -11,6 +11,7 @@
 #include "comm/communicator.hpp"
 #include "core/ktensor.hpp"
 #include "core/options.hpp"
+#include "plan/sweep_tree.hpp"
 #include "solvers/residual.hpp"
 #include "solvers/settings.hpp"
 #include "tensor/sharding.hpp"
@@ -74,6 +75,7 @@ struct Problem {
   const Ktensor &start; // its weights are those of the iteration that it was left by, if there was one
   Cells &cells;
   const tensor::Sharding &sharding;
+  const plan::SweepTree &tree; // of a dense tensor
 };
 
 /// One worker's part of the iterations.

@@ -24,11 +24,12 @@ void run(const Backends &backends, const tensor::Tensor &x, int mode, const Call
     const DeviceMatrix product(backend, rows, rank, x.type(), "the result of MTTKRP");
     // What is wanted once gains nothing from a partial product of a dense tensor; where the option names the groups it
     // is taken through one all the same, so that this path can be reached by itself.
-    const plan::Groups &groups = x.groups();
-    const bool merged = groups.modes(groups.group_of(mode)).size() > 1;
-    if (merged && (x.sparse() || groups.named()))
-      Products(x, worker, backend, rank).mttkrp(mode, replica.views(), product.view());
-    else
+    const auto partial = plan::product_by_itself(x.dims(), x.settings().groups, mode);
+    if (x.sparse() ? x.groups().shared(x.groups().group_of(mode)) : partial.has_value()) {
+      Products products(x, worker, backend, rank);
+      products.reserve(x.sparse() ? 0 : partial->cells);
+      products.mttkrp(mode, replica.views(), product.view(), x.sparse() ? nullptr : &*partial);
+    } else
       MixedMttkrp(x, worker, backend).mttkrp(mode, replica.views(), product.view());
     const Ranges &own_rows = worker.own(mode);
     std::vector<ConstMatrix> mine;

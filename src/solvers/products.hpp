@@ -4,19 +4,26 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "plan/sweep_tree.hpp"
 #include "solvers/mixed.hpp"
 
 namespace td::solvers {
 
-/// Keeps the partial product of one group of modes (plan/groups.hpp) as long as no factor outside the group has
-/// changed. One is enough: whoever asks for another group's is about to update a factor outside this one.
+/// Keeps one partial product, of a group of a sparse tensor's modes (plan/groups.hpp) or of a dense tensor
+/// (plan/sweep_tree.hpp), as long as no factor that is multiplied in has changed. One is enough: whoever asks for
+/// another is about to update a factor that is in this one.
 class Products {
 public:
-  /// `x` and `worker` must live as long. The memory is that of the largest partial product of those that are shared.
+  /// References must live as long. The memory is that of the largest partial product.
   Products(const tensor::Tensor &x, const Worker &worker, kernels::Backend &backend, i64 rank);
 
-  /// Computes this worker's own rows of out; its other rows may be overwritten.
-  void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out);
+  /// Computes this worker's own rows of out; its other rows may be overwritten. `product`: of a dense tensor, what to
+  /// go through, with at most `most_cells` rows; null: MTTKRP of all of the tensor. Of a sparse one its groups decide.
+  void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
+              const plan::PartialProduct *product = nullptr);
+
+  /// Makes room for dense partial products, before the first is asked for.
+  void reserve(i64 most_cells);
 
   /// Every worker has to say whenever a factor is no longer what the last mttkrp saw.
   void changed(int mode) {
@@ -28,19 +35,23 @@ public:
   ValueType precision() const noexcept { return alone_.precision(); }
 
 private:
-  bool is_current(int group) const;
-  void compute_partial(int group, std::span<const ConstMatrix> factors);
-  void contract(int group, int mode, std::span<const ConstMatrix> factors, Matrix out);
+  bool is_current(const std::vector<int> &modes) const;
+  void compute_partial(int group, const plan::PartialProduct *product, std::span<const ConstMatrix> factors);
+  void contract(int group, const plan::PartialProduct *product, int mode, std::span<const ConstMatrix> factors,
+                Matrix out);
+  void compute_cells(int group, const plan::PartialProduct *product, kernels::MttkrpArgs args);
 
   const tensor::Tensor &x_;
   const Worker &worker_;
+  kernels::Backend &backend_;
   i64 rank_;
   MixedMttkrp alone_;         // of modes that share nothing
   std::vector<u64> versions_; // how often each factor has changed
   DeviceMatrix memory_;
-  int group_ = -1;        // whose partial product is in memory_
-  std::vector<u64> seen_; // versions that it was computed from
-  Range cells_;           // of which it holds this worker's sums; the last of them others may have sums of, too
+  std::vector<int> modes_; // that the partial product in memory_ keeps; none: it has none
+  std::vector<u64> seen_;  // versions that it was computed from
+  i64 rows_ = 0;           // of it
+  Range cells_;            // of which it holds this worker's sums; the last of them others may have sums of, too
 };
 
 } // namespace td::solvers

@@ -1,25 +1,11 @@
 #include "solvers/settings.hpp"
 
-#include <algorithm>
-#include <numeric>
-
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "core/mode_list.hpp"
-#include "core/sentence.hpp"
-#include "plan/settings.hpp"
 
 namespace td::solvers {
-
-namespace {
-
-std::vector<int> modes_of(const Options &options, const char *name, int order) {
-  const std::string text = options.text(name);
-  return parse_modes(text, order, name, text);
-}
-
-} // namespace
 
 RunSettings::RunSettings(const Options &options)
     : max_iters(options.integer("max_iters")), tol(options.real("tol")), max_seconds(options.real("max_seconds")),
@@ -42,23 +28,7 @@ std::string RunSettings::path() const {
 }
 
 CpalsSettings::CpalsSettings(const Options &options, int order)
-    : mode_order(modes_of(options, "mode_order", order)), fixed_modes(modes_of(options, "fixed_modes", order)),
-      ridge(options.real("ridge")), qr(plan::SolverSettings(options).qr) {
-  if (mode_order.empty()) {
-    mode_order.resize(static_cast<std::size_t>(order));
-    std::iota(mode_order.begin(), mode_order.end(), 0);
-  }
-  if (mode_order.size() != static_cast<std::size_t>(order))
-    throw_error(Status::option_range, "option 'mode_order' = \"{}\": {}; expected each of 0 .. {} once",
-                options.text("mode_order"), count_text(static_cast<i64>(mode_order.size()), "mode", "modes"),
-                order - 1);
-  std::sort(fixed_modes.begin(), fixed_modes.end());
-  std::copy_if(mode_order.begin(), mode_order.end(), std::back_inserter(updated_modes),
-               [&](int m) { return !std::binary_search(fixed_modes.begin(), fixed_modes.end(), m); });
-  if (updated_modes.empty())
-    throw_error(Status::option_range, "option 'fixed_modes' = \"{}\": all modes; expected at least one to be updated",
-                options.text("fixed_modes"));
-}
+    : UpdateOrder(options, order), ridge(options.real("ridge")), qr(plan::SolverSettings(options).qr) {}
 
 std::string CpalsSettings::path() const {
   return fmt::format("mode_order={}\nfixed_modes={}\nridge={}\nsolve={}", fmt::join(mode_order, ","),

@@ -6,6 +6,7 @@
 
 #include "core/options.hpp"
 #include "core/types.hpp"
+#include "plan/settings.hpp"
 
 namespace td::solvers {
 
@@ -33,10 +34,7 @@ struct RunSettings {
 };
 
 /// CP-ALS's own.
-struct CpalsSettings {
-  std::vector<int> mode_order;
-  std::vector<int> fixed_modes;   // ascending
-  std::vector<int> updated_modes; // mode_order without the fixed ones
+struct CpalsSettings : plan::UpdateOrder {
   double ridge = 0;
   bool qr = false;
 

@@ -36,6 +36,7 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
       normal_(backend, rank_ * rank_, "the normal equations"), factored_(backend, rank_ * rank_, "their factor"),
       tally_(backend, settings.updated_modes.size(), rank_),
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
+  products_.reserve(problem.tree.most_cells());
   if (settings.qr)
     qr_.emplace(problem.x, problem.start, worker_, backend, products_);
   for (int m = 0; m < problem.x.order(); ++m)
@@ -84,7 +85,8 @@ void Sweep::update(i64 iteration) {
       solve_by_qr(mode, k);
       backend_.mark(2 * k + 1);
     } else {
-      products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows));
+      products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows),
+                       problem_.tree.at(iteration * std::ssize(modes) + static_cast<i64>(k)));
       backend_.mark(2 * k + 1);
       solve(mode, k);
     }

@@ -35,6 +35,19 @@ Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, M
   return {0, out.rows};
 }
 
+Range Worker::partial_product(const plan::PartialProduct &product, std::span<const ConstMatrix> outside,
+                              Matrix out) const {
+  const Range cells = part_.partial_product(
+      product, {product.merged_mode, outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()});
+  if (!deterministic())
+    return cells;
+  std::vector<Ranges> owned;
+  for (int worker = 0; worker < sharding_.workers(); ++worker)
+    owned.push_back({product.cells_of(worker, sharding_.workers())});
+  others_.allgather_rows(out, owned);
+  return {0, out.rows};
+}
+
 void Worker::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, own(mode)); }
 
 } // namespace td::solvers

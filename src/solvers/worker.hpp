@@ -30,6 +30,9 @@ public:
   /// modes' factors, by their places in the merged tensor. Gives the cells that were computed.
   Range partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const;
 
+  /// The same of a dense tensor's partial product.
+  Range partial_product(const plan::PartialProduct &product, std::span<const ConstMatrix> outside, Matrix out) const;
+
   /// This worker's own rows of out := sum over workers of theirs.
   void reduce(int mode, Matrix out) const;
 

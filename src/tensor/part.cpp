@@ -139,12 +139,6 @@ bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
 }
 
 Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
-  if (slabs_.size() > 0) {
-    const std::span<const i64> dims = x_.groups().merged_dims(group);
-    sum_slabs(dims, args);
-    const i64 cells = dims.back() / x_.dims().back(); // of an index of the last mode, where the group has it
-    return args.mode + 1 < std::ssize(dims) ? args.rows : Range{slabs_.begin * cells, slabs_.end * cells};
-  }
   const Load &load = sharding_.cell_load(group, worker_);
   if (has_own())
     compute_own(group, args, load);
@@ -158,6 +152,34 @@ Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
     if (row.entries.size() > 0)
       include({row.row, row.row + 1});
   return cells.size() > 0 ? cells : Range{};
+}
+
+Range Part::partial_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const {
+  const std::span<const i64> dims = product.merged_dims;
+  const bool own = slabs_.size() > 0;
+  const i64 of_slab = dims.back() / x_.dims().back(); // indices of the last merged mode, where it has the last mode
+  const Range last{own ? slabs_.begin * of_slab : 0, own ? slabs_.end * of_slab : dims.back()};
+  Placement there = own ? place(0, forms_.front()) : x_.whole_view(backend_);
+  if (product.wraps) {
+    const i64 left = dims.front();
+    std::vector<i64> held(dims.begin(), dims.end());
+    held.back() = last.size();
+    there.set_dense_dims(held);
+    const Range cells =
+        own ? Range{left * last.begin, left * last.end} : product.cells_of(worker_, sharding_.workers());
+    there.mttkrp_slabs(backend_, args.factors, args.out.slice(left * last.begin, left * last.end),
+                       {cells.begin / left - last.begin, cells.end / left - last.begin});
+    return cells;
+  }
+  if (own) {
+    sum_slabs(dims, args);
+    return args.mode + 1 < std::ssize(dims) ? args.rows : last;
+  }
+  there.set_dense_dims(dims);
+  args.rows = product.cells_of(worker_, sharding_.workers());
+  if (args.rows.size() > 0)
+    there.mttkrp(backend_, args);
+  return args.rows;
 }
 
 void Part::cells_mttkrp(int group, kernels::MttkrpArgs args) const {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "plan/sweep_tree.hpp"
 #include "tensor/sharding.hpp"
 
 namespace td::tensor {
@@ -29,6 +30,8 @@ public:
   /// MTTKRP in a group's merged modes, for this worker's cells, which it gives: their sums add up to the cells' where
   /// several workers have some.
   Range merged_mttkrp(int group, kernels::MttkrpArgs args) const;
+  /// The same of a dense tensor's partial product.
+  Range partial_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const;
   /// MTTKRP in a mode of a group over those of its cells that args.entries tell: all, or always the same ones.
   void cells_mttkrp(int group, kernels::MttkrpArgs args) const;
 

@@ -194,6 +194,23 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
   each(backend, ranges, [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 
+void Placement::mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMatrix> factors, Matrix out,
+                             Range slabs) const {
+  const std::span<const i64> dims = std::get<kernels::DenseView>(host_).dims;
+  const i64 elements = entries() / dims.back(); // of a slab
+  const auto compute = [&](const kernels::TensorView &x, Range some) {
+    const Range those{std::max(some.begin / elements, slabs.begin), std::min(some.end / elements, slabs.end)};
+    if (those.begin >= those.end)
+      return;
+    const Slice slice(x, {those.begin * elements, those.end * elements});
+    backend.mttkrp_slabs(std::get<kernels::DenseView>(slice.view()), factors,
+                         out.slice(those.begin * dims.front(), those.end * dims.front()));
+  };
+  if (kept_ == nullptr || kept_->whole)
+    return compute(whole("MTTKRP").view(), {0, entries()});
+  each(backend, kept_->spans, [&](const kernels::TensorView &x, std::size_t k) { compute(x, kept_->spans[k]); });
+}
+
 // A part has what it holds of the whole form's spans, so that no sum depends on how a tensor is partitioned.
 std::vector<Range> Placement::ordered_spans() const {
   const i64 most = plan::span_entries(all_entries());

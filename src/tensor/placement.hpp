@@ -127,6 +127,9 @@ public:
   /// This is the backend's mttkrp, over what is resident and what is streamed.
   void mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const;
 
+  /// The backend's mttkrp_slabs, for some slabs of a dense tensor; rows of other slabs are not written.
+  void mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMatrix> factors, Matrix out, Range slabs) const;
+
   /// The backend's unfolding_normal, over ranges of about `most` entries one after the other, the same ones wherever
   /// the entries are. A dense tensor's last mode takes all of them at once.
   void unfolding_normal(kernels::Backend &backend, int mode, ConstMatrix omega, Matrix y, i64 most) const;

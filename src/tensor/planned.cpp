@@ -1,5 +1,7 @@
 #include "tensor/planned.hpp"
 
+#include <algorithm>
+
 #include "tensor/sharding.hpp"
 
 namespace td::tensor {
@@ -16,7 +18,22 @@ plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request) {
   const int forms = x.format() == plan::Format::sorted ? x.groups().count() : 1;
   for (int number = 0; number < forms; ++number)
     existing.forms.push_back(x.merged_view(number, OnHost::sizes));
-  return layout_of(existing, request.rank, threads_of(request));
+  return layout_of(existing, threads_of(request));
+}
+
+namespace {
+
+i64 most_kept(const Tensor &x, const plan::PlanRequest &request) {
+  i64 most = 0;
+  for (const auto &backend : request.backends)
+    most = std::max(most, x.kept_on(*backend));
+  return most;
+}
+
+} // namespace
+
+plan::SweepTree sweep_tree(const Tensor &x, const plan::PlanRequest &request) {
+  return plan::sweep_tree(layout_of(x, request), x.settings(), request, most_kept(x, request));
 }
 
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
@@ -36,7 +53,7 @@ plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
 
 void require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint) {
   plan::require_rank(request.rank);
-  require_solver(layout_of(x, request), x.settings(), request, checkpoint);
+  require_solver(layout_of(x, request), x.settings(), request, checkpoint, most_kept(x, request));
 }
 
 void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode) {
@@ -52,15 +69,16 @@ void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode)
     need.add("the factors at work", workers * rows * row);
     need.add("the result of MTTKRP",
              workers * static_cast<double>(x.stored_dims()[static_cast<std::size_t>(mode)]) * row);
-    const plan::Groups &groups = x.groups();
-    const int group = groups.group_of(mode);
-    if (groups.modes(group).size() > 1 && (x.sparse() || groups.named()))
-      need.add("partial products", workers * static_cast<double>(groups.cell_count(group)) * row);
+    const int group = x.groups().group_of(mode);
+    const auto partial = plan::product_by_itself(x.dims(), x.settings().groups, mode);
+    if (x.sparse() && x.groups().shared(group))
+      need.add("partial products", workers * static_cast<double>(x.groups().cell_count(group)) * row);
+    if (!x.sparse() && partial)
+      need.add("partial products", workers * static_cast<double>(partial->cells) * row);
     // The workspace of kernels is small beside the tensor where this is small.
     if (request.rank > 0 && (budget.limit() > 0 || budget.concerns(need.total()))) {
       const plan::Layout layout = layout_of(x, request);
       need.add("sums on their way", workers * mttkrp_workspace(layout, x.settings(), request, mode));
-      need.add("the coordinates of cells", layout.cell_bytes);
     }
   }
   budget.require(fmt::format("MTTKRP of rank {} in mode {}", request.rank, mode), need, "a smaller rank needs less");

@@ -8,6 +8,9 @@ namespace td::tensor {
 
 plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request);
 
+/// The partial products that sweeps of a dense tensor go through; of a sparse one none.
+plan::SweepTree sweep_tree(const Tensor &x, const plan::PlanRequest &request);
+
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request);
 
 /// Throws Status::host_memory, with what would need less, if CP-ALS does not fit.

@@ -121,9 +121,8 @@ void Tensor::store_built(kernels::Building &building, kernels::Backend &builder,
         formats::build_sorted(packed, mode, formats::tile_bits(storage_.tiles, packed.dims, mode, building.size())),
         order() - 1 - mode));
   }
-  groups_ =
-      std::make_unique<const plan::Groups>(stored_dims(), type_, settings_.groups_for(type_).ask, storage_.partition,
-                                           std::vector<formats::Coo>(static_cast<std::size_t>(order())));
+  groups_ = std::make_unique<const plan::Groups>(stored_dims(), settings_.groups_for(type_).ask, storage_.partition,
+                                                 std::vector<formats::Coo>(static_cast<std::size_t>(order())));
 }
 
 void Tensor::list_forms() {
@@ -161,8 +160,8 @@ void Tensor::sort(formats::Packed &packed, const plan::StorageRequest &request) 
     sorted_.push_back(std::move(merged.sorted));
     cells[g] = std::move(merged.cells);
   }
-  groups_ = std::make_unique<const plan::Groups>(stored_dims(), type_, settings_.groups_for(type_).ask,
-                                                 storage_.partition, std::move(cells));
+  groups_ = std::make_unique<const plan::Groups>(stored_dims(), settings_.groups_for(type_).ask, storage_.partition,
+                                                 std::move(cells));
 }
 
 std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, const plan::TensorSettings &settings,
@@ -175,7 +174,7 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
                                      MemoryBudget(settings.memory_limit, 0).left()};
   x->storage_ = dense_storage(x->order(), x->type_, request);
   require_storage(x->storage_, {array.dims, elements, array.value_type}, request);
-  x->groups_ = std::make_unique<const plan::Groups>(array.dims, x->type_, settings.groups_for(x->type_));
+  x->groups_ = std::make_unique<const plan::Groups>(array.dims, settings.groups_for(x->type_));
   x->dense_ = formats::build_dense(array, threads);
   x->facts_ = facts_of(x->dense_->values, threads);
   x->list_forms();

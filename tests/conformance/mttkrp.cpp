@@ -79,8 +79,11 @@ TEST_P(Mttkrp, AgreesWithItsDefinition) {
   ASSERT_EQ(tensor_str(x, "format"), c.format.substr(0, c.format.find('_')));
 
   expect_right(context, x, entries, type, random);
+  std::vector<std::string> all_groups = dense ? partitions(c.order) : sparse_partitions(c.order);
+  if (dense)
+    all_groups.emplace_back("multi-sweep");
   if (c.order > 2 && (dense || c.format == "sorted"))
-    for (const std::string &groups : dense ? partitions(c.order) : sparse_partitions(c.order)) {
+    for (const std::string &groups : all_groups) {
       SCOPED_TRACE("groups " + groups);
       const Options options{{"groups", groups}};
       const Tensor grouped =

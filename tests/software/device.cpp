@@ -213,6 +213,10 @@ public:
     const Memory::Access access(*memory_);
     ReferenceBackend::mttkrp(x, args);
   }
+  void mttkrp_cells(const kernels::CellsView &x, const MttkrpArgs &args) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::mttkrp_cells(x, args);
+  }
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override {
     const Memory::Access access(*memory_);
     ReferenceBackend::unfolding_normal(x, mode, omega, y, add);

@@ -65,6 +65,30 @@ TEST(CpalsResume, TwentyAndThirtyAreFifty) {
   }
 }
 
+// A partial product of the sweep before serves the first updates of the next: it is computed again from the factors
+// that it was computed from.
+TEST(CpalsResume, PartialProductsCrossSweeps) {
+  const Ktensor k = random_ktensor({6, 7, 5}, 9, 41);
+  for (const char *groups : {"multi-sweep", "1,2|0"})
+    for (const int workers : {1, 3})
+      for (const char *after : {"20", "21", "22"}) {
+        SCOPED_TRACE(fmt::format("groups {}, {} workers, after {}", groups, workers, after));
+        const TensorPointer x = dense_tensor({6, 7, 5}, full_array(k), groups);
+        auto whole = request_for(*x, 4, workers);
+        set(whole, {{"tol", "0"}, {"max_iters", "30"}});
+        const RunResult expected = solvers::cpals(whole);
+        auto rest = request_for(*x, 4, workers);
+        rest.options = whole.options;
+        rest.resume = state_after(*x, after, workers);
+        const RunResult result = solvers::cpals(rest);
+        EXPECT_EQ(result.report.fit, expected.report.fit);
+        EXPECT_EQ(result.report.residual, expected.report.residual);
+        for (int m = 0; m < 3; ++m)
+          for (i64 r = 0; r < 4; ++r)
+            EXPECT_EQ(column(result.model, m, r), column(expected.model, m, r));
+      }
+}
+
 TEST(CpalsResume, NothingLeftToDoGivesTheModel) {
   const TensorPointer x = noisy();
   auto request = request_for(*x, 4);

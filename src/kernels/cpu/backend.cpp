@@ -95,6 +95,12 @@ void CpuBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
     std::visit([&](const auto &view) { cpu::mttkrp(view, args, threads_); }, x);
 }
 
+void CpuBackend::mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> factors, Matrix out) {
+  cpu::mttkrp_slabs(x, factors, out, threads_);
+}
+
+void CpuBackend::mttkrp_cells(const CellsView &x, const MttkrpArgs &args) { cpu::mttkrp_cells(x, args, threads_); }
+
 std::shared_ptr<Backend> make_backend(int threads) { return std::make_shared<CpuBackend>(threads); }
 
 } // namespace td::kernels::cpu

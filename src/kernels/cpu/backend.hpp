@@ -16,8 +16,13 @@ public:
   int threads() const noexcept override { return threads_; }
 
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
+  void mttkrp_cells(const CellsView &x, const MttkrpArgs &args) override;
+  void mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> factors, Matrix out) override;
   Rates rates() const override;
+  Rates nominal_rates() const override;
   Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
+  Prediction predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, const Rates &rates) const override;
+  Prediction predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates) const override;
   Prediction predict_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;

@@ -4,6 +4,8 @@
 //   rows        each entry fetches a row of every other factor, at the rate of the cache that holds these rows
 //   arithmetic  a multiplication for each factor and an addition, in each column
 //
+// The rows of a partial product's cells are read once, from memory, beside their arithmetic.
+//
 // Rows and arithmetic go on one after the other, entries beside them. A dense tensor is read beside its arithmetic.
 #include <algorithm>
 #include <cmath>
@@ -13,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/dense_cuts.hpp"
+#include "kernels/cpu/cells_cuts.hpp"
 #include "kernels/cpu/gram_cuts.hpp"
 #include "kernels/cpu/mttkrp_tiled.hpp"
 #include "kernels/cpu/rates.hpp"
@@ -27,6 +29,7 @@ namespace {
 
 // Kernels reach these parts of the rates that are measured: they have other things to do besides.
 constexpr double product_part = 0.9;
+constexpr double cells_part = 0.1; // two numbers are loaded for each multiply-add
 
 /// Columns of whole registers; of ranks that no memory holds about so many, for the sake of their sum's range.
 i64 padded_columns(i64 rank, ValueType type) { return simd::padded(std::min(rank, i64{1} << 62), type); }
@@ -126,6 +129,27 @@ public:
     return f;
   }
 
+  Prediction operator()(const CellsView &x) const {
+    const double part = static_cast<double>(args_.rows.size()) / static_cast<double>(std::max<i64>(args_.out.rows, 1));
+    const i64 rank = std::min(args_.out.cols, i64{1} << 62);
+    const i64 rows = args_.rows.size();
+    const Unfolding shape(x.dims, args_.mode);
+    const CellsCuts cuts(shape, rank);
+    const i64 groups = cuts.groups(rows, rank, threads_);
+    const auto at_once = static_cast<double>(std::min<i64>(threads_, cuts.parts * groups));
+    const auto sums = cuts.parts > 1 ? static_cast<double>(cuts.parts) * static_cast<double>(rows)
+                                     : at_once * static_cast<double>(ceil_of(rows, groups));
+    Prediction f;
+    f.kernel = "rows of cells, read once";
+    f.conflicts = "fixed parts, summed in order";
+    f.bytes = rank_ * (8 * sums + element_ * at_once * static_cast<double>(cuts.depth(shape) + order()));
+    if (known()) {
+      const double n = part * static_cast<double>(args_.entries.size()) * rank_;
+      f.seconds = std::max(n * element_ / rates_.read, 2 * n / (cells_part * operations()));
+    }
+    return f;
+  }
+
 private:
   int order() const { return static_cast<int>(args_.factors.size()); }
   bool known() const {
@@ -210,6 +234,12 @@ private:
 
 Rates CpuBackend::rates() const { return measured_rates(threads_); }
 
+Rates CpuBackend::nominal_rates() const {
+  const Rates core{13.5e9, 130e9, 90e9, 12e9, 57e9}; // of an AMD Zen 5 with its neighbour at work
+  const auto n = static_cast<double>(threads_);
+  return {core.read * n, core.near_rows * n, core.middle_rows * n, core.far_rows * n, core.operations * n};
+}
+
 Prediction CpuBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
   const Predictor predictor(args, type_of(x), threads_, rates);
   Prediction f = std::visit(predictor, x);
@@ -217,6 +247,29 @@ Prediction CpuBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &arg
   f.bytes += copied;
   if (rates.read > 0)
     f.seconds += 1.5 * copied / rates.read; // 4 bytes are read and 8 written for each
+  return f;
+}
+
+Prediction CpuBackend::predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, const Rates &rates) const {
+  return Predictor(args, x.rows.type, threads_, rates)(x);
+}
+
+// The tensor is read beside the arithmetic; the result is written, for which its lines are read first.
+Prediction CpuBackend::predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates) const {
+  const SlabCuts cuts(x.dims, padded_columns(rank, x.type), size_of(x.type));
+  const auto columns = static_cast<double>(padded_columns(rank, x.type));
+  const auto size = static_cast<double>(size_of(x.type));
+  const double cells = static_cast<double>(x.dims.front()) * static_cast<double>(x.dims.back());
+  Prediction f;
+  f.kernel = "slabs where they lie, times rows of the Khatri-Rao product";
+  f.conflicts = "each thread owns rows";
+  f.bytes = threads_ * columns * (size * static_cast<double>(cuts.chunk) + 8 * static_cast<double>(cuts.rows));
+  if (rates.read > 0 && rates.operations > 0) {
+    const double n = cells * static_cast<double>(cuts.depth);
+    const double operations = rates.operations * (x.type == ValueType::f32 ? 2 : 1);
+    f.seconds = std::max(n * size / rates.read, 2 * n * static_cast<double>(rank) / (product_part * operations)) +
+                2 * cells * static_cast<double>(rank) * size / rates.read;
+  }
   return f;
 }
 

@@ -87,6 +87,24 @@ void add_rows(const RowProducts<double> &x, const Rows &rows);
 void model_values(const RowProducts<float> &x, const double *weights, i64 count, double *model);
 void model_values(const RowProducts<double> &x, const double *weights, i64 count, double *model);
 
+// ---- rows of cells ----
+
+/// sums[i, :] += right * sum over l < depth of left[l, :] * cells[i, l, :], elementwise, for i < rows; in f64.
+template <class T> struct CellTile {
+  const T *cells = nullptr; // row (i, l) at cells + (i * row_cells + l) * ld
+  i64 ld = 0;
+  i64 row_cells = 0;
+  i64 rows = 0;
+  i64 depth = 0;
+  i64 rank = 0;
+  const T *left = nullptr;  // [depth][rank]; null: ones
+  const T *right = nullptr; // [rank]; null: ones
+  double *sums = nullptr;   // [rows][rank]
+};
+
+void add_cells(const CellTile<float> &x);
+void add_cells(const CellTile<double> &x);
+
 // ---- small matrix products ----
 
 /// c += (a b) diag(scale), accumulated in T over the whole of depth, then added to c in f64.

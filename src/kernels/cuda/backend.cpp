@@ -144,6 +144,16 @@ Prediction CudaBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &ar
   return cuda::predict_mttkrp(x, args, rates, device_.chip());
 }
 
+Prediction CudaBackend::predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, const Rates &rates) const {
+  return cuda::predict_mttkrp_cells(x, args, rates, chip());
+}
+
+Prediction CudaBackend::predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates) const {
+  return cuda::predict_mttkrp_slabs(x, rank, rates);
+}
+
+Rates CudaBackend::nominal_rates() const { return cuda::nominal_rates(chip()); }
+
 Prediction CudaBackend::predict_update(i64 rows, i64 rank, ValueType, const Rates &rates) const {
   return cuda::predict_update(rows, rank, rates);
 }

@@ -47,6 +47,9 @@ public:
   Chip chip() const override { return device_.chip(); }
   Rates rates() const override;
   Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const override;
+  Prediction predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, const Rates &rates) const override;
+  Prediction predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates) const override;
+  Rates nominal_rates() const override;
   Prediction predict_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const override;
 
   bool gathers_f32(const TensorView &x) const override;
@@ -56,6 +59,8 @@ public:
   void set_zero(Matrix a) override;
   void first_not_finite(ConstMatrix a, i64 *at) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
+  void mttkrp_cells(const CellsView &x, const MttkrpArgs &args) override;
+  void mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> factors, Matrix out) override;
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;

@@ -31,7 +31,9 @@ constexpr double launch = 5e-6;         // seconds, of a kernel with what waits 
 constexpr double memory_caches = 8;     // times the second-level cache: rows of which few are met there again
 constexpr double added_row = 3.4;       // rows fetched that adding to one, atomically, costs
 constexpr double coo_part = 0.55;       // of the rows' rates, what the kernel for coordinates reaches
-constexpr double update_part = 0.78;    // of the reading rate, what the passes over a factor reach
+constexpr double cells_part = 0.7;      // of the reading rate, what the kernel for cells of dense tensors is to reach
+constexpr double slab_multiplications = 48; // multiply-adds a cycle of a multiprocessor, of 64 that there are
+constexpr double update_part = 0.78;        // of the reading rate, what the passes over a factor reach
 
 double number_of(i64 n) { return static_cast<double>(n); }
 
@@ -288,6 +290,49 @@ Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rat
   if (f.seconds > 0 && args.out.type != type_of(x)) // sums in f64, rounded at the end
     f.seconds += 12 * number_of(args.out.rows * args.out.cols) / rates.read + launch;
   return f;
+}
+
+// The cells' rows are read once, and sums of parts written and read.
+Prediction predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip) {
+  const i64 n = x.dims[static_cast<std::size_t>(args.mode)];
+  const double rank = number_of(args.out.cols);
+  const double parts = number_of(cells_parts(n, x.count() / n, args.out.cols, chip.multiprocessors));
+  const double rows = number_of(args.rows.size());
+  Prediction f;
+  f.kernel = "rows of cells, read once";
+  f.conflicts = "sums of blocks, added in their order";
+  f.bytes = 8 * parts * rows * rank;
+  if (rates.read > 0)
+    f.seconds =
+        (number_of(args.entries.size()) * rows / number_of(n) * rank * number_of(size_of(x.rows.type)) + 2 * f.bytes) /
+            (cells_part * rates.read) +
+        2 * launch;
+  return f;
+}
+
+// Each pass reads the tensor and writes its columns; two operations of the cores, not of tensor cores, an element and
+// column.
+Prediction predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates) {
+  double elements = 1;
+  for (const i64 d : x.dims)
+    elements *= number_of(d);
+  const double cells = number_of(x.dims.front()) * number_of(x.dims.back());
+  const double depth = elements / cells;
+  const double passes = std::ceil(number_of(rank) / slab_columns(rank));
+  Prediction f;
+  f.kernel = "slabs where they lie, times rows of the Khatri-Rao product";
+  f.conflicts = "each thread owns rows";
+  f.bytes = 8 * depth * number_of(rank);
+  if (rates.read > 0 && rates.near_rows > 0)
+    f.seconds =
+        std::max((passes * elements + 2 * cells * number_of(rank)) * number_of(size_of(x.type)) / rates.read,
+                 passes * slab_columns(rank) * elements * gpu::near_bytes / slab_multiplications / rates.near_rows) +
+        2 * launch;
+  return f;
+}
+
+Rates nominal_rates(const Chip &chip) {
+  return {4.3e12, 33e12 / Chip().multiprocessors * chip.multiprocessors, 8.5e12, 4.6e12, 30e12};
 }
 
 // Six passes over the factor, which take f32 as long as f64, since its numbers are widened: its Gram matrix reads it,

@@ -11,7 +11,11 @@ public:
   int threads() const noexcept override { return 1; }
 
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
+  void mttkrp_cells(const CellsView &x, const MttkrpArgs &args) override;
   Prediction predict_mttkrp(const TensorView &, const MttkrpArgs &, const Rates &) const override {
+    return {"serial, as the formula reads", "one thread", 0, 0};
+  }
+  Prediction predict_mttkrp_cells(const CellsView &, const MttkrpArgs &, const Rates &) const override {
     return {"serial, as the formula reads", "one thread", 0, 0};
   }
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;

@@ -35,4 +35,32 @@ void ReferenceBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
     }
 }
 
+// M[i, r] = sum over cells with index i in `mode` of t[cell, r] * product over the other modes m of A_m[i_m, r], in
+// f64.
+void ReferenceBackend::mttkrp_cells(const CellsView &x, const MttkrpArgs &args) {
+  const i64 rank = args.out.cols;
+  auto sums = Buffer<double>::zeros(args.rows.size() * rank, "the sums of MTTKRP on a partial product");
+  for (i64 cell = args.entries.begin; cell < args.entries.end; ++cell) {
+    const auto index = [&](std::size_t mode) {
+      i64 rest = cell;
+      for (std::size_t m = 0; m < mode; ++m)
+        rest /= x.dims[m];
+      return rest % x.dims[mode];
+    };
+    const i64 row = index(static_cast<std::size_t>(args.mode));
+    if (row < args.rows.begin || row >= args.rows.end)
+      continue;
+    for (i64 r = 0; r < rank; ++r) {
+      double product = element(x.rows, cell, r);
+      for (std::size_t m = 0; m < x.dims.size(); ++m)
+        if (static_cast<int>(m) != args.mode)
+          product *= element(args.factors[m], index(m), r);
+      sums[(row - args.rows.begin) * rank + r] += product;
+    }
+  }
+  for (i64 i = args.rows.begin; i < args.rows.end; ++i)
+    for (i64 r = 0; r < rank; ++r)
+      set_element(args.out, i, r, sums[(i - args.rows.begin) * rank + r]);
+}
+
 } // namespace td::kernels::reference

@@ -1,0 +1,286 @@
+#include "plan/sweep_tree.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/ranges.h>
+
+namespace td::plan {
+
+namespace {
+
+/// A product that some updates go through, from the one at a place in the order of updates on.
+struct Stretch {
+  int place = 0;
+  int next = 0; // place after it
+  i64 updates = 0;
+  double seconds = 0;
+  int product = 0;
+};
+
+/// The cycle of stretches with the least seconds an update, as Newton's method on the ratio finds it: as long as some
+/// cycle is below the best ratio so far, it is the better one.
+std::vector<Stretch> cheapest_cycle(const std::vector<Stretch> &all, int places) {
+  double ratio = std::numeric_limits<double>::max();
+  for (const Stretch &s : all)
+    ratio = std::min(ratio, 2 * s.seconds + 1);
+  std::vector<Stretch> best;
+  for (;;) {
+    std::vector<double> least(static_cast<std::size_t>(places), 0.0);
+    std::vector<const Stretch *> by(static_cast<std::size_t>(places), nullptr);
+    int changed = -1;
+    for (int round = 0; round <= places; ++round) {
+      changed = -1;
+      for (const Stretch &s : all) {
+        const double to = least[static_cast<std::size_t>(s.place)] + s.seconds - ratio * static_cast<double>(s.updates);
+        double &now = least[static_cast<std::size_t>(s.next)];
+        if (to < now - 1e-9 * ratio) {
+          now = to;
+          by[static_cast<std::size_t>(s.next)] = &s;
+          changed = s.next;
+        }
+      }
+    }
+    if (changed < 0)
+      return best;
+    int on_cycle = changed;
+    for (int k = 0; k < places; ++k)
+      on_cycle = by[static_cast<std::size_t>(on_cycle)]->place;
+    best.clear();
+    double seconds = 0, updates = 0;
+    int at = on_cycle;
+    do {
+      const Stretch &s = *by[static_cast<std::size_t>(at)];
+      best.insert(best.begin(), s);
+      seconds += s.seconds;
+      updates += static_cast<double>(s.updates);
+      at = s.place;
+    } while (at != on_cycle);
+    ratio = seconds / updates;
+  }
+}
+
+} // namespace
+
+PartialProduct::PartialProduct(std::span<const i64> dims, int first, int count) {
+  const auto order = static_cast<int>(dims.size());
+  wraps = first + count > order;
+  cells = 1;
+  for (int m = 0; m < order; ++m) {
+    const bool kept = (m - first + order) % order < count;
+    if (!kept) {
+      merged_dims.push_back(dims[static_cast<std::size_t>(m)]);
+      mode_at.push_back(m);
+      continue;
+    }
+    if (m == 0 || mode_at.back() >= 0) { // the first of those that are neighbours in memory
+      merged_dims.push_back(1);
+      mode_at.push_back(-1);
+      merged_mode = wraps ? 0 : static_cast<int>(mode_at.size()) - 1;
+    }
+    merged_dims.back() *= dims[static_cast<std::size_t>(m)];
+    modes.push_back(m);
+    this->dims.push_back(dims[static_cast<std::size_t>(m)]);
+    cells *= dims[static_cast<std::size_t>(m)];
+  }
+}
+
+std::size_t PartialProduct::place(int mode) const {
+  return static_cast<std::size_t>(std::find(modes.begin(), modes.end(), mode) - modes.begin());
+}
+
+Range PartialProduct::cells_of(int worker, int workers) const {
+  if (!wraps)
+    return part_of({0, cells}, worker, workers);
+  const Range slabs = part_of({0, merged_dims.back()}, worker, workers);
+  return {slabs.begin * merged_dims.front(), slabs.end * merged_dims.front()};
+}
+
+std::optional<PartialProduct> product_by_itself(std::span<const i64> dims, const GroupsSetting &setting, int mode) {
+  const auto order = static_cast<int>(dims.size());
+  if (setting.ask == Ask::multi_sweep && order > 2)
+    return PartialProduct(dims, mode, order - 1);
+  if (const auto named = named_groups(setting, order))
+    for (const Group &group : *named)
+      if (group.size() > 1 && std::find(group.begin(), group.end(), mode) != group.end())
+        return PartialProduct(dims, group.front(), static_cast<int>(group.size()));
+  return std::nullopt;
+}
+
+SweepTree::SweepTree(const Request &request) : request_(request), dims_(request.dims.begin(), request.dims.end()) {
+  request_.dims = dims_;
+  switch (dims_.size() > 2 ? request.groups.ask : Ask::none) {
+  case Ask::none:
+    steps_.assign(request.updated.size(), -1);
+    break;
+  case Ask::named:
+    add_named();
+    break;
+  case Ask::multi_sweep:
+    add_multi_sweep();
+    break;
+  case Ask::automatic:
+    add_cheapest();
+  }
+  request_.backend = nullptr;
+  find_reads();
+}
+
+int SweepTree::product(int first, int count) {
+  if (count == 1)
+    return -1;
+  const PartialProduct p(dims_, first, count);
+  const auto found =
+      std::find_if(products_.begin(), products_.end(), [&](const PartialProduct &q) { return q.modes == p.modes; });
+  if (found == products_.end())
+    products_.push_back(p);
+  else
+    return static_cast<int>(found - products_.begin());
+  return static_cast<int>(products_.size()) - 1;
+}
+
+void SweepTree::add_named() {
+  for (const int mode : request_.updated) {
+    const auto p = product_by_itself(dims_, request_.groups, mode);
+    steps_.push_back(p ? product(p->modes.front(), static_cast<int>(p->modes.size())) : -1);
+  }
+}
+
+// Each product drops the mode that was updated last and so serves all others.
+void SweepTree::add_multi_sweep() {
+  const auto order = static_cast<int>(dims_.size());
+  const auto updates = static_cast<i64>(request_.updated.size());
+  do {
+    const auto step = static_cast<i64>(steps_.size());
+    const int dropped = updates > 1 ? mode_of(step + updates - 1) : (mode_of(0) + order - 1) % order;
+    const int number = product((dropped + 1) % order, order - 1);
+    const i64 served = serves(products_[static_cast<std::size_t>(number)], step);
+    steps_.insert(steps_.end(), static_cast<std::size_t>(served), number);
+  } while (std::ssize(steps_) % updates != 0);
+}
+
+/// Updates from `step` on that go through a product before a mode is updated that it does not keep; all of a sweep's
+/// where there is none.
+i64 SweepTree::serves(const PartialProduct &p, i64 step) const {
+  i64 served = 0;
+  while (served < std::ssize(request_.updated) && p.keeps(mode_of(step + served)))
+    ++served;
+  return served;
+}
+
+void SweepTree::add_cheapest() {
+  const auto order = static_cast<int>(dims_.size());
+  const auto updates = static_cast<int>(request_.updated.size());
+  std::vector<Stretch> stretches;
+  for (int count = 1; count < order; ++count)
+    for (int first = 0; first < order; ++first) {
+      const PartialProduct p(dims_, first, count);
+      const double bytes = static_cast<double>(p.cells) * static_cast<double>(request_.rank) *
+                           static_cast<double>(size_of(request_.type));
+      if (count > 1 && bytes > request_.most_bytes)
+        continue;
+      const double root = seconds_of(p);
+      for (int place = 0; place < updates; ++place) {
+        Stretch s{place, 0, count == 1 ? i64{p.keeps(mode_of(place))} : serves(p, place), 0, 0};
+        if (s.updates == 0)
+          continue;
+        const bool for_ever = count > 1 && s.updates == updates; // only fixed modes are dropped
+        s.next = static_cast<int>((place + s.updates) % updates);
+        s.seconds = for_ever ? 0 : root;
+        for (i64 k = 0; k < s.updates && count > 1; ++k)
+          s.seconds += seconds_of(p, mode_of(place + k));
+        s.product = first * order + count; // numbered once it is known to be wanted
+        stretches.push_back(s);
+      }
+    }
+  std::vector<Stretch> cycle = cheapest_cycle(stretches, updates);
+  // A product that begins with the first update of a run comes first, if there is one.
+  const auto begin = std::find_if(cycle.begin(), cycle.end(), [](const Stretch &s) { return s.place == 0; });
+  if (begin != cycle.end())
+    std::rotate(cycle.begin(), begin, cycle.end());
+  for (const Stretch &s : cycle)
+    steps_.insert(steps_.end(), static_cast<std::size_t>(s.updates), product(s.product / order, s.product % order));
+  std::rotate(steps_.begin(), steps_.end() - cycle.front().place, steps_.end());
+}
+
+double SweepTree::seconds_of(const PartialProduct &p) const {
+  double elements = 1;
+  for (const i64 d : dims_)
+    elements *= static_cast<double>(d);
+  const double simple = elements + 2 * static_cast<double>(p.cells) * static_cast<double>(request_.rank);
+  const kernels::Rates rates = request_.backend->nominal_rates();
+  const kernels::DenseView view{p.merged_dims, request_.type, nullptr};
+  if (p.wraps) {
+    const double seconds = request_.backend->predict_mttkrp_slabs(view, request_.rank, rates).seconds;
+    return seconds > 0 ? seconds : simple;
+  }
+  std::vector<ConstMatrix> factors;
+  for (const i64 d : p.merged_dims)
+    factors.push_back({nullptr, request_.type, d, request_.rank, request_.rank});
+  kernels::MttkrpArgs args{p.merged_mode,
+                           factors,
+                           {nullptr, request_.type, p.cells, request_.rank, request_.rank},
+                           {0, p.cells},
+                           {0, kernels::entries_of(view)}};
+  const double seconds = request_.backend->predict_mttkrp(view, args, rates).seconds;
+  return seconds > 0 ? seconds : simple;
+}
+
+double SweepTree::seconds_of(const PartialProduct &p, int mode) const {
+  std::vector<ConstMatrix> factors;
+  for (const i64 d : p.dims)
+    factors.push_back({nullptr, request_.type, d, request_.rank, request_.rank});
+  const i64 rows = dims_[static_cast<std::size_t>(mode)];
+  const kernels::MttkrpArgs args{static_cast<int>(p.place(mode)),
+                                 factors,
+                                 {nullptr, request_.type, rows, request_.rank, request_.rank},
+                                 {0, rows},
+                                 {0, p.cells}};
+  const kernels::CellsView cells{p.dims, {nullptr, request_.type, p.cells, request_.rank, request_.rank}};
+  const double seconds = request_.backend->predict_mttkrp_cells(cells, args, request_.backend->nominal_rates()).seconds;
+  return seconds > 0 ? seconds : static_cast<double>(p.cells) * static_cast<double>(request_.rank);
+}
+
+// As solvers/products.cpp goes about it, once what it begins with has passed.
+void SweepTree::find_reads() {
+  reads_.assign(steps_.size(), false);
+  const PartialProduct *current = nullptr;
+  for (i64 step = 0; step < 2 * period(); ++step) {
+    const PartialProduct *const wanted = at(step);
+    reads_[static_cast<std::size_t>(step % period())] = wanted == nullptr || wanted != current;
+    current = wanted == nullptr ? current : wanted;
+    if (current != nullptr && !current->keeps(mode_of(step)))
+      current = nullptr;
+  }
+}
+
+const PartialProduct *SweepTree::at(i64 step) const {
+  const int number = steps_[static_cast<std::size_t>(step % period())];
+  return number < 0 ? nullptr : &products_[static_cast<std::size_t>(number)];
+}
+
+i64 SweepTree::most_cells() const {
+  i64 most = 0;
+  for (const PartialProduct &p : products_)
+    most = std::max(most, p.cells);
+  return most;
+}
+
+double SweepTree::passes() const {
+  const auto reads = static_cast<double>(std::count(reads_.begin(), reads_.end(), true));
+  return reads * static_cast<double>(request_.updated.size()) / static_cast<double>(period());
+}
+
+std::string SweepTree::text() const {
+  std::string text;
+  for (i64 step = 0; step < period(); ++step) {
+    const PartialProduct *const p = at(step);
+    if (step > 0 && p != nullptr && !reads(step))
+      continue;
+    text += fmt::format("{}{}", text.empty() ? "" : "|",
+                        p == nullptr ? std::to_string(mode_of(step)) : fmt::to_string(fmt::join(p->modes, ",")));
+  }
+  return text;
+}
+
+} // namespace td::plan
