@@ -15,7 +15,14 @@ int Context::threads() const {
 
 std::string Context::describe() const {
   const std::string one = backends.front()->describe();
-  return backends.size() == 1 ? one : fmt::format("{} workers, each {}", backends.size(), one);
+  if (backends.size() == 1)
+    return one;
+  if (backends.front()->memory() == nullptr)
+    return fmt::format("{} workers, each {}", backends.size(), one);
+  std::string all = fmt::format("{} workers: {}", backends.size(), one);
+  for (std::size_t worker = 1; worker < backends.size(); ++worker)
+    all += "; " + backends[worker]->describe();
+  return all;
 }
 
 void Context::require_own_process() const {
@@ -48,8 +55,9 @@ td_status td_context_create(const char *devices, const td_options *options, td_c
     const Options o = options_or_defaults(options);
     auto context = std::make_shared<Context>();
     context->memory_limit = o.integer("memory_limit");
-    context->spec = kernels::parse_devices(devices);
+    context->spec = kernels::parse_devices(devices, o.integer("virtual_devices") == 1);
     context->spec.memory_limit = o.integer("device_memory_limit");
+    context->spec.exchange = kernels::exchange_of(o.text("exchange"));
     context->backends = kernels::open_backends(context->spec, static_cast<int>(o.integer("threads")));
     if (context->spec.kind == kernels::DeviceSpec::Kind::cuda)
       context->gpu_process = getpid();

@@ -31,11 +31,14 @@ constexpr NamedValue<Plan, i64> integers[] = {
     {"device_bytes.building", [](const Plan &p) { return p.device.building; }},
     {"device_bytes.solver", [](const Plan &p) { return p.device.solver; }},
     {"device_bytes.streamed", [](const Plan &p) { return p.device.streamed; }},
+    {"device_bytes.exchanged", [](const Plan &p) { return p.exchanged; }},
     {"device_bytes.peak", [](const Plan &p) { return p.device.peak(); }},
 };
 
 constexpr NamedValue<Plan, double> reals[] = {
-    {"seconds.iteration", [](const Plan &p) { return p.seconds_mttkrp > 0 ? p.seconds_mttkrp + p.seconds_update : 0; }},
+    {"seconds.iteration",
+     [](const Plan &p) { return p.seconds_mttkrp > 0 ? p.seconds_mttkrp + p.seconds_update + p.seconds_exchange : 0; }},
+    {"seconds.exchange", [](const Plan &p) { return p.seconds_exchange; }},
     {"seconds.mttkrp", [](const Plan &p) { return p.seconds_mttkrp; }},
     {"seconds.solve", [](const Plan &p) { return p.seconds_update; }},
     {"rate.read", [](const Plan &p) { return p.rates.read; }},
@@ -69,6 +72,8 @@ constexpr NamedValue<Plan, std::string> texts[] = {
     {"dense_kernel.why", [](const Plan &p) { return p.dense_kernel.why; }},
     {"sharding", [](const Plan &p) { return p.sharding.what; }},
     {"sharding.why", [](const Plan &p) { return p.sharding.why; }},
+    {"exchange", [](const Plan &p) { return p.exchange.what; }},
+    {"exchange.why", [](const Plan &p) { return p.exchange.why; }},
     {"devices", [](const Plan &p) { return p.devices; }},
     {"solver", [](const Plan &p) { return p.solver.text(); }},
     {"rate.why", [](const Plan &p) { return p.rates_why; }},

@@ -88,7 +88,7 @@ Json TableFlags::given() const {
 
 void WorkFlags::add(CLI::App &app, std::initializer_list<std::string_view> scopes) {
   app.add_option("--devices", devices,
-                 "where to work: auto, cpu, cpu:4 (four workers), reference, cuda, cuda:2 [auto]");
+                 "where to work: auto, cpu, cpu:4 (four workers), reference, cuda, cuda:0,1 [auto]");
   app.add_flag("--json", json, "print one JSON document on standard output");
   app.add_flag("--quiet", quiet, "print only results and errors");
   table.add(app, scopes);

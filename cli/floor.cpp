@@ -12,7 +12,8 @@ Limits limits_of(td_context *context, const Machine &host) {
   const auto rate = [&](const char *key) { return get<double>(td_plan_get_f64, plan, key); };
   if (get<std::int64_t>(td_plan_get_i64, plan, "device_bytes.peak") == 0) // all is in the host's memory
     return {host.read, host.f64, host.f32, false};
-  return {rate("rate.read"), rate("rate.operations"), 2 * rate("rate.operations"), true};
+  const auto gpus = static_cast<double>(get<std::int64_t>(td_plan_get_i64, plan, "workers"));
+  return {gpus * rate("rate.read"), gpus * rate("rate.operations"), 2 * gpus * rate("rate.operations"), true};
 }
 
 // A sweep reads each of the copies of "sorted" once, whether each mode has its own or modes share partial products: an

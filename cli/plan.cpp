@@ -112,7 +112,8 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
   out["options"] = flags.work.table.given();
   for (const char *key : {"order", "nnz", "sparse", "rank", "workers", "threads", "fits"})
     out[key] = get<std::int64_t>(td_plan_get_i64, plan, key);
-  for (const char *key : {"format", "groups", "rows", "tiles", "conflicts", "precision", "sharding", "dense_kernel"})
+  for (const char *key :
+       {"format", "groups", "rows", "tiles", "conflicts", "precision", "sharding", "exchange", "dense_kernel"})
     out[key] = {{"choice", text(td_plan_get_str, plan, key)},
                 {"why", text(td_plan_get_str, plan, (std::string(key) + ".why").c_str())}};
   out["devices"] = text(td_plan_get_str, plan, "devices");
@@ -124,7 +125,8 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
   out["device_bytes"]["streamed"] = get<std::int64_t>(td_plan_get_i64, plan, "device_bytes.streamed");
   for (const char *key : {"read", "near_rows", "middle_rows", "far_rows", "operations"})
     out["rates"][key] = get<double>(td_plan_get_f64, plan, fmt::format("rate.{}", key).c_str());
-  for (const char *key : {"iteration", "mttkrp", "solve"})
+  out["device_bytes"]["exchanged"] = get<std::int64_t>(td_plan_get_i64, plan, "device_bytes.exchanged");
+  for (const char *key : {"iteration", "mttkrp", "solve", "exchange"})
     out["seconds"][key] = get<double>(td_plan_get_f64, plan, fmt::format("seconds.{}", key).c_str());
   const auto values = [&](const char *key) { return series(td_plan_get_series, plan, key); };
   const auto dims = values("dims"), rows = values("rows"), seconds = values("mttkrp_seconds"), load = values("load"),

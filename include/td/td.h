@@ -139,9 +139,9 @@ enum {
 typedef int32_t td_space;
 enum {
   TD_HOST = 0,  /**< memory that the CPU reads and writes */
-  TD_DEVICE = 1 /**< memory of the context's GPU (device or managed memory; else TD_ERR_ARGUMENT); td waits for the work
-                     that the caller has started there, or only for that on the caller's stream:
-                     td_context_set_stream. TD_ERR_UNSUPPORTED in a context without a GPU */
+  TD_DEVICE = 1 /**< memory of the context's GPU, of several the first one (device or managed memory; else
+                     TD_ERR_ARGUMENT); td waits for the work that the caller has started there, or only for that on the
+                     caller's stream: td_context_set_stream. TD_ERR_UNSUPPORTED in a context without a GPU */
 };
 
 /** @} */
@@ -219,10 +219,10 @@ typedef void (*td_log_fn)(int32_t level, const char *text, void *user);
  *    "auto"        the GPU if the CUDA backend and a GPU are there, else "cpu"
  *    "cpu"         all cores that the process may use; "cpu:4" the same cores in four workers, each owning rows
  *    "reference"   the serial, literal kernels that all others are tested against
- *    "cuda"        the first GPU; "cuda:2" that one; "cuda:all" every one. One GPU at a time so far
- *  options (may be NULL): scope "context".
- *  Errors: TD_ERR_ARGUMENT for a string that is none of these; TD_ERR_BACKEND_UNAVAILABLE with the reason;
- *  TD_ERR_UNSUPPORTED for several GPUs. */
+ *    "cuda"        the first GPU; "cuda:2" that one; "cuda:0,1" these; "cuda:all" every one. Of several each is a
+ * worker, which owns rows and holds the entries that it sums options (may be NULL): scope "context". Errors:
+ * TD_ERR_ARGUMENT for a string that is none of these, or that names a GPU twice; TD_ERR_BACKEND_UNAVAILABLE with the
+ * reason. */
 TD_API td_status td_context_create(const char *devices, const td_options *options, td_context **out);
 
 /** Another handle of the same context, for languages in which a variable may be assigned to another: the context ends
@@ -290,29 +290,27 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
  *
  *  With "borrow" = 1 the tensor works on the array where it lies, and has no copy of its own. The array stays the
  *  caller's, who keeps it there, with all its elements as they are, until the tensor has ended: until the last of its
- *  handles (td_tensor_share) is destroyed and every call that was given one has returned. td never writes to it. A change
- *  meanwhile makes results wrong, and memory that is freed is read. The elements are looked at once now: the norm and
- *  the other facts are known from then on, and one that is not finite is refused as in a copy.
- *    strides    at least 1 where the dim is above 1, and no two elements may share a place: with the modes from the
- *               smallest stride to the largest, each stride is at least the reach of the modes before it. The order of the
- *               modes is free (C or Fortran), and so are gaps between elements, as of a field with a halo; what
- *               lies in gaps is never read. An array without gaps is as fast in any order, but only that with the first index
- *               fastest shares partial products ("groups"). With gaps blocks are gathered as they are needed:
- *               on a GPU in a buffer of up to 128 MiB, at about three times the traffic in its memory.
- *    TD_HOST    Kernels of the CPU work on the array itself. A GPU gets copies of it, or streams it, as of any tensor,
- *               but straight from the array; what is pinned, or can be, then goes at the full rate.
- *    TD_DEVICE  Kernels of that GPU work on the array itself, which is never evicted; other contexts than of that GPU
- *               alone are refused the tensor (TD_ERR_UNSUPPORTED). Exports and files are written through a copy on the host.
- *               The array must be complete by the order of work that td_context_set_stream describes.
- *  Where the values' magnitude asks for it (below about 1e-45 or above 1e45, of f32 1e-18 and 1e18), runs work on a
- *  scaled copy after all.
+ *  handles (td_tensor_share) is destroyed and every call that was given one has returned. td never writes to it. A
+ * change meanwhile makes results wrong, and memory that is freed is read. The elements are looked at once now: the norm
+ * and the other facts are known from then on, and one that is not finite is refused as in a copy. strides    at least 1
+ * where the dim is above 1, and no two elements may share a place: with the modes from the smallest stride to the
+ * largest, each stride is at least the reach of the modes before it. The order of the modes is free (C or Fortran), and
+ * so are gaps between elements, as of a field with a halo; what lies in gaps is never read. An array without gaps is as
+ * fast in any order, but only that with the first index fastest shares partial products ("groups"). With gaps blocks
+ * are gathered as they are needed: on a GPU in a buffer of up to 128 MiB, at about three times the traffic in its
+ * memory. TD_HOST    Kernels of the CPU work on the array itself. A GPU gets copies of it, or streams it, as of any
+ * tensor, but straight from the array; what is pinned, or can be, then goes at the full rate. TD_DEVICE  Kernels of
+ * that GPU work on the array itself, which is never evicted; other contexts than of that GPU alone are refused the
+ * tensor (TD_ERR_UNSUPPORTED). Exports and files are written through a copy on the host. The array must be complete by
+ * the order of work that td_context_set_stream describes. Where the values' magnitude asks for it (below about 1e-45 or
+ * above 1e45, of f32 1e-18 and 1e18), runs work on a scaled copy after all.
  *
  *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
- *  infinite value: names its position; values on another GPU, on the host with TD_DEVICE or on a GPU with TD_HOST; to be
- *  borrowed, an address that is no multiple of a number's size), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" that
- *  share a product with "accumulate", or of a borrowed array in another order or with gaps; "borrow" of an array on a
- *  GPU in a context of several; "dense_kernel" on a CPU), TD_ERR_OPTION_RANGE ("groups" is no partition of the
- *  modes; "dense_tile_width" without "dense_kernel" = "tile"). */
+ *  infinite value: names its position; values on another GPU, on the host with TD_DEVICE or on a GPU with TD_HOST; to
+ * be borrowed, an address that is no multiple of a number's size), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups"
+ * that share a product with "accumulate", or of a borrowed array in another order or with gaps; "borrow" of an array on
+ * a GPU in a context of several; "dense_kernel" on a CPU), TD_ERR_OPTION_RANGE ("groups" is no partition of the modes;
+ * "dense_tile_width" without "dense_kernel" = "tile"). */
 TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
                                         td_type value_type, const void *values, td_space space,
                                         const td_options *options, td_tensor **out);
@@ -593,23 +591,24 @@ TD_API void td_plan_destroy(td_plan *plan);
  *    host_bytes.available   what there is (2^63 - 1: not known), for what is not there yet
  *    device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU
  *    device_bytes.streamed  of the tensor, from the host in every sweep; 0 on a CPU
+ *    device_bytes.exchanged that each of several GPUs receives from the others in an iteration of CP-ALS
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 
-/** Seconds, 0 where they are not known: "seconds.iteration" (of CP-ALS), "seconds.mttkrp" and "seconds.solve", which it
- *  consists of. What they are based on: "rate.read" (bytes a second from memory), "rate.near_rows",
- *  "rate.middle_rows" and "rate.far_rows" (bytes a second of factor rows in no order, from a first-level and a
- *  second-level cache and from memory), "rate.operations" (f64 floating-point operations a second).
- *  Errors: TD_ERR_OPTION_UNKNOWN. */
+/** Seconds, 0 where they are not known: "seconds.iteration" (of CP-ALS), "seconds.mttkrp", "seconds.solve" and
+ *  "seconds.exchange" (between several GPUs), which it consists of. What they are based on: "rate.read" (bytes a second
+ * from memory), "rate.near_rows", "rate.middle_rows" and "rate.far_rows" (bytes a second of factor rows in no order,
+ * from a first-level and a second-level cache and from memory), "rate.operations" (f64 floating-point operations a
+ * second). Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_f64(const td_plan *plan, const char *key, double *value);
 
 /** "format", "groups" (as td_tensor_get_str), "rows" (which take part), "tiles" (how many of each group's copy),
- *  "conflicts" (the policy), "precision" (of values, sums and factor rows), "sharding" (of workers), "dense_kernel"
- *  (of a GPU, as the option; "none" for a sparse tensor), each also with ".why", which names the option that forced it;
- *  "kernel.0", "kernel.1", ... and "conflicts.0", ...: how MTTKRP in a mode goes over the entries, and how sums into
- *  one row are kept apart (empty where the backend does not say); "devices"; "solver" (what "host_bytes.solver"
- *  consists of); "rate.why"; "assumptions" (a line each). Text as in td_options_get_str. Errors:
- *  TD_ERR_OPTION_UNKNOWN. */
+ *  "conflicts" (the policy), "precision" (of values, sums and factor rows), "sharding" (of workers), "exchange"
+ *  (between several GPUs: "peer", "nccl" or "host"; of other workers "none"), "dense_kernel" (of a GPU, as the option;
+ *  "none" for a sparse tensor), each also with ".why", which names the option that forced it; "kernel.0", "kernel.1",
+ *  ... and "conflicts.0", ...: how MTTKRP in a mode goes over the entries, and how sums into one row are kept apart
+ *  (empty where the backend does not say); "devices"; "solver" (what "host_bytes.solver" consists of); "rate.why";
+ *  "assumptions" (a line each). Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_str(const td_plan *plan, const char *key, char *buf, int64_t cap, int64_t *needed);
 
 /** A value per mode: "dims", "rows" (how many take part), "mttkrp_seconds", "workspace_bytes" (of MTTKRP's kernels,

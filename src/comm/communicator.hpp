@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/views.hpp"
-#include "kernels/device.hpp"
+#include "kernels/backend.hpp"
 
 namespace td {
 
@@ -26,8 +26,9 @@ public:
   /// data := sum over workers.
   virtual void allreduce_sum(std::span<double> data) = 0;
   virtual void allreduce_max(std::span<double> data) = 0;
-  /// out := sum over workers of their `partial`, of which this worker gets the rows `own`. Row-contiguous.
-  virtual void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Range> own) = 0;
+  /// out := sum over workers of their `partial`, of which each worker gets the rows owned[rank]. Row-contiguous; out
+  /// may be partial. `owned` is the same on every worker.
+  virtual void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) = 0;
   /// Each worker holds rows owned[rank] of `a`; afterwards each holds all rows. `owned` is the same on every worker.
   virtual void allgather_rows(Matrix a, std::span<const Ranges> owned) = 0;
   /// Copies worker 0's bytes to all.
@@ -52,5 +53,16 @@ std::unique_ptr<Communicator> make_staged_communicator(kernels::Device &device, 
                                                        i64 most = i64{32} << 20);
 /// Bytes of the host that such a one takes for a matrix with rows of so many bytes.
 i64 staged_bytes(i64 rows, i64 row_bytes, i64 most = i64{32} << 20);
+
+/// One a worker whose devices have memory of their own, in the order of the devices, as wanted: copies from device to
+/// device, a library of theirs, or by way of the host; or the first of these that can be. Throws
+/// Status::backend_unavailable, with the reason, where what is wanted cannot be.
+std::vector<std::unique_ptr<Communicator>> make_device_communicators(const std::vector<kernels::Backend *> &devices,
+                                                                     kernels::Exchange wanted);
+/// Says which it would be.
+kernels::Exchange expected_exchange(const std::vector<kernels::Backend *> &devices, kernels::Exchange wanted);
+/// Bytes that such a one takes on its device: for sums of so many numbers, and of a matrix of which a worker owns so
+/// many rows, of so many bytes.
+i64 exchange_bytes(kernels::Exchange exchange, i64 workers, i64 numbers, i64 rows, i64 row_bytes);
 
 } // namespace td

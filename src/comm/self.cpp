@@ -12,10 +12,10 @@ public:
   void barrier() override {}
   void allreduce_sum(std::span<double>) override {}
   void allreduce_max(std::span<double>) override {}
-  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Range> own) override {
+  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
     if (partial.data == out.data)
       return;
-    for (const Range &rows : own)
+    for (const Range &rows : owned.front())
       copy_rows(partial, out, rows);
   }
   void allgather_rows(Matrix, std::span<const Ranges>) override {}

@@ -10,13 +10,20 @@ namespace {
 i64 rows_at_once(i64 row_bytes, i64 most) { return std::max<i64>(most / std::max<i64>(row_bytes, 1), 1); }
 
 /// The parts of ranges that lie in `some`, counted from where that begins.
-Ranges within(std::span<const Range> ranges, Range some) {
+Ranges within(const Ranges &ranges, Range some) {
   Ranges parts;
   for (const Range &range : ranges) {
     const Range part{std::max(range.begin, some.begin), std::min(range.end, some.end)};
     if (part.begin < part.end)
       parts.push_back({part.begin - some.begin, part.end - some.begin});
   }
+  return parts;
+}
+
+std::vector<Ranges> within(std::span<const Ranges> owned, Range some) {
+  std::vector<Ranges> parts;
+  for (const Ranges &ranges : owned)
+    parts.push_back(within(ranges, some));
   return parts;
 }
 
@@ -38,21 +45,19 @@ public:
     with_numbers(data, [&](std::span<double> there) { others_->allreduce_max(there); });
   }
 
-  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Range> own) override {
+  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
     for_staged(partial, [&](Range some, Matrix staged) {
-      const Ranges mine = within(own, some);
+      const std::vector<Ranges> parts = within(owned, some);
       download(partial.slice(some.begin, some.end), staged, {{0, some.size()}});
-      others_->reduce_rows(staged, staged, mine);
-      upload(staged, out.slice(some.begin, some.end), mine);
+      others_->reduce_rows(staged, staged, parts);
+      upload(staged, out.slice(some.begin, some.end), parts[static_cast<std::size_t>(rank())]);
     });
   }
 
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override {
     for_staged(a, [&](Range some, Matrix staged) {
       const Matrix rows = a.slice(some.begin, some.end);
-      std::vector<Ranges> parts;
-      for (const Ranges &ranges : owned)
-        parts.push_back(within(ranges, some));
+      const std::vector<Ranges> parts = within(owned, some);
       download(rows, staged, parts[static_cast<std::size_t>(rank())]);
       others_->allgather_rows(staged, parts);
       for (int worker = 0; worker < size(); ++worker)

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -11,14 +12,15 @@ namespace td {
 namespace {
 
 /// What the workers of one computation share: a barrier that can be used again and again, and for each worker the
-/// place of the array that it lends to the others between two barriers.
+/// place of the array that it lends to the others until all have read.
 class Meeting {
 public:
   explicit Meeting(int size) : lent_(static_cast<std::size_t>(size)) {}
 
   int size() const noexcept { return static_cast<int>(lent_.size()); }
 
-  void wait() {
+  /// `reads`: all who leave then read what was lent.
+  void wait(bool reads = false) {
     std::unique_lock lock(mutex_);
     if (aborted_)
       throw WorkerAborted{};
@@ -26,6 +28,7 @@ public:
     if (++arrived_ == lent_.size()) {
       arrived_ = 0;
       ++round_;
+      reading_ = reads ? lent_.size() : 0;
       changed_.notify_all();
       return;
     }
@@ -40,13 +43,33 @@ public:
     changed_.notify_all();
   }
 
-  void lend(int rank, ConstMatrix a) noexcept { lent_[static_cast<std::size_t>(rank)] = a; }
-  const std::vector<ConstMatrix> &lent() const noexcept { return lent_; }
+  /// While one lives its worker reads what all have lent. It ends when all have read, also where one of them fails:
+  /// what a worker has lent may end with it.
+  class Reading {
+  public:
+    Reading(Meeting &meeting, int rank, ConstMatrix a) : meeting_(meeting) {
+      meeting.lent_[static_cast<std::size_t>(rank)] = a;
+      meeting.wait(true);
+    }
+    Reading(const Reading &) = delete;
+    Reading &operator=(const Reading &) = delete;
+    ~Reading() {
+      std::unique_lock lock(meeting_.mutex_);
+      if (--meeting_.reading_ == 0)
+        meeting_.changed_.notify_all();
+      meeting_.changed_.wait(lock, [&] { return meeting_.reading_ == 0; });
+    }
+    const std::vector<ConstMatrix> &lent() const noexcept { return meeting_.lent_; }
+
+  private:
+    Meeting &meeting_;
+  };
 
 private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t arrived_ = 0;
+  std::size_t reading_ = 0;
   u64 round_ = 0;
   bool aborted_ = false;
   std::vector<ConstMatrix> lent_; // ordered by the barriers, not by the mutex
@@ -64,49 +87,40 @@ public:
     allreduce(data, [](double a, double b) { return a + b; });
   }
   void allreduce_max(std::span<double> data) override {
-    allreduce(data, [](double a, double b) { return std::max(a, b); });
+    allreduce(data, [](double a, double b) { return b > a || std::isnan(b) ? b : a; });
   }
 
   // out may be partial: each worker writes only its own rows, which no other one reads in this worker's array.
-  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Range> own) override {
-    lend(partial);
-    for (const Range &rows : own)
-      dispatch(out.type, [&](auto zero) { add_up<decltype(zero)>(rows, out); });
-    barrier();
+  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
+    const Meeting::Reading all(*meeting_, rank_, partial);
+    for (const Range &rows : owned[static_cast<std::size_t>(rank_)])
+      dispatch(out.type, [&](auto zero) { add_up<decltype(zero)>(all.lent(), rows, out); });
   }
 
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override {
-    lend(a);
+    const Meeting::Reading all(*meeting_, rank_, a);
     for (std::size_t k = 0; k < owned.size(); ++k) {
       if (static_cast<int>(k) == rank_)
         continue;
       for (const Range &rows : owned[k])
-        copy_rows(meeting_->lent()[k], a, rows);
+        copy_rows(all.lent()[k], a, rows);
     }
-    barrier();
   }
 
   void broadcast(void *data, i64 bytes) override {
-    lend({data, ValueType::f64, 0, 0, 0});
+    const Meeting::Reading all(*meeting_, rank_, {data, ValueType::f64, 0, 0, 0});
     if (rank_ != 0)
-      std::memcpy(data, meeting_->lent().front().data, static_cast<std::size_t>(bytes));
-    barrier();
+      std::memcpy(data, all.lent().front().data, static_cast<std::size_t>(bytes));
   }
 
   void abort() noexcept override { meeting_->abort(); }
 
 private:
-  /// Afterwards every worker may read what every other one lent, until the next barrier.
-  void lend(ConstMatrix a) {
-    meeting_->lend(rank_, a);
-    barrier();
-  }
-
-  template <class T> void add_up(Range rows, Matrix out) const {
+  template <class T> static void add_up(const std::vector<ConstMatrix> &lent, Range rows, Matrix out) {
     std::vector<double> sums(static_cast<std::size_t>(out.cols));
     for (i64 i = rows.begin; i < rows.end; ++i) {
       std::fill(sums.begin(), sums.end(), 0.0);
-      for (const ConstMatrix &other : meeting_->lent()) {
+      for (const ConstMatrix &other : lent) {
         const T *row = other.row<T>(i);
         for (std::size_t r = 0; r < sums.size(); ++r)
           sums[r] += static_cast<double>(row[r]);
@@ -118,15 +132,15 @@ private:
   template <class Op> void allreduce(std::span<double> data, Op op) {
     const auto count = static_cast<i64>(data.size());
     std::vector<double> result(data.size());
-    lend({data.data(), ValueType::f64, 1, count, count});
-    const auto &lent = meeting_->lent();
-    for (std::size_t i = 0; i < data.size(); ++i) {
-      double x = lent.front().row<double>(0)[i];
-      for (std::size_t k = 1; k < lent.size(); ++k)
-        x = op(x, lent[k].row<double>(0)[i]);
-      result[i] = x;
+    {
+      const Meeting::Reading all(*meeting_, rank_, {data.data(), ValueType::f64, 1, count, count});
+      for (std::size_t i = 0; i < data.size(); ++i) {
+        double x = all.lent().front().row<double>(0)[i];
+        for (std::size_t k = 1; k < all.lent().size(); ++k)
+          x = op(x, all.lent()[k].row<double>(0)[i]);
+        result[i] = x;
+      }
     }
-    barrier();
     std::copy(result.begin(), result.end(), data.begin());
   }
 

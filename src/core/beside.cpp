@@ -41,24 +41,41 @@ const Folder own_folder;
 
 } // namespace
 
-void *load_beside(const std::string &name, std::string &why) {
-  if (getauxval(AT_SECURE) != 0) {
-    why = fmt::format("{} is not loaded into a program that runs with more rights than its caller (setuid, setgid or "
-                      "file capabilities)",
-                      name);
-    return nullptr;
+namespace {
+
+bool may_load(const std::string &name, std::string &why) {
+  if (getauxval(AT_SECURE) == 0)
+    return true;
+  why =
+      fmt::format("{} is not loaded into a program that runs with more rights than its caller (setuid, setgid or file "
+                  "capabilities)",
+                  name);
+  return false;
+}
+
+void *load(const std::string &name, std::string &why) {
+  void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    const char *reason = dlerror();
+    why = reason == nullptr ? name : std::string(reason);
   }
+  return library;
+}
+
+} // namespace
+
+void *load_beside(const std::string &name, std::string &why) {
+  if (!may_load(name, why))
+    return nullptr;
   if (*own_folder.path != '/') {
     why = fmt::format("{} is not looked for: the folder of td's own code is not known", name);
     return nullptr;
   }
-  const std::string path = own_folder.path + name;
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
-    const char *reason = dlerror();
-    why = reason == nullptr ? path : std::string(reason);
-  }
-  return library;
+  return load(own_folder.path + name, why);
+}
+
+void *load_installed(const std::string &soname, std::string &why) {
+  return may_load(soname, why) ? load(soname, why) : nullptr;
 }
 
 } // namespace td

@@ -1,4 +1,4 @@
-// Libraries that td loads at run time: only from the folder in which td's own code lies.
+// Libraries that td loads at run time: its own from the folder in which td's code lies, others by the system's rules.
 #pragma once
 
 #include <string>
@@ -11,5 +11,9 @@ namespace td {
 /// with more rights than its caller (setuid, setgid, file capabilities) loads nothing.
 /// The library stays loaded. Null, with the reason in `why`, where it does not load.
 void *load_beside(const std::string &name, std::string &why);
+
+/// Loads a library of the system's by its soname, which is no path: from where the loader finds those that the file of
+/// td's code was linked with (its run path, LD_LIBRARY_PATH, the loader's cache). Otherwise as load_beside.
+void *load_installed(const std::string &soname, std::string &why);
 
 } // namespace td

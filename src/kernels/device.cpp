@@ -4,6 +4,27 @@
 
 namespace td::kernels {
 
+namespace {
+
+constexpr std::pair<std::string_view, Exchange> exchanges[] = {
+    {"nccl", Exchange::nccl}, {"peer", Exchange::peer}, {"host", Exchange::host}};
+
+} // namespace
+
+std::string_view name_of(Exchange exchange) noexcept {
+  for (const auto &[name, value] : exchanges)
+    if (value == exchange)
+      return name;
+  return "auto";
+}
+
+Exchange exchange_of(std::string_view name) noexcept {
+  for (const auto &[own, value] : exchanges)
+    if (own == name)
+      return value;
+  return Exchange::automatic;
+}
+
 void Device::mark(std::size_t moment) {
   if (moments_.size() <= moment)
     moments_.resize(moment + 1);
@@ -29,6 +50,15 @@ void Device::fetch_rows(int buffer, void *to, const void *from_host, i64 bytes, 
 
 void Device::borrow(const void *, std::string_view name) {
   throw_error(Status::internal, "{}: a caller's array for a backend without memory of its own", name);
+}
+
+void Device::copy_from(Device &other, void *, const void *, i64) {
+  throw_error(Status::internal, "a copy from {} to {}, which does not reach its memory", other.describe(), describe());
+}
+
+std::vector<std::unique_ptr<Link>> Device::link(std::span<Device *const>, std::string &why) {
+  why = fmt::format("{} has no library to exchange by", describe());
+  return {};
 }
 
 void Device::follow(void *) {

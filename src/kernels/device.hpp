@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,38 @@
 #include "core/views.hpp"
 
 namespace td::kernels {
+
+/// How the workers of a context exchange what is in the memories of their devices.
+enum class Exchange {
+  automatic, // peer where all reach each other's memory, else nccl, else host
+  nccl,      // by NVIDIA's library
+  peer,      // by copies from one device's memory to another's
+  host,      // by way of the host
+};
+std::string_view name_of(Exchange exchange) noexcept;
+/// By one of these names or "auto".
+Exchange exchange_of(std::string_view name) noexcept;
+
+/// What a device says of its work so far, to others that wait for it.
+enum class Signal { written, read };
+
+/// Bytes that go to another worker, or come from it.
+struct Transfer {
+  int worker = 0;
+  void *memory = nullptr;
+  i64 bytes = 0;
+};
+using Transfers = std::vector<Transfer>;
+
+/// One worker's end of what a library has made for some devices to exchange by.
+class Link {
+public:
+  virtual ~Link() = default;
+  /// All workers call it, each from a thread of its own. What k sends to m is, in this order, what m receives from k.
+  /// Asynchronous, in the order of the device's work. Where it fails for one it fails for all, now or when they wait
+  /// for their devices, and the link is of no more use.
+  virtual void exchange(const Transfers &sent, const Transfers &received) = 0;
+};
 
 /// Copies on a device that can be evicted.
 class Evictable {
@@ -83,6 +116,22 @@ public:
   /// The caller's stream, which must outlive this or be followed no longer; null: none. Throws Status::argument if it
   /// is no stream of the device.
   virtual void follow(void *stream);
+
+  // ---- for several workers, whose devices exchange what is in their memories ----
+
+  /// What the context asks for.
+  virtual Exchange exchange() const noexcept { return Exchange::automatic; }
+  /// Lets copy_from copy out of the other's memory() from now on; false where that cannot be.
+  virtual bool reach(Device & /*other*/) { return false; }
+  virtual void copy_from(Device &other, void *to, const void *from, i64 bytes);
+  /// Says that what was called so far has, when it is done, written or read what others wait for.
+  virtual void raise(Signal) {}
+  /// What is called from now on works after what the other was asked for before it last raised the signal: before this
+  /// call, as the caller sees to.
+  virtual void wait_for(Device & /*other*/, Signal) {}
+  /// A worker's end each of a link between devices, of which this is the first; it is made once for the same devices.
+  /// None, with the reason, where it cannot be.
+  virtual std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why);
 
 private:
   std::vector<std::chrono::steady_clock::time_point> moments_; // of a device that works at once

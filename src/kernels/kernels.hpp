@@ -56,6 +56,8 @@ constexpr i64 gathered_columns(i64 rank) noexcept { return (rank + 3) / 4 * 4; }
 
 enum class NormKind { two, max };
 
+enum class Combine { sum, max };
+
 /// What kept normal equations from being factored: a value that is not finite, or an eigen-decomposition that did not
 /// converge.
 enum class SolveFailure : i64 { none = 0, not_finite = 1, no_convergence = 2 };
@@ -168,6 +170,10 @@ public:
 
   /// out[r] := sum over i of a[i, r] * b[i, r], in f64, the same for any number of threads.
   virtual void column_dots(ConstMatrix a, ConstMatrix b, double *out) = 0;
+
+  /// out[r] := the sum or the largest of column r of `parts`, in f64, in the order of the rows; a NaN stays. Rounded
+  /// once to the type of `parts`, which is that of out.
+  virtual void combine_rows(ConstMatrix parts, Combine how, void *out) = 0;
 
   /// a[i, r] := uniform in [0, 1) from (seed, mode, first_row + i, r).
   virtual void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) = 0;

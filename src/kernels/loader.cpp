@@ -38,7 +38,7 @@ std::optional<int> whole_number(std::string_view text) {
   return value;
 }
 
-std::vector<int> parse_ordinals(std::string_view text, std::string_view list) {
+std::vector<int> parse_ordinals(std::string_view text, std::string_view list, bool virtual_devices) {
   std::vector<int> ordinals;
   while (true) {
     const auto comma = list.find(',');
@@ -46,7 +46,7 @@ std::vector<int> parse_ordinals(std::string_view text, std::string_view list) {
     const auto ordinal = whole_number(item);
     if (!ordinal || *ordinal < 0)
       refuse_devices(text, fmt::format("\"{}\" is no device number", item));
-    if (std::find(ordinals.begin(), ordinals.end(), *ordinal) != ordinals.end())
+    if (!virtual_devices && std::find(ordinals.begin(), ordinals.end(), *ordinal) != ordinals.end())
       refuse_devices(text, fmt::format("device {} comes twice", *ordinal));
     ordinals.push_back(*ordinal);
     if (comma == std::string_view::npos)
@@ -99,7 +99,7 @@ bool gpu_is_there() {
 
 } // namespace
 
-DeviceSpec parse_devices(std::string_view text) {
+DeviceSpec parse_devices(std::string_view text, bool virtual_devices) {
   const auto colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   const bool has_list = colon != std::string_view::npos;
@@ -118,7 +118,7 @@ DeviceSpec parse_devices(std::string_view text) {
   if (name == "cuda") {
     if (list == "all")
       return {DeviceSpec::Kind::cuda, 0, {}};
-    std::vector<int> ordinals = has_list ? parse_ordinals(text, list) : std::vector<int>{0};
+    std::vector<int> ordinals = has_list ? parse_ordinals(text, list, virtual_devices) : std::vector<int>{0};
     const int workers = static_cast<int>(ordinals.size());
     return {DeviceSpec::Kind::cuda, workers, std::move(ordinals)};
   }

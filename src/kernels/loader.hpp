@@ -1,6 +1,7 @@
 // Finds a backend by name. reference and cpu are part of libtd; cuda is its own library, loaded on demand.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,11 +19,19 @@ struct DeviceSpec {
   std::vector<int> devices; // cuda: ordinals; empty: all
   int host_threads = 1;     // cuda: for what is done on the host, in all workers together
   i64 memory_limit = 0;     // cuda: bytes of a GPU's memory that Backend::keep and building may take; 0: what is free
+  Exchange exchange = Exchange::automatic; // cuda: how several GPUs do it
+
+  /// How often devices[0 .. worker) name the GPU of `worker`: a GPU that is named again is a virtual one, with a
+  /// memory() of its own.
+  int repeats_before(std::size_t worker) const noexcept {
+    const auto own = devices.begin() + static_cast<std::ptrdiff_t>(worker);
+    return static_cast<int>(std::count(devices.begin(), own, *own));
+  }
 };
 
 /// Throws Status::argument for a string that is none of those td_context_create lists. "auto" gives the GPU if there is
-/// one.
-DeviceSpec parse_devices(std::string_view text);
+/// one. `virtual_devices`: a GPU may be named several times.
+DeviceSpec parse_devices(std::string_view text, bool virtual_devices = false);
 
 /// One backend a worker. `threads`: CPU threads in all workers together, 0 for all available. Throws
 /// Status::backend_unavailable with the reason.

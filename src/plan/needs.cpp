@@ -62,12 +62,15 @@ SolverNeed solver_need(const SolverSizes &sizes) {
                          static_cast<double>(kernels::gathered_columns(std::min(sizes.rank, i64{1} << 62))));
   need.workers.add("Gram matrices and normal equations",
                    workers * (static_cast<double>(sizes.dims.size()) + 4) * rank * rank * 8);
+  if (sizes.many_ranges)
+    need.workers.add("sums over several ranges of rows", workers * static_cast<double>(most_parts) * rank * rank * 8);
   if (sizes.qr) {
     need.workers.add("columns of orthogonal factors", workers * stored);
     need.host.add("QR decompositions", workers * qr_bytes(sizes));
   }
   need.host.add("rows on their way between workers", workers * sizes.staged);
   need.host.add("lists of workers' rows", sizes.part_lists);
+  need.workers.add("what other workers have, on its way", workers * sizes.exchanged);
   need.workers.add("partial products", workers * sizes.cells * row);
   need.workers.add("sums on their way", workers * sizes.kernels);
   // A start is made before the sweeps, and for all rows, those without entries too.

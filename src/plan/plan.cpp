@@ -150,6 +150,16 @@ SweepPrediction sweep_of(const Layout &l, const SweepTree &tree, const PlanReque
                            asked.tensor.precision(l.type), rates, asked.tensor.dense, &tree});
 }
 
+/// How GPUs exchange; by way of the host where there is one.
+kernels::Exchange exchange_in(const PlanRequest &request) {
+  if (!is_gpu(request) || request.backends.size() == 1)
+    return kernels::Exchange::host;
+  std::vector<kernels::Backend *> devices;
+  for (const auto &backend : request.backends)
+    devices.push_back(backend.get());
+  return expected_exchange(devices, devices.front()->exchange());
+}
+
 /// Refers to the layout's dims.
 SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPrediction &sweep, const PlanRequest &request,
                      const Asked &asked) {
@@ -162,11 +172,20 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
   sizes.f64_sums = asked.tensor.precision(l.type).f64_sums;
   sizes.f32_rows = sweep.gathers;
   sizes.qr = asked.solver.qr;
+  sizes.many_ranges = sizes.workers > 1 && l.format == Format::sorted && !asked.solver.deterministic;
   sizes.kernels = sweep.bytes;
   if (is_gpu(request) && sizes.workers > 1) {
     const i64 row_bytes = saturated(static_cast<double>(request.rank) * static_cast<double>(size_of(l.type)));
     const i64 longest = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
-    sizes.staged = static_cast<double>(staged_bytes(std::max(longest, saturated(sizes.cells)), row_bytes));
+    const kernels::Exchange exchange = exchange_in(request);
+    if (exchange == kernels::Exchange::host)
+      sizes.staged = static_cast<double>(staged_bytes(std::max(longest, saturated(sizes.cells)), row_bytes));
+    // Sums are merged where entries stand in no order of rows; of sorted copies those of the rows that are cut.
+    const bool merged = l.format != Format::sorted || sizes.cells > 0;
+    const i64 numbers = saturated(static_cast<double>(request.rank) * static_cast<double>(request.rank));
+    sizes.exchanged = static_cast<double>(
+        exchange_bytes(exchange, sizes.workers, numbers,
+                       merged && !asked.solver.deterministic ? (longest - 1) / sizes.workers + 1 : 0, row_bytes));
     // Rows with where they begin, tiles, and what of each tile a worker has.
     for (const formats::CopySize &copy : l.copies)
       sizes.part_lists += 16 * copy.rows + sizes.workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
@@ -324,6 +343,56 @@ void tell_streaming(Plan &plan, kernels::Backend &backend) {
   }
 }
 
+/// Bytes a second that one device copies out of another's memory, measured; 0 where too little memory is free for it.
+double rate_between(kernels::Backend &to, kernels::Backend &from) {
+  const i64 bytes = i64{32} << 20;
+  const auto target = kernels::DeviceBuffer::of_free(to, bytes, "bytes of another GPU");
+  const auto source = kernels::DeviceBuffer::of_free(from, bytes, "bytes for another GPU");
+  if (target.bytes() == 0 || source.bytes() == 0 || !to.reach(from))
+    return 0;
+  from.set_zero({source.data(), ValueType::f64, 1, bytes / 8, bytes / 8});
+  from.raise(kernels::Signal::written);
+  to.wait_for(from, kernels::Signal::written);
+  double least = 0;
+  for (int round = 0; round < 3; ++round) {
+    to.mark(0);
+    to.copy_from(from, target.data(), source.data(), bytes);
+    to.mark(1);
+    const double seconds = std::max(to.seconds_between(0, 1), 1e-9);
+    least = round == 0 ? seconds : std::min(least, seconds);
+  }
+  return static_cast<double>(bytes) / least;
+}
+
+/// In each mode a GPU receives the rows of the factor that others own, and where sums are merged, theirs of its own.
+void tell_exchange(Plan &plan, const PlanRequest &request, bool deterministic) {
+  const kernels::Exchange wanted = request.backends.front()->exchange();
+  if (!is_gpu(request) || plan.workers == 1) {
+    plan.exchange = {"none", plan.workers == 1 ? "one worker" : "workers share the host's memory"};
+    return;
+  }
+  const kernels::Exchange exchange = exchange_in(request);
+  plan.exchange.what = name_of(exchange);
+  plan.exchange.why = wanted != kernels::Exchange::automatic ? "asked for by option 'exchange'"
+                      : exchange == kernels::Exchange::peer  ? "each GPU reaches the others' memory"
+                      : exchange == kernels::Exchange::nccl
+                          ? "not every GPU reaches every other's memory, and there is NCCL"
+                          : "not every GPU reaches every other's memory, and there is no NCCL";
+  const Layout &l = plan.layout;
+  const double others = (plan.workers - 1.0) / plan.workers;
+  double bytes = 0;
+  for (std::size_t m = 0; m < l.stored_dims.size(); ++m) {
+    const bool by_rows = l.format == Format::sorted && !l.partition[l.group_of(static_cast<int>(m))].shared;
+    const double passes = deterministic || by_rows || plan.sharding.what == "rows" ? 1 : 2;
+    bytes += passes * others * static_cast<double>(l.stored_dims[m]) * static_cast<double>(plan.rank) *
+             static_cast<double>(size_of(l.type));
+  }
+  plan.exchanged = saturated(bytes);
+  const double rate =
+      exchange == kernels::Exchange::host ? 0 : rate_between(*request.backends[0], *request.backends[1]);
+  plan.seconds_exchange = rate > 0 ? bytes / rate : 0;
+}
+
 Plan finish(Stored x, const PlanRequest &request) {
   const Asked asked(x.settings, request.options);
   Plan plan;
@@ -352,6 +421,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   const bool slabs = is_gpu(request) && !l.sparse &&
                      takes_slabs(l.slabs(), plan.workers, asked.tensor.sharding, asked.solver.deterministic);
   set_loads(plan, x.partitions, asked, slabs);
+  tell_exchange(plan, request, asked.solver.deterministic);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers,
                                     asked.tensor.dense.kernel == kernels::DenseKernel::gemm);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));

@@ -45,11 +45,13 @@ struct Plan {
   bool fits = true;
   MemoryNeed solver; // of what it consists
   std::vector<ModePlan> modes;
-  Choice sharding, conflicts, precision, dense_kernel;
+  Choice sharding, conflicts, precision, exchange, dense_kernel;
   kernels::Rates rates;
   std::string rates_why;
   double seconds_mttkrp = 0; // of an iteration; 0: not known
   double seconds_update = 0;
+  double seconds_exchange = 0; // between GPUs; 0: none, or not known
+  i64 exchanged = 0;           // bytes that a GPU receives from others in an iteration
 
   std::string describe() const;
 };

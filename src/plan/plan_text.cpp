@@ -59,6 +59,10 @@ std::string Plan::describe() const {
     text += line("kernel", choice(dense_kernel.what, dense_kernel.why));
   text += line("precision", choice(precision.what, precision.why));
   text += line("sharding", choice(sharding.what, sharding.why));
+  if (exchanged > 0)
+    text += line("exchange",
+                 fmt::format("{}; each GPU receives {} in an iteration, {}", choice(exchange.what, exchange.why),
+                             size_text(exchanged), seconds_text(seconds_exchange)));
   text += line("host", place_text(host, l.exists));
   if (device.peak() > 0)
     text += line("device", place_text(device, l.exists));
@@ -80,10 +84,14 @@ std::string Plan::describe() const {
                              mode.conflicts.empty() ? "conflicts not named" : mode.conflicts, load_text(mode),
                              workspace_text(mode), seconds_text(mode.seconds)));
   }
-  text += line("iteration", seconds_mttkrp > 0 ? fmt::format("{}: MTTKRP {}, the rest {}",
-                                                             seconds_text(seconds_mttkrp + seconds_update),
-                                                             seconds_text(seconds_mttkrp), seconds_text(seconds_update))
-                                               : "time not known");
+  text += line("iteration",
+               seconds_mttkrp > 0
+                   ? fmt::format("{}: MTTKRP {}, {}the rest {}",
+                                 seconds_text(seconds_mttkrp + seconds_update + seconds_exchange),
+                                 seconds_text(seconds_mttkrp),
+                                 seconds_exchange > 0 ? "exchange " + seconds_text(seconds_exchange) + ", " : "",
+                                 seconds_text(seconds_update))
+                   : "time not known");
   if (rates.read > 0)
     text += line("machine",
                  fmt::format("reads {:.1f} GB/s; factor rows {:.1f} and {:.1f} GB/s from caches, {:.1f} from memory; "

@@ -10,7 +10,52 @@ namespace td::solvers {
 
 namespace {
 
-/// take(replica, backend) brings the factors to a worker.
+/// Gives a worker's rows of a product to the caller; those of all others, too, where the caller's array is in the first
+/// worker's memory.
+class Giving {
+public:
+  Giving(const Worker &worker, const formats::Numbering &numbering, int mode, const CallerResult &result)
+      : worker_(worker), numbering_(numbering), mode_(mode), result_(result) {}
+
+  /// Comes before give(): with the rows that have no number.
+  void set_zero(kernels::Backend &backend) const {
+    if (numbering_.is_index(mode_))
+      return;
+    if (!result_.on_device)
+      return td::set_zero(result_.columns);
+    backend.set_zero(result_.columns);
+    backend.wait();
+  }
+
+  void give(kernels::Backend &backend, Communicator &others, Matrix product) const {
+    if (!result_.on_device || others.size() == 1)
+      return give_rows(backend, product, worker_.own(mode_));
+    others.allgather_rows(product, worker_.owned(mode_));
+    if (others.rank() == 0)
+      give_rows(backend, product, {{0, product.rows}});
+  }
+
+private:
+  void give_rows(kernels::Backend &backend, Matrix product, const Ranges &some) const {
+    for (const Range &own : some) {
+      const Matrix rows = product.slice(own.begin, own.end);
+      if (numbering_.is_index(mode_))
+        give_columns(backend, rows, {}, result_.columns.columns(own.begin, own.end), result_.on_device);
+      else
+        give_columns(
+            backend, rows,
+            numbering_.rows(mode_).subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size())),
+            result_.columns, result_.on_device);
+    }
+  }
+
+  const Worker &worker_;
+  const formats::Numbering &numbering_;
+  int mode_;
+  const CallerResult &result_;
+};
+
+/// take(replica, backend, others) brings the factors to a worker.
 template <class Take>
 void run(const Backends &backends, const tensor::Tensor &x, int mode, const CallerResult &result, Take &&take) {
   const formats::Numbering &numbering = x.numbering();
@@ -19,7 +64,7 @@ void run(const Backends &backends, const tensor::Tensor &x, int mode, const Call
   run_workers(backends, [&](kernels::Backend &backend, Communicator &others) {
     const Worker worker(x, sharding, backend, others);
     Replica replica(backend, x.stored_dims(), rank, x.type());
-    take(replica, backend);
+    take(replica, backend, others);
     const i64 rows = x.stored_dims()[static_cast<std::size_t>(mode)];
     const DeviceMatrix product(backend, rows, rank, x.type(), "the result of MTTKRP");
     // What is wanted once gains nothing from a partial product of a dense tensor; where the option names the groups it
@@ -40,25 +85,11 @@ void run(const Backends &backends, const tensor::Tensor &x, int mode, const Call
       if (const i64 at = overflowed[k]; at < mine[k].rows * rank)
         throw_error(Status::numerical, "MTTKRP in mode {} overflowed {} at row {}, column {}", mode, name_of(x.type()),
                     numbering.row(mode, own_rows[k].begin + at / rank), at % rank);
-    if (others.rank() == 0 && !numbering.is_index(mode)) { // the rows without a number
-      if (result.on_device) {
-        backend.set_zero(result.columns);
-        backend.wait();
-      } else {
-        set_zero(result.columns);
-      }
-    }
+    const Giving giving(worker, numbering, mode, result);
+    if (others.rank() == 0)
+      giving.set_zero(backend);
     others.barrier();
-    for (std::size_t k = 0; k < mine.size(); ++k) {
-      const Range &own = own_rows[k];
-      if (numbering.is_index(mode))
-        give_columns(backend, mine[k], {}, result.columns.columns(own.begin, own.end), result.on_device);
-      else
-        give_columns(
-            backend, mine[k],
-            numbering.rows(mode).subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size())),
-            result.columns, result.on_device);
-    }
+    giving.give(backend, others, product.view());
     backend.wait(); // the result is the caller's when the call returns
   });
 }
@@ -86,17 +117,25 @@ void mttkrp(const Backends &backends, const tensor::Tensor &x, int mode, const C
       throw_error(Status::argument, "factor {}: entry at row {}, column {} is not finite", modes[k], at % a.cols,
                   at / a.cols);
   }
-  run(backends, x, mode, result, [&](Replica &replica, kernels::Backend &backend) {
-    for (int m = 0; m < x.order(); ++m)
-      if (m != mode)
+  run(backends, x, mode, result, [&](Replica &replica, kernels::Backend &backend, Communicator &others) {
+    for (int m = 0; m < x.order(); ++m) {
+      if (m == mode)
+        continue;
+      if (!factors.on_device || others.rank() == 0)
         take_columns(backend, factors.columns[static_cast<std::size_t>(m)], factors.on_device, x.numbering().rows(m),
                      replica[m]);
+      if (factors.on_device && others.size() > 1) { // in the first worker's memory
+        std::vector<Ranges> all_of_first(static_cast<std::size_t>(others.size()));
+        all_of_first.front() = {{0, replica[m].rows}};
+        others.allgather_rows(replica[m], all_of_first);
+      }
+    }
   });
 }
 
 void mttkrp(const Backends &backends, const tensor::Tensor &x, int mode, const Ktensor &factors,
             const CallerResult &result) {
-  run(backends, x, mode, result, [&](Replica &replica, kernels::Backend &) {
+  run(backends, x, mode, result, [&](Replica &replica, kernels::Backend &, Communicator &) {
     for (int m = 0; m < x.order(); ++m)
       if (m != mode)
         replica.upload(m, factors.factor(m), x.numbering().rows(m));

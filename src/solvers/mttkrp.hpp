@@ -12,12 +12,12 @@ namespace td::solvers {
 /// A caller's column-major matrices of the tensor's value type, each as a matrix of its columns: row r is column r.
 struct CallerFactors {
   std::vector<ConstMatrix> columns; // [order] rank x dims[m]; that of the mode is not read
-  bool on_device = false;           // in the memory() of the one backend; else in host memory
+  bool on_device = false;           // in the memory() of the first backend; else in host memory
 };
 
 struct CallerResult {
-  Matrix columns; // rank x dims[mode]
-  bool on_device = false;
+  Matrix columns;         // rank x dims[mode]
+  bool on_device = false; // as those of the factors
 };
 
 /// result := MTTKRP of all of x. Nothing is written unless all of the result is finite: else Status::numerical. Throws

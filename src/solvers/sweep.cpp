@@ -5,10 +5,12 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "plan/needs.hpp"
 #include "solvers/fit.hpp"
 
 namespace td::solvers {
 
+using kernels::Combine;
 using kernels::NormKind;
 
 namespace {
@@ -39,6 +41,12 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
   products_.reserve(problem.tree.most_cells());
   if (settings.qr)
     qr_.emplace(problem.x, problem.start, worker_, backend, products_);
+  std::size_t ranges = 1;
+  for (int m = 0; m < problem.x.order(); ++m)
+    ranges = std::max(ranges, part(m).size());
+  if (ranges > 1)
+    parts_ = DeviceNumbers(backend, std::min(static_cast<i64>(ranges), plan::most_parts) * rank_ * rank_,
+                           "sums over several ranges of rows");
   for (int m = 0; m < problem.x.order(); ++m)
     grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
   backend_.upload(weights_of(settings.updated_modes.size() - 1), weights_.data(),
@@ -257,22 +265,25 @@ Ranges Sweep::part(int mode) const {
   return worker_.own(mode);
 }
 
-// A worker mostly has one range of rows; numbers of several meet on the host.
+// A worker mostly has one range of rows; numbers of several are combined where they are.
 template <class Body> void Sweep::over_part(int mode, std::span<double> total, Combine combine, Body &&body) {
   const Ranges ranges = part(mode);
-  if (ranges.size() == 1) {
+  const auto count = static_cast<i64>(total.size());
+  const auto meet = [&](i64 parts, double *out) {
+    backend_.combine_rows({parts_.data(), ValueType::f64, parts, count, count}, combine, out);
+  };
+  if (ranges.empty())
+    backend_.set_zero({total.data(), ValueType::f64, 1, count, count});
+  else if (ranges.size() == 1)
     body(ranges.front(), total.data());
-  } else {
-    const auto bytes = static_cast<i64>(total.size_bytes());
-    std::vector<double> combined(total.size(), 0.0); // below no sum of squares or magnitude
-    std::vector<double> one(total.size());
+  else {
+    i64 parts = 0;
     for (const Range &rows : ranges) {
-      body(rows, total.data());
-      backend_.download(one.data(), total.data(), bytes);
-      for (std::size_t k = 0; k < one.size(); ++k)
-        combined[k] = combine == Combine::sum ? combined[k] + one[k] : std::max(combined[k], one[k]);
+      if (parts == plan::most_parts)
+        meet(std::exchange(parts, 1), parts_.data());
+      body(rows, parts_.data() + count * parts++);
     }
-    backend_.upload(total.data(), combined.data(), bytes);
+    meet(parts, total.data());
   }
   if (problem_.settings.deterministic)
     return;

@@ -44,9 +44,8 @@ private:
   ResidualSquared exact_residual_squared(const ModelNorm &model);
   bool want_exact(const ResidualSquared &expanded);
   Ranges part(int mode) const; // the rows that Grams and norms are taken over
-  enum class Combine { sum, max };
   /// total := what body(rows, total) gives, over the rows of part(mode) and over workers.
-  template <class Body> void over_part(int mode, std::span<double> total, Combine combine, Body &&body);
+  template <class Body> void over_part(int mode, std::span<double> total, kernels::Combine combine, Body &&body);
   [[noreturn]] void overflow(int mode, std::string_view what) const;
   void add_times(double on_host);
   std::size_t columns() const noexcept { return static_cast<std::size_t>(rank_); }
@@ -66,6 +65,7 @@ private:
   std::vector<DeviceNumbers> grams_;
   DeviceNumbers normal_;   // V, the matrix of the normal equations
   DeviceNumbers factored_; // F with F^T F = V^+
+  DeviceNumbers parts_;    // of a sum, where a worker's rows are several ranges
   Tally tally_;
   std::vector<double> weights_; // as of the last measure()
   Times times_;

@@ -12,11 +12,10 @@ void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
     return reduce(mode, out);
   if (sharding_.rows(mode).split.empty())
     return;
-  Ranges own_split;
+  std::vector<Ranges> split(static_cast<std::size_t>(others_.size()));
   for (const plan::SplitRow &row : sharding_.rows(mode).split)
-    if (row.owner == others_.rank())
-      own_split.push_back({row.row, row.row + 1});
-  others_.reduce_rows(out, out, own_split);
+    split[static_cast<std::size_t>(row.owner)].push_back({row.row, row.row + 1});
+  others_.reduce_rows(out, out, split);
 }
 
 Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
@@ -48,6 +47,6 @@ Range Worker::partial_product(const plan::PartialProduct &product, std::span<con
   return {0, out.rows};
 }
 
-void Worker::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, own(mode)); }
+void Worker::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, owned(mode)); }
 
 } // namespace td::solvers

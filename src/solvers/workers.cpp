@@ -20,6 +20,7 @@ public:
     if (!error_)
       error_ = std::move(error);
   }
+  explicit operator bool() const noexcept { return error_ != nullptr; }
   void rethrow() const {
     if (error_)
       std::rethrow_exception(error_);
@@ -30,6 +31,25 @@ private:
   std::exception_ptr error_;
 };
 
+std::vector<std::unique_ptr<Communicator>> communicators_for(const Backends &backends) {
+  if (backends.front()->memory() == nullptr)
+    return make_thread_communicators(static_cast<int>(backends.size()));
+  std::vector<kernels::Backend *> devices;
+  for (const auto &backend : backends)
+    devices.push_back(backend.get());
+  return make_device_communicators(devices, devices.front()->exchange());
+}
+
+/// Others may still read what a failed worker had lent them: it is freed, but stays memory of its device until all are
+/// done. What else went wrong there is no news.
+void wait_for_all(const Backends &backends) noexcept {
+  for (const auto &backend : backends)
+    try {
+      backend->wait();
+    } catch (const Error &) {
+    }
+}
+
 } // namespace
 
 void run_workers(const Backends &backends, const std::function<void(kernels::Backend &, Communicator &)> &body) {
@@ -37,10 +57,7 @@ void run_workers(const Backends &backends, const std::function<void(kernels::Bac
     body(*backends.front(), *make_self_communicator());
     return;
   }
-  auto communicators = make_thread_communicators(static_cast<int>(backends.size()));
-  for (std::size_t worker = 0; worker < backends.size(); ++worker)
-    if (backends[worker]->memory() != nullptr)
-      communicators[worker] = make_staged_communicator(*backends[worker], std::move(communicators[worker]));
+  const auto communicators = communicators_for(backends);
   FirstError first;
   const auto work = [&](std::size_t worker) {
     try {
@@ -72,6 +89,8 @@ void run_workers(const Backends &backends, const std::function<void(kernels::Bac
     }
     work(0);
   }
+  if (first)
+    wait_for_all(backends);
   first.rethrow();
 }
 

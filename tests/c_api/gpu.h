@@ -83,10 +83,18 @@ static inline void *on_device(const void *from, size_t bytes) {
   return copy;
 }
 
-/* Makes a context, or says why the test is skipped. */
+/* Makes a context, or says why the test is skipped. On the device string TD_TEST_DEVICES, in which a GPU may be named
+ * twice; without on "cuda:0". */
 static inline td_context *context_with_gpu(void) {
+  const char *devices = getenv("TD_TEST_DEVICES");
   td_context *context = NULL;
-  if (td_context_create("cuda:0", NULL, &context) < 0 || !find_cuda()) {
+  td_options *options = NULL;
+  td_status status;
+  DONE(td_options_create(&options));
+  DONE(td_options_set_i64(options, "virtual_devices", 1));
+  status = td_context_create(devices != NULL ? devices : "cuda:0", options, &context);
+  td_options_destroy(options);
+  if (status < 0 || !find_cuda()) {
     char why[512];
     td_last_error(why, sizeof why);
     printf("skipped: no GPU to have arrays on: %s\n", why);

@@ -61,9 +61,10 @@ class Forced : public testing::TestWithParam<Place> {};
 
 TEST_P(Forced, IsReachedAndRight) {
   const auto &[forced, device, type] = GetParam();
-  if (!context_if_there(device))
+  const auto found = context_if_there(device, "3");
+  if (!found)
     GTEST_SKIP() << device << ": " << last_error();
-  const Context context = make_context(device, Options{{"threads", "3"}});
+  const Context &context = *found;
   Random random(7);
   const Entries entries = random_entries(random, {60, 37, 50}, 20000, type); // enough for three threads' shares
   Options options;

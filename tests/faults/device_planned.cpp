@@ -28,7 +28,7 @@ td_status run(const std::string &format, std::int64_t rank, std::int64_t determi
   }
   const void *indices[3] = {columns[0].data(), columns[1].data(), columns[2].data()};
   Handles h;
-  TRY(td_context_create(devices, nullptr, h.context.out()));
+  TRY(make_context(h.context.out()));
   const std::size_t before = live_bytes; // a tensor that is built on the GPU stays there
   TRY(td_options_create(h.options.out()));
   if (format != "coo" && format != "blco" && format != "sorted") {
@@ -68,7 +68,8 @@ TEST_F(Device, APlanTellsWhatIsAllocated) {
         std::printf("    %-6s rank %d deterministic %d: planned %lld, allocated %lld, %.3f\n", format,
                     static_cast<int>(rank), static_cast<int>(deterministic), static_cast<long long>(bytes.planned),
                     static_cast<long long>(bytes.allocated), ratio);
-        EXPECT_NEAR(ratio, 1, 0.1);
+        // While one GPU still has what it built of a copy, others may have their parts of it.
+        EXPECT_NEAR(ratio, 1, one_gpu() ? 0.1 : 0.25);
       }
 }
 
@@ -86,9 +87,8 @@ TEST_F(Device, BuildingStaysWithinTheLimit) {
   const void *indices[3] = {columns[0].data(), columns[1].data(), columns[2].data()};
   Handles h;
   ASSERT_EQ(td_options_create(h.options.out()), TD_OK);
-  ASSERT_EQ(td_options_set_i64(h.options, "device_memory_limit", limit), TD_OK);
   ASSERT_EQ(td_options_set_str(h.options, "format", "sorted"), TD_OK);
-  ASSERT_EQ(td_context_create(devices, h.options, h.context.out()), TD_OK);
+  ASSERT_EQ(make_context(h.context.out(), limit), TD_OK);
   const std::size_t before = live_bytes;
   most_bytes = live_bytes;
   ASSERT_EQ(td_tensor_create(h.context, 3, shape, entries, TD_I32, indices, 0, TD_F64, values.data(), TD_HOST,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
+#include <sstream>
 #include <string>
 #include <unordered_map>
 
@@ -14,7 +16,8 @@
 
 namespace tdtest {
 
-inline long live = 0;                                 // allocations that are alive
+inline std::mutex counting; // several workers' threads allocate at the same time; held while what follows changes
+inline long live = 0;       // allocations that are alive
 inline std::unordered_map<void *, std::size_t> sizes; // of these, in bytes
 inline std::size_t live_bytes = 0;
 inline std::size_t most_bytes = 0; // that were alive at once
@@ -42,8 +45,11 @@ inline constexpr int out_of_memory = 2; // cudaErrorMemoryAllocation
 
 /// Calls the real function of that name unless it is this one's turn to fail.
 template <class... Args> int unless_it_fails(const char *name, Args... args) {
-  if (resources++ == failing_resource)
-    return out_of_memory;
+  {
+    const std::lock_guard lock(counting);
+    if (resources++ == failing_resource)
+      return out_of_memory;
+  }
   return real<int(Args...)>(name)(args...);
 }
 
@@ -51,6 +57,7 @@ template <class... Args> int unless_it_fails(const char *name, Args... args) {
 
 extern "C" __attribute__((visibility("default"))) int cudaMallocFromPoolAsync(void **memory, std::size_t bytes,
                                                                               void *pool, void *stream) {
+  const std::lock_guard lock(tdtest::counting);
   if (tdtest::left == 0) {
     tdtest::left = tdtest::once ? -1 : 0;
     return tdtest::out_of_memory;
@@ -90,18 +97,23 @@ extern "C" __attribute__((visibility("default"))) int cudaHostRegister(void *mem
     return tdtest::out_of_memory;
   static auto *pin = tdtest::real<int(void *, std::size_t, unsigned)>("cudaHostRegister");
   const int result = pin(memory, bytes, flags);
+  const std::lock_guard lock(tdtest::counting);
   tdtest::pinned += result == 0 ? 1 : 0;
   return result;
 }
 
 extern "C" __attribute__((visibility("default"))) int cudaHostUnregister(void *memory) {
   static auto *unpin = tdtest::real<int(void *)>("cudaHostUnregister");
-  --tdtest::pinned;
+  {
+    const std::lock_guard lock(tdtest::counting);
+    --tdtest::pinned;
+  }
   return unpin(memory);
 }
 
 extern "C" __attribute__((visibility("default"))) int cudaFreeAsync(void *memory, void *stream) {
   static auto *release = tdtest::real<int(void *, void *)>("cudaFreeAsync");
+  const std::lock_guard lock(tdtest::counting);
   --tdtest::live;
   if (const auto found = tdtest::sizes.find(memory); found != tdtest::sizes.end()) {
     tdtest::live_bytes -= found->second;
@@ -119,7 +131,33 @@ extern "C" __attribute__((visibility("default"))) int cudaStreamIsCapturing(void
 
 namespace tdtest {
 
-inline constexpr const char *devices = "cuda";
+/// The first word of TD_TEST_DEVICES without a limit of its own; "cuda" without one. It may go on with / and option
+/// exchange.
+inline const std::string &devices() {
+  static const std::string found = [] {
+    const char *words = std::getenv("TD_TEST_DEVICES");
+    std::istringstream all(words == nullptr ? "" : words);
+    for (std::string word; all >> word;)
+      if (word.find('@') == std::string::npos)
+        return word;
+    return std::string("cuda");
+  }();
+  return found;
+}
+inline bool one_gpu() { // not "cuda:0,1" or "cuda:all"
+  return devices().find(',') == std::string::npos && devices().find("all") == std::string::npos;
+}
+
+/// A context on them, in which copies of tensors may take so many bytes.
+inline td_status make_context(td_context **out, std::int64_t limit = 0) {
+  tdpp::Options options{nullptr};
+  TRY(td_options_create(options.out()));
+  TRY(td_options_set_i64(options, "virtual_devices", 1));
+  TRY(td_options_set_i64(options, "device_memory_limit", limit));
+  const auto by = devices().find('/');
+  TRY(td_options_set_str(options, "exchange", by == std::string::npos ? "auto" : devices().substr(by + 1).c_str()));
+  return td_context_create(devices().substr(0, by).c_str(), options, out);
+}
 
 /// "tile" and "gemm": dense, by these kernels.
 inline td_status make_tensor(Handles &h, const std::string &format) {
@@ -138,7 +176,7 @@ protected:
   void SetUp() override {
     left = -1;
     td_context *context = nullptr;
-    const td_status status = td_context_create(devices, nullptr, &context);
+    const td_status status = make_context(&context);
     td_context_destroy(context);
     if (status == TD_ERR_BACKEND_UNAVAILABLE)
       GTEST_SKIP() << last_error();

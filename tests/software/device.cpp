@@ -3,9 +3,10 @@
 // early as they may. The kernels are the reference's. What works on such a device strings its copies and kernels
 // together as on a GPU; races between them on a GPU are not seen here.
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <barrier>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -106,10 +107,52 @@ private:
   kernels::DenseView x_;
 };
 
+/// A library by which devices exchange: each waits for all, copies what it receives, and waits again.
+class SoftwareClique {
+public:
+  explicit SoftwareClique(std::vector<std::shared_ptr<Memory>> memories)
+      : memories_(std::move(memories)), sent_(memories_.size()),
+        meeting_(static_cast<std::ptrdiff_t>(memories_.size())) {}
+
+  void exchange(std::size_t rank, const kernels::Transfers &sent, const kernels::Transfers &received) {
+    sent_[rank] = sent;
+    meeting_.arrive_and_wait();
+    std::vector<std::size_t> next(sent_.size(), 0);
+    for (const kernels::Transfer &to : received) {
+      const auto worker = static_cast<std::size_t>(to.worker);
+      std::size_t &k = next[worker];
+      while (sent_[worker].at(k).worker != static_cast<int>(rank))
+        ++k;
+      const kernels::Transfer &from = sent_[worker][k++];
+      const Memory::Access access(*memories_[rank]), others(*memories_[worker]);
+      std::copy_n(static_cast<const char *>(from.memory), to.bytes, static_cast<char *>(to.memory));
+    }
+    meeting_.arrive_and_wait();
+  }
+
+private:
+  std::vector<std::shared_ptr<Memory>> memories_;
+  std::vector<kernels::Transfers> sent_;
+  std::barrier<> meeting_;
+};
+
+class SoftwareLink final : public kernels::Link {
+public:
+  SoftwareLink(std::shared_ptr<SoftwareClique> clique, std::size_t rank) : clique_(std::move(clique)), rank_(rank) {}
+  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+    clique_->exchange(rank_, sent, received);
+  }
+
+private:
+  std::shared_ptr<SoftwareClique> clique_;
+  std::size_t rank_;
+};
+
 class SoftwareBackend final : public BuildingBackend {
 public:
   SoftwareBackend(std::shared_ptr<Memory> memory, const kernels::DeviceSpec &spec)
-      : memory_(std::move(memory)), limit_(spec.memory_limit > 0 ? spec.memory_limit : free_bytes) {
+      : memory_(std::move(memory)), limit_(spec.memory_limit > 0 ? spec.memory_limit : free_bytes),
+        exchange_(spec.exchange) {
     kept_->memory = memory_;
   }
 
@@ -175,6 +218,34 @@ public:
   void follow(void *stream) override {
     if (stream != nullptr)
       throw_error(Status::argument, "stream: no stream of cuda:{}", memory_->ordinal());
+  }
+
+  // ---- several devices: a copy that did not wait for what it copies is refused ----
+
+  kernels::Exchange exchange() const noexcept override { return exchange_; }
+  bool reach(Device &other) override { return dynamic_cast<SoftwareBackend *>(&other) != nullptr; }
+  void copy_from(Device &other, void *to, const void *from, i64 bytes) override {
+    auto &device = static_cast<SoftwareBackend &>(other);
+    if (&device != this && seen_[&device] != device.written_)
+      throw_error(Status::internal, "{} copies from {} without having waited for it", describe(), other.describe());
+    const Memory::Access access(*memory_), others(*device.memory_);
+    ReferenceBackend::upload(to, from, bytes);
+  }
+  void raise(kernels::Signal signal) override { written_ += signal == kernels::Signal::written ? 1 : 0; }
+  void wait_for(Device &other, kernels::Signal signal) override {
+    auto &device = static_cast<SoftwareBackend &>(other);
+    if (signal == kernels::Signal::written)
+      seen_[&device] = device.written_;
+  }
+  std::vector<std::unique_ptr<kernels::Link>> link(std::span<Device *const> devices, std::string &) override {
+    std::vector<std::shared_ptr<Memory>> memories;
+    for (Device *const device : devices)
+      memories.push_back(static_cast<SoftwareBackend *>(device)->memory_);
+    const auto clique = std::make_shared<SoftwareClique>(memories);
+    std::vector<std::unique_ptr<kernels::Link>> ends;
+    for (std::size_t rank = 0; rank < memories.size(); ++rank)
+      ends.push_back(std::make_unique<SoftwareLink>(clique, rank));
+    return ends;
   }
 
   // ---- kernels ----
@@ -257,6 +328,10 @@ public:
     const Memory::Access access(*memory_);
     ReferenceBackend::column_dots(a, b, out);
   }
+  void combine_rows(ConstMatrix parts, kernels::Combine how, void *out) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::combine_rows(parts, how, out);
+  }
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override {
     const Memory::Access access(*memory_);
     ReferenceBackend::random_uniform(a, seed, mode, first_row);
@@ -273,14 +348,17 @@ private:
   std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
   LateCopies copies_;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
+  kernels::Exchange exchange_;
+  std::atomic<int> written_ = 0;                // signals raised
+  std::map<const SoftwareBackend *, int> seen_; // of those of others, the last one waited for
 };
 
-/// The memory of a GPU, the same for all contexts.
-std::shared_ptr<Memory> memory_of(int ordinal) {
+/// The memory of a GPU, the same for all contexts; that of a virtual one, of its number among those of its GPU.
+std::shared_ptr<Memory> memory_of(int ordinal, int repeat = 0) {
   static std::mutex mutex;
-  static std::array<std::shared_ptr<Memory>, devices> all;
+  static std::map<std::pair<int, int>, std::shared_ptr<Memory>> all;
   const std::lock_guard lock(mutex);
-  auto &memory = all.at(static_cast<std::size_t>(ordinal));
+  auto &memory = all[{ordinal, repeat}];
   if (memory == nullptr)
     memory = std::make_shared<Memory>(ordinal);
   return memory;
@@ -290,17 +368,18 @@ std::vector<std::shared_ptr<kernels::Backend>> open(std::string_view build, cons
   if (build != TD_VERSION)
     throw_error(Status::backend_unavailable, "libtd_cuda is of version {}, libtd of {}: expected the same", TD_VERSION,
                 build);
-  std::vector<int> ordinals = spec.devices;
-  if (ordinals.empty()) {
-    ordinals.resize(devices);
-    std::iota(ordinals.begin(), ordinals.end(), 0);
+  kernels::DeviceSpec all = spec;
+  if (all.devices.empty()) {
+    all.devices.resize(devices);
+    std::iota(all.devices.begin(), all.devices.end(), 0);
   }
   std::vector<std::shared_ptr<kernels::Backend>> backends;
-  for (const int ordinal : ordinals) {
+  for (std::size_t worker = 0; worker < all.devices.size(); ++worker) {
+    const int ordinal = all.devices[worker];
     if (ordinal >= devices)
       throw_error(Status::backend_unavailable, "device cuda:{}: this machine has {} GPUs, counted from 0", ordinal,
                   devices);
-    backends.push_back(std::make_shared<SoftwareBackend>(memory_of(ordinal), spec));
+    backends.push_back(std::make_shared<SoftwareBackend>(memory_of(ordinal, all.repeats_before(worker)), spec));
   }
   return backends;
 }

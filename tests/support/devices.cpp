@@ -20,11 +20,16 @@ std::vector<std::string> device_strings() {
   return all;
 }
 
-std::optional<Context> context_if_there(const std::string &devices) {
+std::optional<Context> context_if_there(const std::string &devices, const char *threads) {
   Context c;
-  const auto limit = devices.find('@');
-  const Options options{{"device_memory_limit", limit == std::string::npos ? "0" : devices.substr(limit + 1)}};
-  const td_status status = td_context_create(devices.substr(0, limit).c_str(), options, c.out());
+  const auto by = devices.find('/');
+  const std::string place = devices.substr(0, by);
+  const auto limit = place.find('@');
+  const Options options{{"device_memory_limit", limit == std::string::npos ? "0" : place.substr(limit + 1)},
+                        {"exchange", by == std::string::npos ? "auto" : devices.substr(by + 1)},
+                        {"virtual_devices", "1"},
+                        {"threads", threads}};
+  const td_status status = td_context_create(place.substr(0, limit).c_str(), options, c.out());
   if (status == TD_ERR_BACKEND_UNAVAILABLE)
     return std::nullopt;
   check(status);

@@ -12,11 +12,12 @@
 namespace tdtest {
 
 /// "reference", "cpu", "cpu:2", "cpu:3", and the words of TD_TEST_DEVICES (separated by blanks or semicolons), such as
-/// "cuda cuda:0,1". A word may end with @ and option device_memory_limit: "cuda@8000".
+/// "cuda cuda:0,1". A word may go on with @ and option device_memory_limit, and with / and option exchange:
+/// "cuda:0,1@8000/nccl". A GPU may be named twice, as two virtual ones: "cuda:0,0".
 std::vector<std::string> device_strings();
 
 /// A context, or nothing (with the reason in last_error()) if the device is not there. Other failures throw.
-std::optional<Context> context_if_there(const std::string &devices);
+std::optional<Context> context_if_there(const std::string &devices, const char *threads = "0");
 
 /// A test's name part made of a device string and other words: letters, digits and '_'.
 std::string name_part(const std::string &text);

@@ -1,103 +1,307 @@
+// What a communicator promises, of each kind; on devices of TD_TEST_DEVICES where a word there names several.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
 #include <thread>
 
 #include "comm/communicator.hpp"
+#include "core/error.hpp"
+#include "kernels/loader.hpp"
 #include "kernels/reference/reference.hpp"
 
 namespace {
 
 using namespace td;
+using kernels::Backend;
+using kernels::DeviceBuffer;
+using kernels::Exchange;
+
+enum class By {
+  threads,
+  staged, // by way of host memory, two or three rows of the small matrices below at a time
+  peer,
+  nccl,
+};
 
 struct Workers {
   int size;
-  bool staged; // by way of host memory, two or three rows of the matrices below at a time
+  By by;
+  std::string devices = ""; // empty: reference backends, whose memory all reach
 };
 
-/// Runs body(communicator) on threads.
-template <class Body> void on_threads(const Workers &workers, Body &&body) {
-  auto communicators = make_thread_communicators(workers.size);
-  const auto device = kernels::reference::make_backend();
-  for (auto &c : communicators)
-    if (workers.staged)
-      c = make_staged_communicator(*device, std::move(c), 20);
-  std::vector<std::jthread> threads;
-  for (const auto &c : communicators)
-    threads.emplace_back([&body, &c] { body(*c); });
+std::vector<std::shared_ptr<Backend>> open(const Workers &workers) {
+  if (!workers.devices.empty())
+    return kernels::open_backends(kernels::parse_devices(workers.devices, true), 1);
+  std::vector<std::shared_ptr<Backend>> backends;
+  for (int k = 0; k < workers.size; ++k)
+    backends.push_back(kernels::reference::make_backend());
+  return backends;
 }
 
-class ThreadsOf : public testing::TestWithParam<Workers> {};
+class Communicators : public testing::TestWithParam<Workers> {
+protected:
+  void SetUp() override {
+    try {
+      backends_ = open(GetParam());
+      if (size() < 2)
+        GTEST_SKIP() << GetParam().devices << " has one worker";
+      make();
+    } catch (const Error &error) {
+      if (error.status() != Status::backend_unavailable)
+        throw;
+      GTEST_SKIP() << error.what();
+    }
+  }
+  int size() const { return static_cast<int>(backends_.size()); }
 
-TEST_P(ThreadsOf, SumsAndLargestAreTheSameEverywhere) {
-  const int size = GetParam().size;
-  on_threads(GetParam(), [&](Communicator &c) {
+  /// Runs body(communicator, device) on threads.
+  template <class Body> void on_threads(Body &&body) {
+    std::vector<std::jthread> threads;
+    for (std::size_t k = 0; k < communicators_.size(); ++k)
+      threads.emplace_back([this, &body, k] { body(*communicators_[k], *backends_[k]); });
+  }
+
+private:
+  void make() {
+    const By by = GetParam().by;
+    if (by == By::peer || by == By::nccl) {
+      std::vector<Backend *> devices;
+      for (const auto &backend : backends_)
+        devices.push_back(backend.get());
+      communicators_ = make_device_communicators(devices, by == By::peer ? Exchange::peer : Exchange::nccl);
+      return;
+    }
+    communicators_ = make_thread_communicators(size());
+    for (std::size_t k = 0; k < communicators_.size() && by == By::staged; ++k)
+      communicators_[k] = make_staged_communicator(*backends_[k], std::move(communicators_[k]), 20);
+  }
+
+  std::vector<std::shared_ptr<Backend>> backends_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+};
+
+/// Numbers in a device's memory.
+template <class T> class OnDevice {
+public:
+  OnDevice(Backend &device, const std::vector<T> &from)
+      : device_(device), count_(from.size()),
+        memory_(device, static_cast<i64>(from.size() * sizeof(T)), "a test's numbers") {
+    upload(from);
+  }
+  void upload(const std::vector<T> &from) { device_.upload(memory_.data(), from.data(), memory_.bytes()); }
+  T *data() const { return static_cast<T *>(memory_.data()); }
+  std::span<T> span() const { return {data(), count_}; }
+  std::vector<T> get() const {
+    std::vector<T> to(count_);
+    device_.download(to.data(), memory_.data(), memory_.bytes());
+    return to;
+  }
+
+private:
+  Backend &device_;
+  std::size_t count_;
+  DeviceBuffer memory_;
+};
+
+TEST_P(Communicators, SumsAndLargestAreTheSameEverywhere) {
+  on_threads([&](Communicator &c, Backend &device) {
     for (int round = 0; round < 50; ++round) { // the barrier is used again and again
-      double data[] = {1.0 + c.rank(), static_cast<double>(round)};
-      c.allreduce_sum(data);
-      EXPECT_EQ(data[0], size * (size + 1) / 2);
-      EXPECT_EQ(data[1], size * round);
-      double largest[] = {static_cast<double>(c.rank()), -static_cast<double>(c.rank())};
-      c.allreduce_max(largest);
-      EXPECT_EQ(largest[0], size - 1);
-      EXPECT_EQ(largest[1], 0);
+      const OnDevice<double> data(device, {1.0 + c.rank(), static_cast<double>(round)});
+      c.allreduce_sum(data.span());
+      EXPECT_EQ(data.get(), (std::vector<double>{size() * (size() + 1) / 2.0, 1.0 * size() * round}));
+      const OnDevice<double> largest(device, {static_cast<double>(c.rank()), -static_cast<double>(c.rank())});
+      c.allreduce_max(largest.span());
+      EXPECT_EQ(largest.get(), (std::vector<double>{size() - 1.0, 0}));
     }
   });
 }
 
-TEST_P(ThreadsOf, RowsAreReducedAndGathered) {
-  const int size = GetParam().size;
+// 0.1 + 0.2 + 0.3 is another number from the right.
+TEST_P(Communicators, SumsAreTakenInTheOrderOfWorkers) {
+  double expected = 0;
+  for (int worker = 0; worker < size(); ++worker)
+    expected += 0.1 * (worker + 1);
+  on_threads([&](Communicator &c, Backend &device) {
+    const OnDevice<double> data(device, {0.1 * (c.rank() + 1)});
+    c.allreduce_sum(data.span());
+    EXPECT_EQ(data.get().front(), expected);
+  });
+}
+
+TEST_P(Communicators, ANotANumberIsTheLargest) {
+  for (int bad = 0; bad < size(); ++bad)
+    on_threads([&](Communicator &c, Backend &device) {
+      const OnDevice<double> data(device, {c.rank() == bad ? std::nan("") : 1.0 + c.rank()});
+      c.allreduce_max(data.span());
+      EXPECT_TRUE(std::isnan(data.get().front())) << "worker " << bad << " had it";
+    });
+}
+
+TEST_P(Communicators, RowsAreReducedAndGathered) {
   constexpr i64 rows = 5;
-  std::vector<Ranges> owned(static_cast<std::size_t>(size)); // some own nothing when size > rows
+  std::vector<Ranges> owned(static_cast<std::size_t>(size())); // some own nothing when there are more than rows
   for (i64 i = 0; i < rows; ++i)
-    owned[static_cast<std::size_t>(i % size)].push_back({i, i + 1});
-  on_threads(GetParam(), [&](Communicator &c) {
+    owned[static_cast<std::size_t>(i % size())].push_back({i, i + 1});
+  on_threads([&](Communicator &c, Backend &device) {
     std::vector<float> a(rows * 3, -1.0F); // 2 columns, ld 3
-    const Matrix m{a.data(), ValueType::f32, rows, 2, 3};
-    for (i64 i = 0; i < rows; ++i) {
+    for (i64 i = 0; i < rows; ++i)
       for (i64 r = 0; r < 2; ++r)
-        m.row<float>(i)[r] = static_cast<float>(i * 10 + r + c.rank());
-    }
-    c.reduce_rows(m, m, owned[static_cast<std::size_t>(c.rank())]); // in place
+        a[static_cast<std::size_t>(i * 3 + r)] = static_cast<float>(i * 10 + r + c.rank());
+    const OnDevice<float> there(device, a);
+    const Matrix m{there.data(), ValueType::f32, rows, 2, 3};
+    c.reduce_rows(m, m, owned); // in place
     c.allgather_rows(m, owned);
+    const std::vector<float> got = there.get();
     for (i64 i = 0; i < rows; ++i) {
       for (i64 r = 0; r < 2; ++r)
-        EXPECT_EQ(m.row<float>(i)[r],
-                  static_cast<float>(size * (i * 10 + r) + static_cast<i64>(size * (size - 1) / 2)));
-      EXPECT_EQ(a[static_cast<std::size_t>(i * 3 + 2)], -1.0F) << "padding was written";
+        EXPECT_EQ(got[static_cast<std::size_t>(i * 3 + r)],
+                  static_cast<float>(size() * (i * 10 + r) + static_cast<i64>(size() * (size() - 1) / 2)));
+      EXPECT_EQ(got[static_cast<std::size_t>(i * 3 + 2)], -1.0F) << "padding was written";
     }
   });
 }
 
-TEST_P(ThreadsOf, BroadcastComesFromTheFirst) {
-  on_threads(GetParam(), [&](Communicator &c) {
+/// Ranges of rows of different lengths, dealt out to workers.
+std::vector<Ranges> dealt(i64 rows, int workers) {
+  std::vector<Ranges> owned(static_cast<std::size_t>(workers));
+  for (i64 begin = 0, k = 0; begin < rows; ++k) {
+    const i64 end = std::min(begin + 1 + k * k % 97, rows);
+    owned[static_cast<std::size_t>((k + k / 5) % workers)].push_back({begin, end});
+    begin = end;
+  }
+  return owned;
+}
+
+// Round after round the same memory, which nobody waits for on the host: what one sends must not change before all have
+// it.
+TEST_P(Communicators, RoundsFollowOneAnotherInOrder) {
+  constexpr i64 rows = 3000, cols = 16;
+  const std::vector<Ranges> owned = dealt(rows, size());
+  on_threads([&](Communicator &c, Backend &device) {
+    const auto rank = static_cast<std::size_t>(c.rank());
+    const OnDevice<double> partial(device, std::vector<double>(rows * cols, 1.0 + c.rank()));
+    const OnDevice<double> there(device, std::vector<double>(rows * cols, 0.0));
+    const OnDevice<double> two(device, std::vector<double>(cols, 0.5));
+    const Matrix from{partial.data(), ValueType::f64, rows, cols, cols};
+    const Matrix to{there.data(), ValueType::f64, rows, cols, cols};
+    constexpr int rounds = 6;
+    for (int round = 0; round < rounds; ++round) {
+      c.reduce_rows(from, to, owned);
+      c.allgather_rows(to, owned);
+      device.divide_columns(from, two.data()); // doubled while others may be late
+      if (round + 1 < rounds)
+        for (const Range &own : owned[rank])
+          device.set_zero(to.slice(own.begin, own.end));
+    }
+    const double sum = size() * (size() + 1) / 2.0 * (1 << (rounds - 1));
+    for (const double x : there.get())
+      ASSERT_EQ(x, sum);
+  });
+}
+
+TEST_P(Communicators, BroadcastComesFromTheFirst) {
+  on_threads([&](Communicator &c, Backend &) {
     int number = 100 + c.rank();
     c.broadcast(&number, sizeof number);
     EXPECT_EQ(number, 100);
   });
 }
 
-TEST_P(ThreadsOf, AbortFreesThoseWhoWaitAndThoseWhoCome) {
-  const int size = GetParam().size;
+TEST_P(Communicators, AbortFreesThoseWhoWaitAndThoseWhoCome) {
   std::atomic<int> freed = 0;
-  on_threads(GetParam(), [&](Communicator &c) {
-    if (c.rank() == size - 1) {
+  on_threads([&](Communicator &c, Backend &device) {
+    if (c.rank() == size() - 1) {
       c.abort();
       return;
     }
+    const OnDevice<double> data(device, {1.0});
     try {
-      c.barrier();
+      c.allreduce_sum(data.span());
     } catch (const WorkerAborted &) {
       ++freed;
     }
     EXPECT_THROW(c.barrier(), WorkerAborted);
+    EXPECT_THROW(c.allreduce_sum(data.span()), WorkerAborted);
+    device.wait();
   });
-  EXPECT_EQ(freed, size - 1);
+  EXPECT_EQ(freed, size() - 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Communicator, ThreadsOf,
-                         testing::Values(Workers{2, false}, Workers{3, false}, Workers{4, false}, Workers{7, false},
-                                         Workers{2, true}, Workers{3, true}, Workers{7, true}));
+// A worker that learns of another's failure ends what it has lent, which others may still be reading.
+TEST(Communicator, WhatIsLentOutlivesAnAbort) {
+  constexpr i64 rows = 100000, cols = 4;
+  constexpr int size = 3;
+  std::vector<Ranges> owned;
+  for (int worker = 0; worker < size; ++worker)
+    owned.push_back({part_of({0, rows}, worker, size)});
+  for (int round = 0; round < 40; ++round) {
+    const auto communicators = make_thread_communicators(size);
+    std::atomic<int> lent = 0;
+    const auto work = [&](Communicator &c) {
+      std::vector<double> mine(rows * cols, 1.0);
+      ++lent;
+      try {
+        c.allgather_rows({mine.data(), ValueType::f64, rows, cols, cols}, owned);
+        c.barrier();
+      } catch (const WorkerAborted &) {
+      }
+      EXPECT_EQ(std::count(mine.begin(), mine.end(), 0.0), 0) << "rows that their worker had ended";
+      std::fill(mine.begin(), mine.end(), 0.0);
+    };
+    std::vector<std::jthread> threads;
+    for (const auto &c : communicators)
+      threads.emplace_back([&work, &c] { work(*c); });
+    while (lent < size)
+      std::this_thread::yield();
+    for (volatile int pause = 0; pause < round * 2000;)
+      pause = pause + 1;
+    communicators.front()->abort();
+  }
+}
+
+std::vector<Workers> kinds() {
+  std::vector<Workers> all;
+  for (const int size : {2, 3, 4, 7})
+    for (const By by : {By::threads, By::staged, By::peer})
+      all.push_back({size, by});
+  const char *devices = std::getenv("TD_TEST_DEVICES");
+  std::istringstream words(devices == nullptr ? "" : devices);
+  for (std::string word; words >> word;)
+    if (word.find_first_of("@/") == std::string::npos && (word.find(',') != std::string::npos || word == "cuda:all"))
+      for (const By by : {By::staged, By::peer, By::nccl})
+        all.push_back({0, by, word});
+  return all;
+}
+
+std::string kind_name(const testing::TestParamInfo<Workers> &info) {
+  const Workers &w = info.param;
+  std::string name = w.devices.empty() ? std::to_string(w.size) + "_workers" : w.devices;
+  for (char &c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0)
+      c = '_';
+  return name + "_" +
+         (w.by == By::threads  ? "threads"
+          : w.by == By::staged ? "staged"
+          : w.by == By::peer   ? "peer"
+                               : "nccl");
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Communicators, testing::ValuesIn(kinds()), kind_name);
+
+TEST(Communicator, WhatIsWantedAndCannotBeIsRefused) {
+  const auto one = kernels::reference::make_backend(), two = kernels::reference::make_backend();
+  try {
+    make_device_communicators({one.get(), two.get()}, Exchange::nccl);
+    FAIL() << "a library that there is not";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.status(), Status::backend_unavailable);
+    EXPECT_NE(std::string(error.what()).find("option 'exchange' = \"nccl\": reference"), std::string::npos)
+        << error.what();
+  }
+}
 
 TEST(Communicator, OneWorkerIsAlone) {
   const auto c = make_self_communicator();
@@ -107,7 +311,7 @@ TEST(Communicator, OneWorkerIsAlone) {
   EXPECT_EQ(x[0], 3);
   const double partial[] = {1, 2, 3, 4};
   double out[] = {0, 0, 0, 0};
-  c->reduce_rows({partial, ValueType::f64, 2, 2, 2}, {out, ValueType::f64, 2, 2, 2}, Ranges{{0, 2}});
+  c->reduce_rows({partial, ValueType::f64, 2, 2, 2}, {out, ValueType::f64, 2, 2, 2}, std::vector<Ranges>{{{0, 2}}});
   EXPECT_EQ(out[3], 4);
 }
 

@@ -45,7 +45,7 @@ protected:
     std::istringstream words(devices == nullptr ? "" : devices);
     for (std::string word; words >> word;)
       try {
-        for (auto &backend : kernels::open_backends(kernels::parse_devices(word), threads))
+        for (auto &backend : kernels::open_backends(kernels::parse_devices(word, true), threads))
           if (backend->memory() != nullptr)
             all.push_back(std::move(backend));
       } catch (const Error &error) {
@@ -307,6 +307,28 @@ TEST_F(KernelsDevice, SolveNormal) {
       for (const bool singular : {false, true}) {
         expect_same_solution<double>(*reference_, *device, rank, singular);
         expect_same_solution<float>(*reference_, *device, rank, singular);
+      }
+}
+
+template <class T> void expect_same_combination(Backend &reference, Backend &device, i64 rows, i64 cols) {
+  const auto parts = TestMatrix<T>::random(rows, cols, 3, 71);
+  for (const auto how : {kernels::Combine::sum, kernels::Combine::max}) {
+    std::vector<T> expected(static_cast<std::size_t>(cols)), got(expected.size());
+    reference.combine_rows(parts.view(), how, expected.data());
+    const Placed<T> there(device, parts);
+    const DeviceBuffer out(device, cols * static_cast<i64>(sizeof(T)), "a test's sums");
+    device.combine_rows(there.view(), how, out.data());
+    device.download(got.data(), out.data(), out.bytes());
+    EXPECT_EQ(got, expected) << rows << " x " << cols;
+  }
+}
+
+TEST_F(KernelsDevice, CombineRows) {
+  for (const auto &device : backends_)
+    for (const i64 rows : {1, 2, 7})
+      for (const i64 cols : {1, 33, 5000}) {
+        expect_same_combination<double>(*reference_, *device, rows, cols);
+        expect_same_combination<float>(*reference_, *device, rows, cols);
       }
 }
 

@@ -24,6 +24,13 @@ TEST(KernelsLoader, ReadsDeviceStrings) {
   EXPECT_EQ(parse_devices("cuda:2,0").devices, (std::vector<int>{2, 0}));
   EXPECT_EQ(parse_devices("cuda:2,0").workers, 2);
   EXPECT_TRUE(parse_devices("cuda:all").devices.empty());
+  const DeviceSpec repeated = parse_devices("cuda:1,0,1,1", true);
+  EXPECT_EQ(repeated.devices, (std::vector<int>{1, 0, 1, 1}));
+  EXPECT_EQ(repeated.workers, 4);
+  EXPECT_EQ(repeated.repeats_before(0), 0);
+  EXPECT_EQ(repeated.repeats_before(1), 0);
+  EXPECT_EQ(repeated.repeats_before(2), 1);
+  EXPECT_EQ(repeated.repeats_before(3), 2);
 }
 
 TEST(KernelsLoader, RefusesOtherStringsAndSaysWhatCame) {

@@ -44,7 +44,7 @@ protected:
     std::istringstream words(devices == nullptr ? "" : devices);
     for (std::string word; words >> word;)
       if (word.find('@') == std::string::npos)
-        specs_.push_back(kernels::parse_devices(word));
+        specs_.push_back(kernels::parse_devices(word, true));
     std::erase_if(specs_, [](const auto &spec) { return open(spec, 0) == nullptr; });
     if (specs_.empty())
       GTEST_SKIP() << "TD_TEST_DEVICES names no device with memory of its own that is there";

@@ -53,7 +53,7 @@ private:
   std::shared_ptr<const DeviceArrays> arrays_;
 };
 
-class SmallDevice final : public software::BuildingBackend {
+class SmallDevice : public software::BuildingBackend {
 public:
   /// `bytes` that copies may take.
   explicit SmallDevice(i64 bytes) : limit_(bytes) {}

@@ -5,6 +5,7 @@
 
 #include "kernels/reference/backend.hpp"
 #include "solvers/fit.hpp"
+#include "unit/small_device.hpp"
 
 namespace {
 
@@ -174,15 +175,83 @@ TEST(MttkrpWorkers, SameForAnyNumber) {
   }
 }
 
-/// Fails at the nth solve.
-class FailingBackend final : public kernels::reference::ReferenceBackend {
+/// A GPU of several, which alone may touch the arrays of a caller's in its memory.
+class OneOfSeveral final : public SmallDevice {
 public:
-  explicit FailingBackend(int calls_left) : calls_left_(calls_left) {}
+  OneOfSeveral() : SmallDevice(1 << 20) {}
+  void forbid(const void *begin, i64 bytes) { forbidden_.push_back({static_cast<const char *>(begin), bytes}); }
+  void gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) override {
+    expect_allowed(from.data);
+    ReferenceBackend::gather_transposed(from, rows, to);
+  }
+  void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) override {
+    expect_allowed(to.data);
+    ReferenceBackend::scatter_transposed(from, rows, to);
+  }
+  void set_zero(Matrix a) override {
+    expect_allowed(a.data);
+    ReferenceBackend::set_zero(a);
+  }
+
+private:
+  void expect_allowed(const void *array) const {
+    for (const auto &[begin, bytes] : forbidden_)
+      EXPECT_FALSE(array >= begin && array < begin + bytes) << "an array of another device is touched";
+  }
+  std::vector<std::pair<const char *, i64>> forbidden_;
+};
+
+TEST(MttkrpWorkers, ACallersArraysAreTouchedByTheDeviceThatHasThem) {
+  for (const auto &[name, x] : cases()) {
+    const Ktensor k = random_ktensor({6, 5, 2, 4}, 3, 33).convert(x->type());
+    const i64 element = size_of(x->type());
+    for (int mode = 0; mode < 4; ++mode)
+      for (const int workers : {1, 2, 4}) {
+        SCOPED_TRACE(fmt::format("{}, mode {}, {} workers", name, mode, workers));
+        Backends backends;
+        for (int worker = 0; worker < workers; ++worker)
+          backends.push_back(std::make_shared<OneOfSeveral>());
+        solvers::CallerFactors given{std::vector<ConstMatrix>(4), true};
+        std::vector<std::vector<std::byte>> arrays; // column-major
+        Ktensor expected(x->dims(), 3, x->type());
+        for (int m = 0; m < 4; ++m) {
+          const ConstMatrix a = m == mode ? ConstMatrix(expected.factor(m)) : k.factor(m);
+          const auto bytes = static_cast<std::size_t>(a.rows * 3 * element);
+          const Matrix columns{arrays.emplace_back(bytes).data(), x->type(), 3, a.rows, a.rows};
+          backends.front()->scatter_transposed(a, nullptr, columns);
+          given.columns[static_cast<std::size_t>(m)] = columns;
+          for (int worker = 1; worker < workers; ++worker)
+            static_cast<OneOfSeveral &>(*backends[static_cast<std::size_t>(worker)])
+                .forbid(columns.data, static_cast<i64>(bytes));
+        }
+        std::vector<ConstMatrix> factors;
+        for (int m = 0; m < 4; ++m)
+          factors.push_back(k.factor(m));
+        mttkrp_of_columns(reference_backends(1), *x, mode, factors, expected.factor(mode));
+        const auto at = static_cast<std::size_t>(mode);
+        const i64 rows = x->dims()[at];
+        const Matrix out{arrays[at].data(), x->type(), 3, rows, rows};
+        solvers::mttkrp(backends, *x, mode, given, {out, true});
+        Ktensor got(x->dims(), 3, x->type());
+        backends.front()->gather_transposed(out, nullptr, got.factor(mode));
+        for (i64 r = 0; r < 3; ++r) {
+          const auto a = column(expected, mode, r), b = column(got, mode, r);
+          for (std::size_t i = 0; i < a.size(); ++i)
+            EXPECT_NEAR(a[i], b[i], 200 * epsilon_of(x->type())); // at most 80 terms of magnitude below 2
+        }
+      }
+  }
+}
+
+/// Fails at the nth solve.
+template <class Base> class Failing final : public Base {
+public:
+  template <class... Args> explicit Failing(int calls_left, Args... args) : Base(args...), calls_left_(calls_left) {}
   void solve_normal(const kernels::NormalEquations &equations, ConstMatrix m, const double *weights,
                     Matrix a) override {
     if (calls_left_-- == 0)
       throw_error(Status::device, "the device went away");
-    ReferenceBackend::solve_normal(equations, m, weights, a);
+    Base::solve_normal(equations, m, weights, a);
   }
 
 private:
@@ -194,8 +263,25 @@ TEST(CpalsWorkers, AFailingWorkerEndsTheRun) {
   for (const int failing : {0, 1, 2, 3}) {
     for (const int calls : {0, 1, 5}) {
       auto request = request_for(*x, 3, 4);
-      request.backends[static_cast<std::size_t>(failing)] = std::make_shared<FailingBackend>(calls);
+      request.backends[static_cast<std::size_t>(failing)] =
+          std::make_shared<Failing<kernels::reference::ReferenceBackend>>(calls);
       EXPECT_EQ(refusal(Status::device, [&] { solvers::cpals(request); }), "the device went away");
+    }
+  }
+}
+
+// Which exchange from memory to memory; what the failed one has lent may be read by others until all have ended.
+TEST(CpalsWorkers, AFailingDeviceEndsTheRunAndTheNextWorks) {
+  const TensorPointer x = cases().front().x;
+  for (const int failing : {0, 1, 2}) {
+    for (const int calls : {0, 1, 5}) {
+      auto request = request_for(*x, 3);
+      request.backends.clear();
+      for (int worker = 0; worker < 3; ++worker)
+        request.backends.push_back(worker == failing ? std::make_shared<Failing<SmallDevice>>(calls, i64{1} << 20)
+                                                     : std::make_shared<SmallDevice>(i64{1} << 20));
+      EXPECT_EQ(refusal(Status::device, [&] { solvers::cpals(request); }), "the device went away");
+      EXPECT_GT(solvers::cpals(request).report.iterations, 0);
     }
   }
 }

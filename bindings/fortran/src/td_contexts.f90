@@ -42,7 +42,7 @@ module td_contexts
 
 contains
 
-  !> devices: "auto", "cpu", "cpu:4" (four workers), "reference", "cuda", "cuda:2", "cuda:all". threads: of the CPU
+  !> devices: "auto", "cpu", "cpu:4" (four workers), "reference", "cuda", "cuda:0,1", "cuda:all". threads: of the CPU
   !> backend in all workers together; all cores if it is absent.
   subroutine create(self, devices, threads, options, stat, errmsg)
     class(td_context), intent(inout) :: self

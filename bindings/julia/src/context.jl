@@ -13,7 +13,7 @@ end
 """
     Context(devices="auto"; log=nothing, keywords...)
 
-Devices to work on: "auto", "cpu", "cpu:4" (four workers), "reference", "cuda", "cuda:2", "cuda:all". `log(level, text)`
+Devices to work on: "auto", "cpu", "cpu:4" (four workers), "reference", "cuda", "cuda:0,1", "cuda:all". `log(level, text)`
 hears of decisions and warnings (level 1 warning, 2 information, 3 detail). Keywords: options of scope "context".
 
 Calls take `context=`, a `Context` or a string of devices; without it they share contexts for "auto". One context works

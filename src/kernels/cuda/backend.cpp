@@ -116,6 +116,38 @@ void CudaBackend::follow(void *stream) {
   device_.follow(static_cast<cudaStream_t>(stream));
 }
 
+bool CudaBackend::reach(Device &other) {
+  auto *const gpu = dynamic_cast<CudaBackend *>(&other);
+  if (gpu == nullptr)
+    return false;
+  const CurrentDevice current = gpu->enter();
+  return gpu->device_.memory().open_to(device_.ordinal());
+}
+
+void CudaBackend::copy_from(Device &other, void *to, const void *from, i64 bytes) {
+  const CurrentDevice current = enter();
+  device_.copy_from(static_cast<CudaBackend &>(other).device_, to, from, bytes);
+}
+
+void CudaBackend::raise(Signal signal) {
+  const CurrentDevice current = enter();
+  device_.raise(signal);
+}
+
+void CudaBackend::wait_for(Device &other, Signal signal) {
+  const CurrentDevice current = enter();
+  device_.wait_for(static_cast<CudaBackend &>(other).device_, signal);
+}
+
+std::vector<std::unique_ptr<Link>> CudaBackend::link(std::span<Device *const> devices, std::string &why) {
+  std::vector<Gpu *> gpus;
+  for (Device *const device : devices)
+    gpus.push_back(&static_cast<CudaBackend *>(device)->device_);
+  if (clique_ == nullptr || !clique_->is_of(gpus))
+    clique_ = NcclClique::make(gpus, why);
+  return clique_ == nullptr ? std::vector<std::unique_ptr<Link>>{} : clique_->links();
+}
+
 std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries) {
   const CurrentDevice current = enter();
   if (entries.nnz == 0 || entries.nnz > most_built_entries)

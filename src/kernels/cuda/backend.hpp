@@ -2,6 +2,7 @@
 // the files of the kernels have theirs.
 #pragma once
 
+#include "kernels/cuda/nccl.hpp"
 #include "kernels/cuda/prediction.hpp"
 #include "kernels/cuda/staging.hpp"
 #include "kernels/cuda_library.hpp"
@@ -10,8 +11,9 @@ namespace td::kernels::cuda {
 
 class CudaBackend final : public Backend {
 public:
-  CudaBackend(int ordinal, const DeviceSpec &spec)
-      : device_(ordinal, spec.memory_limit), host_threads_(spec.host_threads), staging_(device_, host_threads_) {}
+  CudaBackend(int ordinal, int repeat, const DeviceSpec &spec)
+      : device_(Memory::of(ordinal, repeat), spec.memory_limit), host_threads_(spec.host_threads),
+        staging_(device_, host_threads_), exchange_(spec.exchange) {}
 
   std::string describe() const override;
   int threads() const noexcept override { return host_threads_; }
@@ -41,6 +43,12 @@ public:
   void follow(void *stream) override;
   std::shared_ptr<const DeviceArrays> lend(const DenseView &array, std::string_view name) override;
   void sum_elements(const DenseView &x, double scale, i64 block, ElementSums *sums) override;
+  Exchange exchange() const noexcept override { return exchange_; }
+  bool reach(Device &other) override;
+  void copy_from(Device &other, void *to, const void *from, i64 bytes) override;
+  void raise(Signal signal) override;
+  void wait_for(Device &other, Signal signal) override;
+  std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why) override;
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
   i64 room_to_build(const EntriesView &entries) const override;
 
@@ -71,6 +79,7 @@ public:
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override;
   void divide_columns(Matrix a, const double *d) override;
   void column_dots(ConstMatrix a, ConstMatrix b, double *out) override;
+  void combine_rows(ConstMatrix parts, Combine how, void *out) override;
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override;
   void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                double *out) override;
@@ -82,6 +91,8 @@ private:
   Gpu device_;
   int host_threads_; // for sorting a tensor, say
   Staging staging_;
+  Exchange exchange_;
+  std::shared_ptr<NcclClique> clique_; // of the GPUs of which this is the first; made when first asked for
 };
 
 } // namespace td::kernels::cuda

@@ -111,7 +111,31 @@ __global__ void to_weights(NormKind kind, i64 rank, double *norms) {
   }
 }
 
+template <class T> __global__ void combine(Rows<const T> parts, bool sum, T *out) {
+  const i64 step = i64{gridDim.x} * blockDim.x;
+  for (i64 r = i64{blockIdx.x} * blockDim.x + threadIdx.x; r < parts.cols; r += step) {
+    auto x = static_cast<double>(parts(0, r));
+    for (i64 i = 1; i < parts.rows; ++i) {
+      const auto y = static_cast<double>(parts(i, r));
+      x = sum ? x + y : Magnitude::join(x, y);
+    }
+    out[r] = static_cast<T>(x);
+  }
+}
+
 } // namespace
+
+void CudaBackend::combine_rows(ConstMatrix parts, Combine how, void *out) {
+  const CurrentDevice current = enter();
+  if (parts.cols == 0)
+    return;
+  dispatch(parts.type, [&](auto zero) {
+    using T = decltype(zero);
+    combine<<<blocks_for(device_, parts.cols, block_threads), block_threads, 0, device_.stream()>>>(
+        rows_of<T>(parts), how == Combine::sum, static_cast<T *>(out));
+  });
+  check_launch("adding up what workers have");
+}
 
 void CudaBackend::weights_from_norms(NormKind kind, i64 rank, double *norms) {
   const CurrentDevice current = enter();

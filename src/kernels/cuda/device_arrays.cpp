@@ -20,7 +20,7 @@ void CudaArrays::take(void *memory, i64 bytes) {
 // On a stream of its own: the context that built them may be at work in another thread, or gone.
 void CudaArrays::download(std::span<void *const> to_host) const {
   const CurrentDevice current = memory_.enter();
-  Gpu device(memory_.ordinal());
+  Gpu device(memory_);
   Staging staging(device, available_threads());
   for (std::size_t k = 0; k < to_host.size(); ++k)
     if (to_host[k] != nullptr)

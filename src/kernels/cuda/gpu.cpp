@@ -79,11 +79,12 @@ bool Memory::is_forked() noexcept {
   return *page == 0;
 }
 
-Memory &Memory::of(int ordinal) {
+Memory &Memory::of(int ordinal, int repeat) {
   static auto *mutex = new std::mutex;
-  static auto *all = new std::map<int, std::vector<std::unique_ptr<Memory>>>; // of a GPU the last one is in use
+  using Memories = std::vector<std::unique_ptr<Memory>>; // of which the last one is in use
+  static auto *all = new std::map<std::pair<int, int>, Memories>;
   const std::lock_guard lock(*mutex);
-  auto &memories = (*all)[ordinal];
+  auto &memories = (*all)[{ordinal, repeat}];
   if (memories.empty() || memories.back()->state() != State::usable) {
     memories.reserve(memories.size() + 1);
     memories.emplace_back(new Memory(ordinal));
@@ -200,6 +201,29 @@ void Memory::add_evictable(std::weak_ptr<Evictable> evictable) {
   evictables_.push_back(std::move(evictable));
 }
 
+// Peer access between GPUs is of no effect on pools, which have a setting of their own.
+bool Memory::open_to(int ordinal) {
+  if (ordinal == ordinal_)
+    return true;
+  const std::lock_guard lock(open_mutex_);
+  if (std::find(open_to_.begin(), open_to_.end(), ordinal) != open_to_.end())
+    return true;
+  int can = 0;
+  check(cudaDeviceCanAccessPeer(&can, ordinal, ordinal_), "asking for a link between GPUs");
+  if (can == 0)
+    return false;
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = ordinal;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  if (cudaMemPoolSetAccess(pool_, &access, 1) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  open_to_.push_back(ordinal);
+  return true;
+}
+
 std::vector<std::shared_ptr<Evictable>> Memory::evictables() {
   const std::lock_guard lock(evictables_mutex_);
   std::vector<std::shared_ptr<Evictable>> there;
@@ -235,11 +259,11 @@ void Memory::release(void *memory) noexcept {
   }
 }
 
-Gpu::Gpu(int ordinal, i64 limit) : memory_(Memory::of(ordinal)), kept_(std::make_shared<Kept>()) {
+Gpu::Gpu(Memory &memory, i64 limit) : memory_(memory), kept_(std::make_shared<Kept>()) {
   kept_->limit = limit;
-  const CurrentDevice current(ordinal);
+  const CurrentDevice current(ordinal());
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, ordinal), "asking what GPU it is");
+  check(cudaGetDeviceProperties(&properties, ordinal()), "asking what GPU it is");
   name_ = properties.name;
   memory_bytes_ = static_cast<i64>(properties.totalGlobalMem);
   chip_ = {properties.multiProcessorCount, static_cast<i64>(properties.sharedMemPerBlockOptin), properties.l2CacheSize};
@@ -257,6 +281,9 @@ Gpu::~Gpu() {
     for (cudaEvent_t event : {buffer.filled, buffer.used})
       if (event != nullptr)
         cudaEventDestroy(event);
+  for (cudaEvent_t signal : signals_)
+    if (signal != nullptr)
+      cudaEventDestroy(signal);
   if (caller_ != nullptr)
     cudaEventDestroy(caller_);
   if (solver_ != nullptr)
@@ -415,6 +442,27 @@ void Gpu::wait_for_caller() {
   }
   check_stream(record_caller(callers_), ordinal());
   check(cudaStreamWaitEvent(stream_, caller_, 0), "waiting for the caller's stream");
+}
+
+void Gpu::raise(Signal signal) {
+  cudaEvent_t &event = signals_[static_cast<int>(signal)];
+  if (event == nullptr)
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+  check(cudaEventRecord(event, stream_), "recording an event");
+}
+
+void Gpu::wait_for(const Gpu &other, Signal signal) {
+  if (cudaEvent_t event = other.signals_[static_cast<int>(signal)]; event != nullptr)
+    check(cudaStreamWaitEvent(stream_, event, 0), "waiting for another GPU");
+}
+
+void Gpu::copy_from(const Gpu &other, void *to, const void *from, i64 bytes) {
+  const auto count = static_cast<std::size_t>(bytes);
+  if (bytes == 0)
+    return;
+  check(other.ordinal() == ordinal() ? cudaMemcpyAsync(to, from, count, cudaMemcpyDeviceToDevice, stream_)
+                                     : cudaMemcpyPeerAsync(to, ordinal(), from, other.ordinal(), count, stream_),
+        "copying from another GPU");
 }
 
 cusolverDnHandle_t Gpu::solver() {

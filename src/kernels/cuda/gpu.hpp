@@ -74,9 +74,9 @@ private:
 /// destroys what belongs to it calls nothing of CUDA, which ends the process when it is given a stream that is gone.
 class Memory {
 public:
-  /// The one of a GPU, made at its first use, and anew after a reset. None is ever destroyed: memory may be freed in
-  /// the last moments of a process.
-  static Memory &of(int ordinal);
+  /// The one of a GPU, made at its first use, and anew after a reset; a GPU that is named again by one context has
+  /// another one for each repeat. None is ever destroyed: memory may be freed in the last moments of a process.
+  static Memory &of(int ordinal, int repeat = 0);
   /// Whether this process was forked from one that had a Memory.
   static bool is_forked() noexcept;
 
@@ -101,6 +101,9 @@ public:
   void release(void *memory) noexcept;
   int ordinal() const noexcept { return ordinal_; }
 
+  /// Lets another GPU read this memory; false where no link leads there.
+  bool open_to(int ordinal);
+
   void add_evictable(std::weak_ptr<Evictable> evictable);
   std::vector<std::shared_ptr<Evictable>> evictables();
 
@@ -116,6 +119,8 @@ private:
   cudaStream_t stream_ = nullptr; // on which memory is freed that belongs to no Gpu
   std::mutex streams_mutex_;
   std::vector<cudaStream_t> streams_; // that are open
+  std::mutex open_mutex_;
+  std::vector<int> open_to_; // other GPUs
   std::mutex evictables_mutex_;
   std::vector<std::weak_ptr<Evictable>> evictables_;
 };
@@ -129,7 +134,7 @@ struct Kept {
 class Gpu {
 public:
   /// Copies, and building them, may take `limit` bytes, or, if it is 0, what is free.
-  explicit Gpu(int ordinal, i64 limit = 0);
+  explicit Gpu(Memory &memory, i64 limit = 0);
   Gpu(const Gpu &) = delete;
   Gpu &operator=(const Gpu &) = delete;
   ~Gpu();
@@ -168,6 +173,10 @@ public:
   /// Does what borrow does, once the array is known to be on this GPU.
   void wait_for_caller();
 
+  void raise(Signal signal);
+  void wait_for(const Gpu &other, Signal signal);
+  void copy_from(const Gpu &other, void *to, const void *from, i64 bytes);
+
   // Handles are made at their first use.
   cusolverDnHandle_t solver();
   cublasHandle_t blas();
@@ -185,8 +194,9 @@ private:
   cudaStream_t stream_ = nullptr;
   cudaStream_t copies_ = nullptr; // made at its first use
   std::vector<Passing> passing_;
-  cudaStream_t callers_ = nullptr; // null: whatever the caller has started counts
-  cudaEvent_t caller_ = nullptr;   // how far the caller's stream has come; made at its first use
+  cudaStream_t callers_ = nullptr;              // null: whatever the caller has started counts
+  cudaEvent_t caller_ = nullptr;                // how far the caller's stream has come; made at its first use
+  cudaEvent_t signals_[2] = {nullptr, nullptr}; // made when first raised
   std::shared_ptr<Kept> kept_;
   cusolverDnHandle_t solver_ = nullptr;
   cublasHandle_t blas_ = nullptr;

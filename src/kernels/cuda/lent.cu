@@ -57,7 +57,7 @@ public:
   // On a stream of its own: the context that was lent it may be at work in another thread, or gone.
   void download(std::span<void *const> to_host) const override {
     const CurrentDevice current = memory_.enter();
-    Gpu device(memory_.ordinal());
+    Gpu device(memory_);
     Staging staging(device, available_threads());
     const InMemoryOrder ordered(x_);
     const i64 size = size_of(x_.type);

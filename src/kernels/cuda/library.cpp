@@ -1,10 +1,12 @@
 // The door of libtd_cuda; src/kernels/cuda_library.hpp says what it promises.
 #include "kernels/cuda_library.hpp"
 
+#include <algorithm>
 #include <new>
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "kernels/cuda/backend.hpp"
 
 namespace td::kernels::cuda {
@@ -31,7 +33,7 @@ int count_devices() {
               cudaGetErrorName(result), cudaGetErrorString(result));
 }
 
-std::shared_ptr<Backend> open_device(int ordinal, int count, const DeviceSpec &spec) {
+std::shared_ptr<Backend> open_device(int ordinal, int repeat, int count, const DeviceSpec &spec) {
   if (ordinal >= count)
     throw_error(Status::backend_unavailable, "device cuda:{}: this machine has {} GPU{}, counted from 0", ordinal,
                 count, count == 1 ? "" : "s");
@@ -42,7 +44,13 @@ std::shared_ptr<Backend> open_device(int ordinal, int count, const DeviceSpec &s
   if (10 * major + minor < oldest_capability)
     throw_error(Status::backend_unavailable, "device cuda:{} has compute capability {}.{}: expected {}.{} or newer",
                 ordinal, major, minor, oldest_capability / 10, oldest_capability % 10);
-  return std::make_shared<CudaBackend>(ordinal, spec);
+  return std::make_shared<CudaBackend>(ordinal, repeat, spec);
+}
+
+/// Of the threads of all workers together.
+int threads_of(int all, std::size_t worker, std::size_t workers) {
+  const Range some = part_of({0, all}, static_cast<i64>(worker), static_cast<i64>(workers));
+  return std::max(static_cast<int>(some.size()), 1);
 }
 
 std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceSpec &spec) {
@@ -53,16 +61,18 @@ std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceS
     throw_error(Status::backend_unavailable,
                 "cuda: this process was forked from one that uses CUDA, which does not work across a fork");
   const int count = count_devices();
-  std::vector<int> ordinals = spec.devices;
-  if (ordinals.empty()) {
-    ordinals.resize(static_cast<std::size_t>(count));
-    std::iota(ordinals.begin(), ordinals.end(), 0);
+  DeviceSpec all = spec;
+  if (all.devices.empty()) {
+    all.devices.resize(static_cast<std::size_t>(count));
+    std::iota(all.devices.begin(), all.devices.end(), 0);
   }
-  if (ordinals.size() > 1)
-    throw_error(Status::unsupported, "cuda: {} GPUs at once: expected one, such as \"cuda:0\"", ordinals.size());
+  const std::size_t workers = all.devices.size();
   std::vector<std::shared_ptr<Backend>> backends;
-  for (const int ordinal : ordinals)
-    backends.push_back(open_device(ordinal, count, spec));
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    DeviceSpec one = all;
+    one.host_threads = threads_of(all.host_threads, worker, workers);
+    backends.push_back(open_device(all.devices[worker], all.repeats_before(worker), count, one));
+  }
   return backends;
 }
 

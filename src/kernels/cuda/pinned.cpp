@@ -14,10 +14,14 @@ using Address = std::uintptr_t;
 constexpr Address page = 4096;
 constexpr Address least = 1 << 16; // bytes
 
-/// What is pinned in the process: where each range begins and ends.
+/// What is pinned in the process, by where each range begins. Several workers may ask for the same range.
 struct PinnedRanges {
+  struct Pinned {
+    Address end = 0;
+    int holders = 0;
+  };
   std::mutex mutex;
-  std::map<Address, Address> ends;
+  std::map<Address, Pinned> ranges;
 };
 PinnedRanges &pinned_ranges() {
   static auto *all = new PinnedRanges; // tensors may end after static objects
@@ -27,12 +31,15 @@ PinnedRanges &pinned_ranges() {
 void unpin(Address begin, Memory &memory) noexcept {
   PinnedRanges &all = pinned_ranges();
   const std::lock_guard lock(all.mutex);
-  all.ends.erase(begin);
   const CurrentDevice current = memory.enter(std::nothrow);
-  if (!current)
+  if (current)
+    memory.wait(); // copies from here may be under way if a call failed
+  const auto found = all.ranges.find(begin);
+  if (--found->second.holders > 0)
     return;
-  memory.wait(); // copies from here may be under way if a call failed
-  cudaHostUnregister(reinterpret_cast<void *>(begin));
+  all.ranges.erase(found);
+  if (current)
+    cudaHostUnregister(reinterpret_cast<void *>(begin));
 }
 
 } // namespace
@@ -47,11 +54,16 @@ std::shared_ptr<const void> pin(Memory &memory, const void *host, i64 bytes) {
     return nullptr;
   PinnedRanges &all = pinned_ranges();
   const std::lock_guard lock(all.mutex);
-  if (cudaHostRegister(reinterpret_cast<void *>(begin), end - begin, cudaHostRegisterPortable) != cudaSuccess) {
+  const auto found = all.ranges.find(begin);
+  const bool shared = found != all.ranges.end() && found->second.end == end;
+  if (!shared &&
+      cudaHostRegister(reinterpret_cast<void *>(begin), end - begin, cudaHostRegisterPortable) != cudaSuccess) {
     cudaGetLastError();
     return nullptr;
   }
-  all.ends[begin] = end;
+  auto &range = all.ranges[begin];
+  range.end = end;
+  ++range.holders;
   return {reinterpret_cast<const void *>(begin), [begin, &memory](const void *) { unpin(begin, memory); }};
 }
 
@@ -59,11 +71,11 @@ i64 alike(const void *host, i64 bytes) {
   const auto from = reinterpret_cast<Address>(host);
   PinnedRanges &all = pinned_ranges();
   const std::lock_guard lock(all.mutex);
-  const auto next = all.ends.upper_bound(from);
+  const auto next = all.ranges.upper_bound(from);
   Address end = from + static_cast<Address>(bytes);
-  if (next != all.ends.begin() && std::prev(next)->second > from)
-    end = std::min(end, std::prev(next)->second);
-  else if (next != all.ends.end())
+  if (next != all.ranges.begin() && std::prev(next)->second.end > from)
+    end = std::min(end, std::prev(next)->second.end);
+  else if (next != all.ranges.end())
     end = std::min(end, next->first);
   return static_cast<i64>(end - from);
 }

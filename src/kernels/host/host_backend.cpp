@@ -112,4 +112,24 @@ void HostBackend::weights_from_norms(NormKind kind, i64 rank, double *norms) {
       *w = kind == NormKind::two ? std::sqrt(*w) : std::max(*w, 1.0);
 }
 
+void HostBackend::combine_rows(ConstMatrix parts, Combine how, void *out) {
+  dispatch(parts.type, [&](auto zero) {
+    using T = decltype(zero);
+    for (i64 r = 0; r < parts.cols; ++r) {
+      auto x = static_cast<double>(parts.row<T>(0)[r]);
+      for (i64 i = 1; i < parts.rows; ++i) {
+        const auto y = static_cast<double>(parts.row<T>(i)[r]);
+        if (how == Combine::sum)
+          x += y;
+        else if (y > x || std::isnan(y))
+          x = y;
+      }
+      static_cast<T *>(out)[r] = static_cast<T>(x);
+    }
+  });
+}
+
+// All of them work in one memory.
+void HostBackend::copy_from(Device &, void *to, const void *from, i64 bytes) { upload(to, from, bytes); }
+
 } // namespace td::kernels::host

@@ -19,6 +19,10 @@ public:
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
   void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) override;
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override;
+  void combine_rows(ConstMatrix parts, Combine how, void *out) override;
+
+  bool reach(Device &) override { return true; }
+  void copy_from(Device &other, void *to, const void *from, i64 bytes) override;
 };
 
 } // namespace td::kernels::host

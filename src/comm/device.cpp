@@ -1,0 +1,300 @@
+#include <algorithm>
+
+#include "comm/communicator.hpp"
+#include "core/error.hpp"
+
+namespace td {
+
+namespace {
+
+using kernels::Combine;
+using kernels::Exchange;
+using kernels::Transfer;
+using kernels::Transfers;
+
+constexpr i64 most_scratch = i64{32} << 20; // bytes of rows of all workers on their way to one
+
+i64 rows_of(const Ranges &ranges) {
+  i64 rows = 0;
+  for (const Range &range : ranges)
+    rows += range.size();
+  return rows;
+}
+
+/// Of the rows of some ranges, counted one after the other, those of a part.
+Ranges nth_rows(const Ranges &ranges, Range part) {
+  Ranges some;
+  i64 before = 0;
+  for (const Range &range : ranges) {
+    const Range within{std::max(part.begin - before, i64{0}), std::min(part.end - before, range.size())};
+    if (within.begin < within.end)
+      some.push_back({range.begin + within.begin, range.begin + within.end});
+    before += range.size();
+  }
+  return some;
+}
+
+/// Calls f(rows, bytes) for rows that follow one another without a gap.
+template <class F> void for_together(const ConstMatrix &a, const Ranges &ranges, F &&f) {
+  const i64 row_bytes = a.cols * size_of(a.type);
+  for (const Range &range : ranges) {
+    const i64 step = a.ld == a.cols ? range.size() : 1;
+    for (i64 i = range.begin; i < range.end; i += step)
+      f(Range{i, i + step}, step * row_bytes);
+  }
+}
+
+void add_rows(Transfers &to, int worker, const Matrix &a, const Ranges &rows) {
+  for_together(a, rows, [&](Range some, i64 bytes) {
+    to.push_back({worker, a.slice(some.begin, some.end).data, bytes});
+  });
+}
+
+/// For workers whose devices exchange by themselves: what is combined comes to each worker's scratch, and is added up
+/// there in the order of the workers.
+class DeviceCommunicator : public Communicator {
+public:
+  int rank() const noexcept override { return others_->rank(); }
+  int size() const noexcept override { return others_->size(); }
+  void barrier() override { others_->barrier(); }
+  void broadcast(void *data, i64 bytes) override { others_->broadcast(data, bytes); }
+  void abort() noexcept override { others_->abort(); }
+
+  void allreduce_sum(std::span<double> data) override { allreduce(data, Combine::sum); }
+  void allreduce_max(std::span<double> data) override { allreduce(data, Combine::max); }
+
+  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
+    const i64 row_bytes = partial.cols * size_of(partial.type);
+    const i64 each = std::max<i64>(most_scratch / std::max<i64>(size() * row_bytes, 1), 1);
+    i64 most = 0;
+    for (const Ranges &ranges : owned)
+      most = std::max(most, rows_of(ranges));
+    for (i64 begin = 0; begin < most; begin += each)
+      reduce_some(partial, out, owned, {begin, begin + each});
+  }
+
+  void allgather_rows(Matrix a, std::span<const Ranges> owned) override {
+    Transfers sent, received;
+    for_others([&](int worker) {
+      add_rows(sent, worker, a, owned[static_cast<std::size_t>(rank())]);
+      add_rows(received, worker, a, owned[static_cast<std::size_t>(worker)]);
+    });
+    exchange(sent, received);
+  }
+
+protected:
+  DeviceCommunicator(kernels::Backend &device, std::unique_ptr<Communicator> others)
+      : device_(device), others_(std::move(others)) {}
+
+  /// As Link::exchange.
+  virtual void exchange(const Transfers &sent, const Transfers &received) = 0;
+  kernels::Backend &device() noexcept { return device_; }
+  template <class F> void for_others(F &&f) const {
+    for (int worker = 0; worker < size(); ++worker)
+      if (worker != rank())
+        f(worker);
+  }
+
+private:
+  char *scratch(i64 bytes) {
+    if (scratch_.bytes() < bytes)
+      scratch_ = kernels::DeviceBuffer(); // the smaller one goes first
+    if (scratch_.bytes() < bytes)
+      scratch_ = kernels::DeviceBuffer(device_, bytes, "what other workers have, on its way");
+    return static_cast<char *>(scratch_.data());
+  }
+
+  void allreduce(std::span<double> data, Combine how) {
+    const auto count = static_cast<i64>(data.size());
+    const auto bytes = static_cast<i64>(data.size_bytes());
+    char *const parts = scratch(size() * bytes);
+    Transfers sent, received;
+    for_others([&](int worker) {
+      sent.push_back({worker, data.data(), bytes});
+      received.push_back({worker, parts + worker * bytes, bytes});
+    });
+    device_.copy_from(device_, parts + rank() * bytes, data.data(), bytes);
+    exchange(sent, received);
+    device_.combine_rows({parts, ValueType::f64, size(), count, count}, how, data.data());
+  }
+
+  /// Of each worker's own rows, counted from 0, those of a part.
+  void reduce_some(const ConstMatrix &partial, Matrix out, std::span<const Ranges> owned, Range part) {
+    const Matrix from{const_cast<void *>(partial.data), partial.type, partial.rows, partial.cols, partial.ld};
+    const Ranges mine = nth_rows(owned[static_cast<std::size_t>(rank())], part);
+    const i64 row_bytes = partial.cols * size_of(partial.type);
+    const i64 bytes = rows_of(mine) * row_bytes; // of each worker
+    char *const parts = scratch(size() * bytes);
+    Transfers sent, received;
+    for_others([&](int worker) {
+      add_rows(sent, worker, from, nth_rows(owned[static_cast<std::size_t>(worker)], part));
+      for_placed(from, mine, [&](Range, i64 at, i64 some) {
+        received.push_back({worker, parts + worker * bytes + at, some});
+      });
+    });
+    for_placed(from, mine, [&](Range rows, i64 at, i64 some) {
+      device_.copy_from(device_, parts + rank() * bytes + at, from.slice(rows.begin, rows.end).data, some);
+    });
+    exchange(sent, received);
+    const i64 columns = rows_of(mine) * partial.cols;
+    const ConstMatrix gaps = out.ld == out.cols ? partial : ConstMatrix(out);
+    for_placed(gaps, mine, [&](Range rows, i64 at, i64) {
+      device_.combine_rows({parts + at, partial.type, size(), rows.size() * partial.cols, columns}, Combine::sum,
+                           out.slice(rows.begin, rows.end).data);
+    });
+  }
+
+  /// Calls f(rows, at, bytes) as for_together, with where they are when all lie one behind the other.
+  template <class F> static void for_placed(const ConstMatrix &a, const Ranges &ranges, F &&f) {
+    i64 at = 0;
+    for_together(a, ranges, [&](Range rows, i64 bytes) {
+      f(rows, at, bytes);
+      at += bytes;
+    });
+  }
+
+  kernels::Backend &device_;
+  std::unique_ptr<Communicator> others_; // on the host
+  kernels::DeviceBuffer scratch_;
+};
+
+/// What workers send, as the others find it between two barriers. It outlives each of them: one that leaves a barrier
+/// because another failed may be read from still.
+struct Board {
+  explicit Board(std::vector<kernels::Backend *> all) : devices(std::move(all)), sent(devices.size()) {}
+  std::vector<kernels::Backend *> devices;
+  std::vector<Transfers> sent;
+};
+
+/// Each worker copies what it receives out of the others' memories, first from the one after it, so that no two copy
+/// from one at the same time, as in a ring (Wijeratne et al. 2025, algorithm 3).
+class PeerCommunicator final : public DeviceCommunicator {
+public:
+  PeerCommunicator(std::shared_ptr<Board> board, kernels::Backend &device, std::unique_ptr<Communicator> others)
+      : DeviceCommunicator(device, std::move(others)), board_(std::move(board)) {}
+
+private:
+  void exchange(const Transfers &sent, const Transfers &received) override {
+    board_->sent[static_cast<std::size_t>(rank())] = sent;
+    device().raise(kernels::Signal::written);
+    barrier();
+    for (int step = 1; step < size(); ++step)
+      receive_from((rank() + step) % size(), received);
+    device().raise(kernels::Signal::read);
+    barrier();
+    for_others([&](int worker) { device().wait_for(device_of(worker), kernels::Signal::read); });
+  }
+
+  void receive_from(int worker, const Transfers &received) {
+    kernels::Backend &from = device_of(worker);
+    device().wait_for(from, kernels::Signal::written);
+    const Transfers &offered = board_->sent[static_cast<std::size_t>(worker)];
+    auto next = offered.begin();
+    for (const Transfer &to : received) {
+      if (to.worker != worker)
+        continue;
+      next = std::find_if(next, offered.end(), [&](const Transfer &some) { return some.worker == rank(); });
+      if (next == offered.end() || next->bytes != to.bytes)
+        throw_error(Status::internal, "worker {} expects {} bytes of worker {}, which sends others", rank(), to.bytes,
+                    worker);
+      device().copy_from(from, to.memory, next->memory, to.bytes);
+      ++next;
+    }
+  }
+
+  kernels::Backend &device_of(int worker) { return *board_->devices[static_cast<std::size_t>(worker)]; }
+
+  std::shared_ptr<Board> board_;
+};
+
+/// By a library of the devices'. Workers meet on the host first: then none waits on its device for one that has failed.
+class LinkedCommunicator final : public DeviceCommunicator {
+public:
+  LinkedCommunicator(std::unique_ptr<kernels::Link> link, kernels::Backend &device,
+                     std::unique_ptr<Communicator> others)
+      : DeviceCommunicator(device, std::move(others)), link_(std::move(link)) {}
+
+private:
+  void exchange(const Transfers &sent, const Transfers &received) override {
+    barrier();
+    link_->exchange(sent, received);
+  }
+
+  std::unique_ptr<kernels::Link> link_;
+};
+
+using Communicators = std::vector<std::unique_ptr<Communicator>>;
+
+bool all_reach(const std::vector<kernels::Backend *> &devices) {
+  for (kernels::Backend *device : devices)
+    for (kernels::Backend *other : devices)
+      if (device != other && !device->reach(*other))
+        return false;
+  return true;
+}
+
+Communicators make_peer(const std::vector<kernels::Backend *> &devices, std::string &why) {
+  if (!all_reach(devices)) {
+    why = "the GPUs do not reach each other's memories, by NVLink or PCI Express";
+    return {};
+  }
+  Communicators all = make_thread_communicators(static_cast<int>(devices.size()));
+  const auto board = std::make_shared<Board>(devices);
+  for (std::size_t k = 0; k < all.size(); ++k)
+    all[k] = std::make_unique<PeerCommunicator>(board, *devices[k], std::move(all[k]));
+  return all;
+}
+
+Communicators make_linked(const std::vector<kernels::Backend *> &devices, std::string &why) {
+  all_reach(devices); // as far as they do, a library may go by it
+  const std::vector<kernels::Device *> linked(devices.begin(), devices.end());
+  auto links = devices.front()->link(linked, why);
+  if (links.empty())
+    return {};
+  Communicators all = make_thread_communicators(static_cast<int>(devices.size()));
+  for (std::size_t k = 0; k < all.size(); ++k)
+    all[k] = std::make_unique<LinkedCommunicator>(std::move(links[k]), *devices[k], std::move(all[k]));
+  return all;
+}
+
+Communicators make_staged(const std::vector<kernels::Backend *> &devices) {
+  Communicators all = make_thread_communicators(static_cast<int>(devices.size()));
+  for (std::size_t k = 0; k < all.size(); ++k)
+    all[k] = make_staged_communicator(*devices[k], std::move(all[k]));
+  return all;
+}
+
+} // namespace
+
+Communicators make_device_communicators(const std::vector<kernels::Backend *> &devices, Exchange wanted) {
+  std::string why;
+  for (const Exchange way : {Exchange::peer, Exchange::nccl}) {
+    if (wanted != way && wanted != Exchange::automatic)
+      continue;
+    Communicators all = way == Exchange::peer ? make_peer(devices, why) : make_linked(devices, why);
+    if (!all.empty())
+      return all;
+    if (wanted == way)
+      throw_error(Status::backend_unavailable, "option 'exchange' = \"{}\": {}", name_of(wanted), why);
+  }
+  return make_staged(devices);
+}
+
+Exchange expected_exchange(const std::vector<kernels::Backend *> &devices, Exchange wanted) {
+  if (wanted != Exchange::automatic)
+    return wanted;
+  if (all_reach(devices))
+    return Exchange::peer;
+  std::string why;
+  const std::vector<kernels::Device *> linked(devices.begin(), devices.end());
+  return devices.front()->link(linked, why).empty() ? Exchange::host : Exchange::nccl;
+}
+
+i64 exchange_bytes(Exchange exchange, i64 workers, i64 numbers, i64 rows, i64 row_bytes) {
+  if (exchange == Exchange::host || workers == 1)
+    return 0;
+  const i64 each = std::max<i64>(most_scratch / std::max<i64>(workers * row_bytes, 1), 1);
+  return workers * std::max(8 * numbers, std::min(rows, each) * row_bytes);
+}
+
+} // namespace td

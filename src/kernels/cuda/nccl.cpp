@@ -1,0 +1,231 @@
+#include "kernels/cuda/nccl.hpp"
+
+#include <algorithm>
+
+#include <dlfcn.h>
+
+#include "core/beside.hpp"
+#include "core/error.hpp"
+
+namespace td::kernels::cuda {
+
+// What td uses of NCCL 2, declared as nccl.h has it, so that building needs none: results are 0 for success,
+// communicators pointers, types numbers.
+struct NcclLibrary {
+  int (*comm_init_all)(void **comms, int count, const int *devices) = nullptr;
+  int (*comm_destroy)(void *comm) = nullptr;
+  int (*comm_abort)(void *comm) = nullptr;
+  int (*group_start)() = nullptr;
+  int (*group_end)() = nullptr;
+  int (*send)(const void *from, std::size_t count, int type, int peer, void *comm, cudaStream_t stream) = nullptr;
+  int (*receive)(void *to, std::size_t count, int type, int peer, void *comm, cudaStream_t stream) = nullptr;
+  const char *(*error_string)(int result) = nullptr;
+};
+
+namespace {
+
+constexpr const char *soname = "libnccl.so.2";
+constexpr int type_of_bytes = 1; // ncclUint8
+
+/// Null, with the reason, where it is not there.
+const NcclLibrary *load_nccl(std::string &why) {
+  std::string beside;
+  std::string installed;
+  void *library = load_beside(soname, beside);
+  if (library == nullptr)
+    library = load_installed(soname, installed);
+  if (library == nullptr) {
+    why = fmt::format("NCCL does not load: {}; {}", beside, installed);
+    return nullptr;
+  }
+  static NcclLibrary nccl;
+  const std::pair<const char *, void *> functions[] = {{"ncclCommInitAll", &nccl.comm_init_all},
+                                                       {"ncclCommDestroy", &nccl.comm_destroy},
+                                                       {"ncclCommAbort", &nccl.comm_abort},
+                                                       {"ncclGroupStart", &nccl.group_start},
+                                                       {"ncclGroupEnd", &nccl.group_end},
+                                                       {"ncclSend", &nccl.send},
+                                                       {"ncclRecv", &nccl.receive},
+                                                       {"ncclGetErrorString", &nccl.error_string}};
+  for (const auto &[name, place] : functions) {
+    void *const found = dlsym(library, name);
+    if (found == nullptr) {
+      why = fmt::format("{} has no function {}: expected NCCL 2.7 or newer", soname, name);
+      return nullptr;
+    }
+    *static_cast<void **>(place) = found;
+  }
+  return &nccl;
+}
+
+const NcclLibrary *find_nccl(std::string &why) {
+  static std::mutex mutex;
+  static std::string reason;
+  static const NcclLibrary *const found = [] {
+    const std::lock_guard lock(mutex);
+    return load_nccl(reason);
+  }();
+  why = reason;
+  return found;
+}
+
+} // namespace
+
+class NcclClique::Worker final : public Link {
+public:
+  Worker(std::shared_ptr<NcclClique> clique, std::size_t rank) : clique_(std::move(clique)), rank_(rank) {}
+  void exchange(const Transfers &sent, const Transfers &received) override { clique_->exchange(rank_, sent, received); }
+
+private:
+  std::shared_ptr<NcclClique> clique_;
+  std::size_t rank_;
+};
+
+std::shared_ptr<NcclClique> NcclClique::make(const std::vector<Gpu *> &gpus, std::string &why) {
+  for (std::size_t k = 0; k < gpus.size(); ++k)
+    for (std::size_t other = 0; other < k; ++other)
+      if (gpus[k]->ordinal() == gpus[other]->ordinal()) {
+        why = fmt::format("NCCL takes no GPU twice, and cuda:{} is named twice", gpus[k]->ordinal());
+        return nullptr;
+      }
+  const NcclLibrary *const library = find_nccl(why);
+  if (library == nullptr)
+    return nullptr;
+  std::shared_ptr<NcclClique> clique(new NcclClique(*library, gpus));
+  clique->connect();
+  if (clique->failure_.empty())
+    return clique;
+  why = clique->failure_;
+  return nullptr;
+}
+
+NcclClique::NcclClique(const NcclLibrary &library, const std::vector<Gpu *> &gpus) : library_(library) {
+  for (Gpu *const gpu : gpus) {
+    ends_.push_back(std::make_unique<End>());
+    ends_.back()->gpu = gpu;
+    ends_.back()->memory = &gpu->memory();
+  }
+}
+
+// Where the GPU was reset, or the process forked, there is nothing left that could be destroyed.
+NcclClique::~NcclClique() {
+  for (const auto &end : ends_)
+    if (end->comm != nullptr)
+      if (const CurrentDevice current = end->memory->enter(std::nothrow); current)
+        library_.comm_destroy(end->comm);
+}
+
+// Every two exchange something at once, on this thread: NCCL connects them when they first do, and a worker that failed
+// then would leave others waiting on the host.
+void NcclClique::connect() {
+  std::vector<void *> comms(ends_.size(), nullptr);
+  std::vector<int> ordinals;
+  for (const auto &end : ends_)
+    ordinals.push_back(end->memory->ordinal());
+  const CurrentDevice first = ends_.front()->memory->enter();
+  int result = library_.comm_init_all(comms.data(), static_cast<int>(comms.size()), ordinals.data());
+  if (result != 0) {
+    failure_ = fmt::format("NCCL connects no GPUs: {}", library_.error_string(result));
+    return;
+  }
+  for (std::size_t rank = 0; rank < ends_.size(); ++rank)
+    ends_[rank]->comm = comms[rank];
+  const auto count = static_cast<i64>(ends_.size());
+  std::vector<std::unique_ptr<Scratch<char>>> bytes;
+  for (const auto &end : ends_) {
+    const CurrentDevice current = end->memory->enter();
+    bytes.push_back(std::make_unique<Scratch<char>>(*end->gpu, 2 * count, "a first exchange"));
+  }
+  result = library_.group_start();
+  for (std::size_t rank = 0; rank < ends_.size() && result == 0; ++rank) {
+    Transfers sent;
+    Transfers received;
+    for (i64 other = 0; other < count; ++other)
+      if (other != static_cast<i64>(rank)) {
+        sent.push_back({static_cast<int>(other), bytes[rank]->data() + other, 1});
+        received.push_back({static_cast<int>(other), bytes[rank]->data() + count + other, 1});
+      }
+    const CurrentDevice current = ends_[rank]->memory->enter();
+    result = ask(*ends_[rank], sent, received);
+  }
+  const int end = library_.group_end();
+  if (result == 0)
+    result = end;
+  if (result != 0)
+    return fail(fmt::format("NCCL connects no GPUs: {}", library_.error_string(result)));
+  for (std::size_t rank = 0; rank < ends_.size(); ++rank) {
+    const CurrentDevice current = ends_[rank]->memory->enter();
+    ends_[rank]->gpu->wait();
+    bytes[rank].reset();
+  }
+}
+
+bool NcclClique::is_of(const std::vector<Gpu *> &gpus) const {
+  const std::lock_guard lock(failure_mutex_);
+  return failure_.empty() && std::equal(gpus.begin(), gpus.end(), ends_.begin(), ends_.end(),
+                                        [](const Gpu *gpu, const auto &end) { return gpu == end->gpu; });
+}
+
+std::vector<std::unique_ptr<Link>> NcclClique::links() {
+  std::vector<std::unique_ptr<Link>> all;
+  for (std::size_t rank = 0; rank < ends_.size(); ++rank)
+    all.push_back(std::make_unique<Worker>(shared_from_this(), rank));
+  return all;
+}
+
+int NcclClique::ask(End &end, const Transfers &sent, const Transfers &received) const {
+  int result = 0;
+  for (const Transfer &t : sent)
+    if (result == 0)
+      result = library_.send(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, end.comm,
+                             end.gpu->stream());
+  for (const Transfer &t : received)
+    if (result == 0)
+      result = library_.receive(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, end.comm,
+                                end.gpu->stream());
+  return result;
+}
+
+void NcclClique::exchange(std::size_t rank, const Transfers &sent, const Transfers &received) {
+  End &own = *ends_[rank];
+  const CurrentDevice current = own.memory->enter();
+  int result = 0;
+  {
+    const std::lock_guard lock(own.mutex);
+    if (own.comm == nullptr) {
+      const std::lock_guard failure_lock(failure_mutex_);
+      throw_error(Status::device, "{}", failure_);
+    }
+    result = library_.group_start();
+    if (result == 0) {
+      result = ask(own, sent, received);
+      const int end = library_.group_end();
+      result = result == 0 ? end : result;
+    }
+  }
+  if (result == 0)
+    return;
+  const std::string why =
+      fmt::format("cuda:{}: an exchange by NCCL: {}", own.memory->ordinal(), library_.error_string(result));
+  fail(why);
+  throw_error(Status::device, "{}", why);
+}
+
+// Ends what others wait for on their GPUs.
+void NcclClique::fail(const std::string &why) {
+  {
+    const std::lock_guard lock(failure_mutex_);
+    if (failure_.empty())
+      failure_ = why;
+  }
+  for (const auto &end : ends_) {
+    const std::lock_guard lock(end->mutex);
+    if (end->comm == nullptr)
+      continue;
+    if (const CurrentDevice current = end->memory->enter(std::nothrow); current)
+      library_.comm_abort(end->comm);
+    end->comm = nullptr;
+  }
+}
+
+} // namespace td::kernels::cuda
