@@ -207,8 +207,8 @@ SweepTree tree_by(GroupsSetting groups, double most_bytes, const Layout &l, cons
 /// Bytes that a partial product may take on a device that keeps `kept` bytes of the tensor: a quarter of the tensor
 /// where it fits besides, and where the tensor is streamed little of the room that it leaves less of.
 double most_on_device(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
-  const bool slabs =
-      takes_slabs(l.dims, static_cast<int>(request.backends.size()), asked.tensor.sharding, asked.solver.deterministic);
+  const bool slabs = takes_slabs(l.slabs(), static_cast<int>(request.backends.size()), asked.tensor.sharding,
+                                 asked.solver.deterministic);
   const double workers = slabs ? static_cast<double>(request.backends.size()) : 1;
   const auto room = static_cast<double>(request.backends.front()->room() + kept);
   return l.bytes.stored / workers + l.bytes.stored / 4 <= room ? l.bytes.stored / 4

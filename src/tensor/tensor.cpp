@@ -196,7 +196,7 @@ std::shared_ptr<const Tensor> Tensor::borrow_dense(const DenseArrayView &array, 
   }
   std::shared_ptr<Tensor> x(new Tensor(array.dims, array.value_type, settings, "", target));
   x->storage_ = plan::dense_storage(x->order(), x->type_, {settings, target == Target::gpu, threads, {}});
-  x->groups_ = std::make_unique<const plan::Groups>(array.dims, x->type_, settings.groups_for(x->type_));
+  x->groups_ = std::make_unique<const plan::Groups>(array.dims, settings.groups_for(x->type_));
   x->dense_ = std::move(dense);
   if (device != nullptr)
     x->lent_ = device->lend(x->dense_->view(), "values");
