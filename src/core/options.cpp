@@ -67,10 +67,10 @@ constexpr OptionRow table[] = {
      "how MTTKRP of an f64 tensor reads rows of factors: f32 (from copies in f32, on a GPU in format sorted, with "
      "terms and sums in f64), auto (as they are); of an f32 tensor they are f32"},
 
-    {"tensor", "dense_kernel", OptionType::str, "auto", 0, 0, "auto|elem|slice|tile|gemm|fused",
+    {"tensor", "dense_kernel", OptionType::str, "auto", 0, 0, "auto|elem|slice|tile|gemm|fused|fused_tf32",
      "how a GPU computes MTTKRP of a dense tensor: elem, slice or tile (without matrix products: element by element, "
      "slice by slice, or in tiles of a slice), gemm (a matrix product with a Khatri-Rao product in memory), fused "
-     "(with one that is formed beside it), auto (fused)"},
+     "(with one that is formed beside it), fused_tf32 (of f32, in pairs of TensorFloat-32: 6 digits), auto (fused)"},
     {"tensor", "dense_tile_width", OptionType::i64, "0", 0, huge, "",
      "indices of each other mode that a tile of dense_kernel = tile has, cut to the mode's length; 0: as many as keep "
      "a tile's factor rows in near memory"},

@@ -26,6 +26,7 @@ enum class DenseKernel {
   tile,      // tile by tile of a slice
   gemm,      // a matrix product with a Khatri-Rao product in memory
   fused,     // a matrix product with a Khatri-Rao product that is formed beside it
+  fused_tf32 // the same of f32 in pairs of TensorFloat-32
 };
 
 struct DenseChoice {

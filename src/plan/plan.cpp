@@ -220,6 +220,11 @@ SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &aske
   GroupsSetting groups = l.sparse ? none : asked.tensor.groups_for(l.type);
   if (asked.solver.qr && groups.ask != Ask::named)
     groups = none;
+  // A kernel that is asked for by name takes all of the tensor for each mode.
+  const kernels::DenseKernel kernel = asked.tensor.dense.kernel;
+  if (groups.ask == Ask::automatic && kernel != kernels::DenseKernel::automatic &&
+      kernel != kernels::DenseKernel::fused && kernel != kernels::DenseKernel::fused_tf32)
+    groups = none;
   if (groups.ask != Ask::automatic)
     return tree_by(groups, 0, l, request);
   if (is_gpu(request))

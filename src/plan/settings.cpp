@@ -23,9 +23,13 @@ constexpr std::pair<std::string_view, kernels::Conflicts> conflicts_by_name[] = 
     {"atomic", kernels::Conflicts::atomic},
     {"owner", kernels::Conflicts::owner}};
 constexpr std::pair<std::string_view, kernels::DenseKernel> dense_kernels_by_name[] = {
-    {"auto", kernels::DenseKernel::automatic}, {"elem", kernels::DenseKernel::elem},
-    {"slice", kernels::DenseKernel::slice},    {"tile", kernels::DenseKernel::tile},
-    {"gemm", kernels::DenseKernel::gemm},      {"fused", kernels::DenseKernel::fused}};
+    {"auto", kernels::DenseKernel::automatic},
+    {"elem", kernels::DenseKernel::elem},
+    {"slice", kernels::DenseKernel::slice},
+    {"tile", kernels::DenseKernel::tile},
+    {"gemm", kernels::DenseKernel::gemm},
+    {"fused", kernels::DenseKernel::fused},
+    {"fused_tf32", kernels::DenseKernel::fused_tf32}};
 constexpr std::pair<std::string_view, formats::EmptyRows> empty_rows_by_name[] = {
     {"auto", formats::EmptyRows::few}, {"keep", formats::EmptyRows::keep}, {"drop", formats::EmptyRows::drop}};
 

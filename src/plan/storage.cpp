@@ -100,6 +100,8 @@ void require_meaning(const TensorSettings &settings, Format format, int order, V
     refuse("conflicts", name_of(conflicts), "auto, atomic or owner");
   if (settings.dense.kernel != kernels::DenseKernel::automatic && (format != Format::dense || !gpu))
     refuse("dense_kernel", name_of(settings.dense.kernel), format == Format::dense ? "auto, or a GPU," : "auto");
+  if (settings.dense.kernel == kernels::DenseKernel::fused_tf32 && type == ValueType::f64)
+    refuse("dense_kernel", name_of(settings.dense.kernel), "another, or f32 values,");
 }
 
 } // namespace

@@ -185,7 +185,7 @@ private:
     std::vector<ConstMatrix> factors;
     for (const i64 dim : p.merged_dims)
       factors.push_back(matrix(dim));
-    return predict(kernels::DenseView{p.merged_dims, layout_.type, nullptr}, p.merged_mode, factors, p.cells,
+    return predict(kernels::DenseView{p.merged_dims, layout_.type, nullptr, {}, 1}, p.merged_mode, factors, p.cells,
                    layout_.nnz, true);
   }
 

@@ -36,8 +36,15 @@ Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, M
 
 Range Worker::partial_product(const plan::PartialProduct &product, std::span<const ConstMatrix> outside,
                               Matrix out) const {
-  const Range cells = part_.partial_product(
-      product, {product.merged_mode, outside, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts()});
+  const Range cells = part_.partial_product(product, {product.merged_mode,
+                                                      outside,
+                                                      out,
+                                                      {0, out.rows},
+                                                      {0, x_.facts().nnz},
+                                                      conflicts(),
+                                                      false,
+                                                      {},
+                                                      x_.settings().dense});
   if (!deterministic())
     return cells;
   std::vector<Ranges> owned;

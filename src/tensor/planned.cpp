@@ -33,6 +33,7 @@ i64 most_kept(const Tensor &x, const plan::PlanRequest &request) {
 } // namespace
 
 plan::SweepTree sweep_tree(const Tensor &x, const plan::PlanRequest &request) {
+  plan::require_rank(request.rank);
   return plan::sweep_tree(layout_of(x, request), x.settings(), request, most_kept(x, request));
 }
 

@@ -29,7 +29,7 @@ constexpr Types f32{ValueType::f32, ValueType::f32};
 constexpr Types mixed{ValueType::f32, ValueType::f64};
 
 Prediction predict(const TensorView &x, int mode, i64 rank = 32, Conflicts conflicts = Conflicts::automatic,
-                   const Rates &at = rates, Types types = f64) {
+                   const Rates &at = rates, Types types = f64, kernels::DenseChoice dense = {}) {
   std::vector<ConstMatrix> factors;
   for (const i64 dim : kernels::dims_of(x))
     factors.emplace_back(nullptr, types.rows, dim, rank, rank);
@@ -41,6 +41,7 @@ Prediction predict(const TensorView &x, int mode, i64 rank = 32, Conflicts confl
   args.rows = {0, own.rows};
   args.entries = {0, kernels::entries_of(x)};
   args.conflicts = conflicts;
+  args.dense = dense;
   return kernels::cuda::predict_mttkrp(x, args, at, chip);
 }
 
@@ -241,7 +242,8 @@ TEST(KernelsCudaPrediction, TellsWhatKernelsTake) {
   EXPECT_EQ(predict(kernels::DenseView{matrix, ValueType::f32}, 0, 31, Conflicts::automatic, rates, f32).bytes,
             3 * 30 * 32 * 8 + 40 * 32 * 8);
   // Two chunks of 32 in pairs of TensorFloat-32, and for each column a scale and the largest number of a mode.
-  EXPECT_EQ(predict(kernels::DenseView{matrix, ValueType::f32, nullptr, {}, 1}, 0, 31, Conflicts::automatic, rates, f32)
+  EXPECT_EQ(predict(kernels::DenseView{matrix, ValueType::f32, nullptr, {}, 1}, 0, 31, Conflicts::automatic, rates, f32,
+                    {kernels::DenseKernel::fused_tf32})
                 .bytes,
             2 * 30 * 32 * 8 + 40 * 32 * 8 + 31 * 2 * 8);
   // Two sums of the columns of a pass, and whose they are, for each block; with `owner` a sum for each segment besides.

@@ -551,6 +551,7 @@ TEST_F(KernelsDevice, DenseOfManyTiles) {
       check_dense<float, float>(*reference_, *device, dense, "f32");
       DenseCase pairs = dense;
       pairs.largest = 1;
+      pairs.choice.kernel = kernels::DenseKernel::fused_tf32;
       check_dense<float, float>(*reference_, *device, pairs, "f32 by pairs");
     }
 }

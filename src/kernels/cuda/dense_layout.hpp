@@ -20,11 +20,11 @@ inline constexpr i64 dense_most_blocks = 1024;
 /// halves come within 2^-22 of theirs; sums are f32 for some thousand terms, then f64.
 enum class Multiply { f64, tf32_pairs };
 
-/// What pairs are used for: an f32 result of an f32 tensor whose elements are so large or small that no sum of them and
-/// numbers in [-1, 1] leaves f32, nor their scale f64.
-inline Multiply dense_multiply(const DenseView &x, ValueType out) {
-  return x.type == ValueType::f32 && out == ValueType::f32 && x.largest >= 0x1p-60 && x.largest <= 0x1p60 &&
-                 x.dims.size() <= 8
+/// Pairs are used where they are asked for, of an f32 result of an f32 tensor whose elements are so large or small that
+/// no sum of them and numbers in [-1, 1] leaves f32, nor their scale f64.
+inline Multiply dense_multiply(const DenseView &x, const MttkrpArgs &args) {
+  return args.dense.kernel == DenseKernel::fused_tf32 && x.type == ValueType::f32 && args.out.type == ValueType::f32 &&
+                 x.largest >= 0x1p-60 && x.largest <= 0x1p60 && x.dims.size() <= 8
              ? Multiply::tf32_pairs
              : Multiply::f64;
 }

@@ -279,8 +279,8 @@ void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
     return mttkrp_tile(device, x, args);
   if (args.dense.kernel == DenseKernel::gemm)
     return mttkrp_gemm(device, x, args);
-  const DenseLayout l = dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type,
-                                     dense_multiply(x, args.out.type), device.chip());
+  const DenseLayout l =
+      dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type, dense_multiply(x, args), device.chip());
   const Scratch<double> partial(device, static_cast<i64>(l.partials()), "sums of a dense MTTKRP");
   const Scratch<double> products(device, static_cast<i64>(l.products(args.out.cols)), "rows of a Khatri-Rao product");
   const Scratch<double> scales(device, static_cast<i64>(l.scales(args.out.cols)), "scales of a Khatri-Rao product");

@@ -154,7 +154,7 @@ public:
 private:
   Prediction fused(const DenseView &x) const {
     const DenseLayout l = dense_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), args_.out.cols, x.type,
-                                       dense_multiply(x, args_.out.type), chip_);
+                                       dense_multiply(x, args_), chip_);
     Prediction f;
     f.kernel =
         fmt::format("a matrix of the first {} by the last {}, whose tiles meet those of the Khatri-Rao product on "
