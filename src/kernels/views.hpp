@@ -85,7 +85,7 @@ struct DenseView {
   ValueType type = ValueType::f64;
   const void *values = nullptr;
   std::span<const i64> strides = {}; // host; in elements; empty: no gaps
-  double largest = 0; // magnitude of an element; 0: not known
+  double largest = 0;                // magnitude of an element; 0: not known
 };
 
 /// The combinations of some modes' indices, first index fastest, with a row each: a partial product of MTTKRP.
