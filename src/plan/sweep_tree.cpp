@@ -56,9 +56,14 @@ std::vector<Stretch> cheapest_cycle(const std::vector<Stretch> &all, int places)
       updates += static_cast<double>(s.updates);
       at = s.place;
     } while (at != on_cycle);
-    ratio = seconds / updates;
+    const double found = seconds / updates;
+    if (!(found < ratio)) // rounding, or no number at all
+      return best;
+    ratio = found;
   }
 }
+
+constexpr std::size_t most_modes_to_search = 12;
 
 } // namespace
 
@@ -109,7 +114,9 @@ std::optional<PartialProduct> product_by_itself(std::span<const i64> dims, const
 
 SweepTree::SweepTree(const Request &request) : request_(request), dims_(request.dims.begin(), request.dims.end()) {
   request_.dims = dims_;
-  switch (dims_.size() > 2 ? request.groups.ask : Ask::none) {
+  // What a search looks at grows with the fourth power of the order.
+  const bool searches = request.groups.ask == Ask::automatic;
+  switch (dims_.size() > 2 && (!searches || dims_.size() <= most_modes_to_search) ? request.groups.ask : Ask::none) {
   case Ask::none:
     steps_.assign(request.updated.size(), -1);
     break;
@@ -194,6 +201,10 @@ void SweepTree::add_cheapest() {
       }
     }
   std::vector<Stretch> cycle = cheapest_cycle(stretches, updates);
+  if (cycle.empty()) { // of sizes that nothing has: no time is a number
+    steps_.assign(request_.updated.size(), -1);
+    return;
+  }
   // A product that begins with the first update of a run comes first, if there is one.
   const auto begin = std::find_if(cycle.begin(), cycle.end(), [](const Stretch &s) { return s.place == 0; });
   if (begin != cycle.end())
