@@ -21,6 +21,7 @@ constexpr NamedValue<Plan, i64> integers[] = {
     {"rank", [](const Plan &p) { return p.rank; }},
     {"workers", [](const Plan &p) { return i64{p.workers}; }},
     {"threads", [](const Plan &p) { return i64{p.threads}; }},
+    {"sweeps", [](const Plan &p) { return p.sweeps; }},
     {"fits", [](const Plan &p) { return i64{p.fits}; }},
     {"host_bytes.tensor", [](const Plan &p) { return p.host.tensor; }},
     {"host_bytes.building", [](const Plan &p) { return p.host.building; }},

@@ -583,7 +583,8 @@ TD_API td_status td_plan_share(const td_plan *plan, td_plan **out);
 /** Ends a plan. NULL is allowed. */
 TD_API void td_plan_destroy(td_plan *plan);
 
-/** "order", "nnz", "sparse" (1 or 0), "rank", "workers", "threads", "fits" (1 or 0), and bytes:
+/** "order", "nnz", "sparse" (1 or 0), "rank", "workers", "threads", "sweeps" (after which what a dense tensor is read
+ *  for begins again: 1, or more where partial products serve several sweeps), "fits" (1 or 0), and bytes:
  *    host_bytes.tensor      of the stored tensor, as td_tensor_get_i64 gives under "bytes"
  *    host_bytes.building    needed besides while it is made, at the worst moment, without the caller's arrays
  *    host_bytes.solver      needed besides by CP-ALS, at the worst moment

@@ -416,6 +416,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   const SweepTree tree = tree_of(l, request, asked, kept);
   if (!l.sparse) {
     plan.layout.groups = tree.text();
+    plan.sweeps = tree.period() / std::ssize(tree.updated());
     plan.layout.why.groups += fmt::format("; a sweep reads the tensor {:.4g} times", tree.passes());
   }
   SweepPrediction sweep = sweep_of(l, tree, request, asked, plan.rates);
@@ -472,15 +473,11 @@ int threads_of(const PlanRequest &request) {
 
 bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
 
-SweepTree sweep_tree(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, i64 kept) {
-  return tree_of(layout, request, {settings, request.options}, kept);
-}
-
-void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint,
-                    i64 kept) {
+SweepTree require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request,
+                         bool checkpoint, i64 kept) {
   Asked asked(settings, request.options);
   asked.checkpoint = checkpoint;
-  const SweepTree tree = tree_of(layout, request, asked, kept);
+  SweepTree tree = tree_of(layout, request, asked, kept);
   const SweepPrediction sweep = sweep_of(layout, tree, request, asked, {});
   const SolverNeed need = solver_need(sizes_of(layout, tree, sweep, request, asked));
   const auto workers = request.backends.size();
@@ -488,6 +485,7 @@ void require_solver(const Layout &layout, const TensorSettings &settings, const 
                  is_gpu(request) ? need.host : need.together(),
                  host_memory(request.options, saturated(layout.bytes.stored)),
                  workers > 1 ? "a smaller rank needs less, and so do fewer workers" : "a smaller rank needs less");
+  return tree;
 }
 
 double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode) {
