@@ -158,6 +158,8 @@ int run_plan(const PlanFlags &flags) {
   if (!flags.file.empty() && !flags.type.empty())
     throw Failure(exit_usage, "--type is for a shape; a file's values take --value-type");
   const Options options = flags.work.table.options();
+  if (flags.check && get<std::int64_t>(td_options_get_i64, options, "workers") > 0)
+    throw Failure(exit_usage, "--check runs with the workers that there are: not with --workers");
   const Context context = flags.work.context();
   const Plan plan = make_plan(flags, context, options);
   if (!flags.work.json) {

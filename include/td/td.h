@@ -557,8 +557,9 @@ TD_API td_status td_report_get_series(const td_report *report, const char *key, 
  *
  *  A plan can be made for what does not fit: then "fits" is 0, where td_tensor_create or td_cpals would give
  *  TD_ERR_HOST_MEMORY. Seconds are predicted from rates that are measured once a process (in about a tenth of a second)
- *  or given by options "read_rate" and "operation_rate"; they tell the order of magnitude. They are not known where
- *  too little memory is free to measure with (128 MiB, or 16 MiB a core).
+ *  or given by options "read_rate", "operation_rate" and "link_rate"; they tell the order of magnitude. They are not
+ *  known where too little memory is free to measure with (128 MiB, or 16 MiB a core). Option "workers" plans for more
+ *  devices than there are.
  *  Errors: TD_ERR_SHAPE (order, dims, nnz, rank), TD_ERR_TYPE, TD_ERR_UNSUPPORTED and TD_ERR_OPTION_RANGE as in
  *  td_tensor_create. */
 TD_API td_status td_plan_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz,

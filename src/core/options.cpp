@@ -83,6 +83,11 @@ constexpr OptionRow table[] = {
      "bytes a second that a plan's times assume memory to give; 0: measured"},
     {"plan", "operation_rate", OptionType::f64, "0", 0, largest, "",
      "floating-point operations a second that a plan's times assume; 0: measured"},
+    {"plan", "link_rate", OptionType::f64, "0", 0, largest, "",
+     "bytes a second that a plan's times assume a GPU to receive from others; 0: measured, where there are two"},
+    {"plan", "workers", OptionType::i64, "0", 0, 65536, "",
+     "how many workers a plan counts with, each on a device like the context's first, also more than there are; 0: "
+     "those of the context"},
 
     {"read", "dialect", OptionType::str, "auto", 0, 0, "auto|frostt|parti|toolbox|genten|matrixmarket",
      "dialect of a text file; auto: found from its content"},
