@@ -363,13 +363,8 @@ public:
   }
 
   __device__ void run() {
-    double *const partial = job_.partial + i64{blockIdx.x} * job_.slots * job_.columns;
     for (i64 k = thread_; k < job_.slots * job_.columns; k += threads)
-      partial[k] = 0;
-    const i64 first_slot =
-        job_.direct ? i64{at_.tile} * dense_rows : static_cast<i64>(quotient(i64{at_.tile} * dense_rows, job_.inner));
-    const u32 first_tile = at_.tile;
-    bool whole = at_.chunk == 0; // the tile is the block's from its first chunk on
+      partial()[k] = 0;
     while (at_.left > 0) {
       shared_.full[at_.stage].wait(at_.round);
       if (eights_ > 0)
@@ -380,14 +375,10 @@ public:
       at_.template next_stage<Shared::count>();
       const bool ends = ++at_.chunk == job_.chunks || at_.left == 0;
       if (ends || (How == Multiply::tf32_pairs && ++chunks_ == dense_chunks_in_f32))
-        if (job_.direct && whole && at_.chunk == job_.chunks)
-          write_tile();
-        else
-          add_tile(job_.direct && at_.tile != first_tile ? (i64{at_.tile} - 1) * dense_rows : first_slot, partial);
+        end_tile();
       if (ends) {
         at_.chunk = 0;
         ++at_.tile;
-        whole = true;
       }
     }
   }
@@ -472,8 +463,12 @@ private:
           sums_[i * 2 + e / 2][j][e % 2] += chunk[i][j][e];
   }
 
-  /// What the lane has of a tile's rows; it begins anew.
-  __device__ void take_sums(Sums<double> &sums) {
+  __device__ double *partial() const { return job_.partial + i64{blockIdx.x} * job_.slots * job_.columns; }
+
+  /// Writes what there is of a tile to the result, or adds it to the block's sums, 32 rows at a time. What it needs is
+  /// computed here: the registers are needed elsewhere.
+  __device__ void end_tile() {
+    Sums<double> sums;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -483,16 +478,28 @@ private:
           sums[i][j][e] = static_cast<double>(sums_[i][j][e]);
           sums_[i][j][e] = 0;
         }
-    multiply_rows(sums);
     chunks_ = 0;
+    multiply_rows(sums);
+    const i64 begin = part_of({0, job_.units}, blockIdx.x / job_.column_tiles, job_.blocks).begin;
+    const i64 tile = at_.tile;
+    if (job_.direct && at_.chunk == job_.chunks && tile * job_.chunks >= begin) { // it is the block's alone
+      job_.out_f64 ? write_rows(static_cast<double *>(job_.out), sums)
+                   : write_rows(static_cast<float *>(job_.out), sums);
+      return;
+    }
+    const auto first_tile = static_cast<i64>(quotient(begin, i64{job_.chunks}));
+    const i64 first_slot = job_.direct ? (tile - (tile > first_tile)) * dense_rows
+                                       : static_cast<i64>(quotient(first_tile * dense_rows, job_.inner));
+#pragma unroll 1
+    for (int part = 0; part < 4; ++part) {
+      meet();
+      if (down() == part)
+        stage_rows(sums);
+      meet();
+      add_rows(tile * dense_rows + part * 32, first_slot, partial());
+    }
   }
 
-  /// Writes a tile's rows to the result, or adds them.
-  __device__ void write_tile() {
-    Sums<double> sums;
-    take_sums(sums);
-    job_.out_f64 ? write_rows(static_cast<double *>(job_.out), sums) : write_rows(static_cast<float *>(job_.out), sums);
-  }
   template <class Out> __device__ void write_rows(Out *out, const Sums<double> &sums) const {
     const i64 first_column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * 32 + lane() % 4 * 2;
     const auto columns = static_cast<int>(min(job_.rank - first_column, i64{8} * eights_)); // from the lane's first on
@@ -508,20 +515,6 @@ private:
           if (row < job_.rows && j < eights_ && j * 8 + e < columns)
             to[j * 8 + e] =
                 static_cast<Out>(job_.grows ? static_cast<double>(to[j * 8 + e]) + sums[i][j][e] : sums[i][j][e]);
-    }
-  }
-
-  /// Adds what there is of a tile to the block's sums, 32 rows at a time.
-  __device__ void add_tile(i64 first_slot, double *partial) {
-    Sums<double> sums;
-    take_sums(sums);
-#pragma unroll 1
-    for (int part = 0; part < 4; ++part) {
-      meet();
-      if (down() == part)
-        stage_rows(sums);
-      meet();
-      add_rows(i64{at_.tile} * dense_rows + part * 32, first_slot, partial);
     }
   }
 
