@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "commands.hpp"
+#include "flags.hpp"
 #include "handles.hpp"
 #include "output.hpp"
 
@@ -106,7 +107,7 @@ int run(int argc, char **argv) {
 
 int fail(int code, const char *sentence) {
   std::fflush(stdout);
-  std::fprintf(stderr, "td: %s\n", shown(sentence).c_str());
+  std::fprintf(stderr, "td: %s\n", shown(in_flags(sentence)).c_str());
   return code;
 }
 
