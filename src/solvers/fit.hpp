@@ -26,8 +26,8 @@ struct Growth {
   double ratio = 0;  // to the change before, of the last two iterations
   double left = 0;   // change * (ratio + ratio^2 + ...), as far as a fit of 1 leaves room
 
-  /// All 0 where rounding or fits that are too few or do not grow tell nothing. The first iteration has no change: there
-  /// was no model before it.
+  /// All 0 where rounding or fits that are too few or do not grow tell nothing. The first iteration has no change:
+  /// there was no model before it.
   static Growth of(std::span<const double> fits, double fit_error) noexcept;
 };
 
