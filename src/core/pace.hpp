@@ -23,13 +23,15 @@ public:
   void took(double processors, double wall, Clock::time_point now) noexcept;
 
 private:
-  enum class Phase { resting, together, alone };
+  enum class Phase { resting, settling, together, alone };
 
+  void begin(Phase phase) noexcept;
   void rest(bool alone, Clock::time_point now) noexcept;
 
-  Phase phase_ = Phase::together;
-  bool alone_ = false; // what was found last
-  double processors_ = 0, wall_ = 0;
+  Phase phase_ = Phase::settling;
+  bool alone_ = false;               // what was found last
+  double processors_ = 0, wall_ = 0; // since the phase began, or the last look of settling
+  int looks_ = 0;                    // of settling
   double rate_together_ = 0;
   Clock::duration rest_{};
   Clock::time_point until_;

@@ -45,15 +45,15 @@ TEST(CorePace, AllThreadsWorkWhereTheyGetFurther) {
 }
 
 TEST(CorePace, OneThreadWorksWhereOthersHoldItUp) {
-  EXPECT_GT(Machine().work(2, 0.5, 0.7), 0.85);
-  EXPECT_GT(Machine().work(2, 0.2, 0.7), 0.85);
-  EXPECT_GT(Machine().work(2, 0.7, 0.7), 0.85); // by several threads the same work takes more of the processors
+  EXPECT_GT(Machine().work(2, 0.5, 0.7), 0.8);
+  EXPECT_GT(Machine().work(2, 0.2, 0.7), 0.8);
+  EXPECT_GT(Machine().work(2, 0.7, 0.7), 0.8); // by several threads the same work takes more of the processors
 }
 
 TEST(CorePace, FollowsTheMachine) {
   Machine machine;
   machine.work(2, 0.5, 0.7);
-  EXPECT_LT(machine.work(0.5, 1.9, 1), 0.9);
+  EXPECT_LT(machine.work(1, 1.9, 1), 0.7);
   EXPECT_EQ(machine.work(1, 1.9, 1), 0);
   EXPECT_GT(machine.work(1, 0.5, 0.7), 0.7);
 }
@@ -61,14 +61,14 @@ TEST(CorePace, FollowsTheMachine) {
 // A thread that sleeps stands for one that is not let run.
 TEST(CorePace, ATeamLeavesOutThreadsThatAreHeldUp) {
   using namespace std::chrono_literals;
-  constexpr int regions = 400;
+  constexpr int regions = 100;
   const std::thread::id caller = std::this_thread::get_id();
   std::atomic<int> sum{0};
   std::atomic<int> by_others{0};
   for (int k = 0; k < regions; ++k)
     parallel(2, [&](int thread, int count) {
       sum += count == 2 ? thread + 1 : 3; // 1: no second thread could be started
-      for (const auto until = Clock::now() + 200us; Clock::now() < until;) {
+      for (const auto until = Clock::now() + 1ms; Clock::now() < until;) {
       }
       if (std::this_thread::get_id() != caller) {
         ++by_others;
