@@ -204,6 +204,9 @@ SweepTree tree_by(GroupsSetting groups, double most_bytes, const Layout &l, cons
                     request.backends.front().get(), most_bytes});
 }
 
+/// Bytes that a partial product may take at most, wherever the tensor lies.
+double quarter_of(const Layout &l) { return (l.bytes.stored + l.lent_bytes) / 4; }
+
 /// Bytes that a partial product may take on a device that keeps `kept` bytes of the tensor: a quarter of the tensor
 /// where it fits besides, and where the tensor is streamed little of the room that it leaves less of.
 double most_on_device(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
@@ -211,8 +214,9 @@ double most_on_device(const Layout &l, const PlanRequest &request, const Asked &
                                  asked.solver.deterministic);
   const double workers = slabs ? static_cast<double>(request.backends.size()) : 1;
   const auto room = static_cast<double>(request.backends.front()->room() + kept);
-  return l.bytes.stored / workers + l.bytes.stored / 4 <= room ? l.bytes.stored / 4
-                                                               : std::min(l.bytes.stored / 4, room / 16);
+  const double quarter = quarter_of(l);
+  const double resident = l.in_place ? 0 : 4 * quarter / workers;
+  return resident + quarter <= room ? quarter : std::min(quarter, room / 16);
 }
 
 SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
@@ -229,7 +233,7 @@ SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &aske
     return tree_by(groups, 0, l, request);
   if (is_gpu(request))
     return tree_by(groups, most_on_device(l, request, asked, kept), l, request);
-  SweepTree tree = tree_by(groups, l.bytes.stored / 4, l, request);
+  SweepTree tree = tree_by(groups, quarter_of(l), l, request);
   const SweepPrediction sweep = sweep_of(l, tree, request, asked, {});
   const i64 need = solver_need(sizes_of(l, tree, sweep, request, asked)).together().total();
   if (need <= host_memory(request.options, l.exists ? saturated(l.bytes.stored) : 0).bytes)
@@ -369,7 +373,22 @@ double rate_between(kernels::Backend &to, kernels::Backend &from) {
   return static_cast<double>(bytes) / least;
 }
 
-/// In each mode a GPU receives the rows of the factor that others own, and where sums are merged, theirs of its own.
+/// The rate between GPUs that are not there is that of two H200 by NVLink (bench/results): it is said to be assumed.
+double rate_of_link(Plan &plan, const PlanRequest &request, kernels::Exchange exchange) {
+  constexpr double of_nvlink = 3.95e11;
+  if (const double given = request.options.real("link_rate"); given > 0)
+    return given;
+  if (exchange == kernels::Exchange::host)
+    return 0;
+  if (request.backends[0] != request.backends[1])
+    return rate_between(*request.backends[0], *request.backends[1]);
+  plan.layout.assumptions.push_back(fmt::format(
+      "a GPU receives {:.0f} GB/s from others, as by NVLink between two H200 (option 'link_rate')", of_nvlink / 1e9));
+  return of_nvlink;
+}
+
+/// In each mode a GPU receives the rows of the factor that others own, and the sums of its own rows that others have
+/// where these are merged.
 void tell_exchange(Plan &plan, const PlanRequest &request, bool deterministic) {
   const kernels::Exchange wanted = request.backends.front()->exchange();
   if (!is_gpu(request) || plan.workers == 1) {
@@ -393,8 +412,7 @@ void tell_exchange(Plan &plan, const PlanRequest &request, bool deterministic) {
              static_cast<double>(size_of(l.type));
   }
   plan.exchanged = saturated(bytes);
-  const double rate =
-      exchange == kernels::Exchange::host ? 0 : rate_between(*request.backends[0], *request.backends[1]);
+  const double rate = rate_of_link(plan, request, exchange);
   plan.seconds_exchange = rate > 0 ? bytes / rate : 0;
 }
 
@@ -416,6 +434,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   const SweepTree tree = tree_of(l, request, asked, kept);
   if (!l.sparse) {
     plan.layout.groups = tree.text();
+    plan.sweeps = tree.period() / std::ssize(tree.updated());
     plan.layout.why.groups += fmt::format("; a sweep reads the tensor {:.4g} times", tree.passes());
   }
   SweepPrediction sweep = sweep_of(l, tree, request, asked, plan.rates);
@@ -472,15 +491,11 @@ int threads_of(const PlanRequest &request) {
 
 bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
 
-SweepTree sweep_tree(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, i64 kept) {
-  return tree_of(layout, request, {settings, request.options}, kept);
-}
-
-void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint,
-                    i64 kept) {
+SweepTree require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request,
+                         bool checkpoint, i64 kept) {
   Asked asked(settings, request.options);
   asked.checkpoint = checkpoint;
-  const SweepTree tree = tree_of(layout, request, asked, kept);
+  SweepTree tree = tree_of(layout, request, asked, kept);
   const SweepPrediction sweep = sweep_of(layout, tree, request, asked, {});
   const SolverNeed need = solver_need(sizes_of(layout, tree, sweep, request, asked));
   const auto workers = request.backends.size();
@@ -488,6 +503,7 @@ void require_solver(const Layout &layout, const TensorSettings &settings, const 
                  is_gpu(request) ? need.host : need.together(),
                  host_memory(request.options, saturated(layout.bytes.stored)),
                  workers > 1 ? "a smaller rank needs less, and so do fewer workers" : "a smaller rank needs less");
+  return tree;
 }
 
 double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode) {
