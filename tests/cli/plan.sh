@@ -11,7 +11,7 @@ is_json out 'd["host_bytes"]["peak"] >= d["host_bytes"]["tensor"] >= 50000 * 36 
 
 # For people; what an option forces, it says.
 expect 0 "$td" plan --dims 300x200x100 --nnz 50000 --rank 8 --format blco --read-rate 1e10 --operation-rate 5e10
-for text in "format      blco: asked for by option 'format'" "mode 2" "iteration" "given by options" "assumed"; do
+for text in "format      blco: asked for by --format" "mode 2" "iteration" "given by options" "assumed"; do
   says out "$text"
 done
 expect 0 "$td" plan --dims 30x20x10 --dense --type f32 --rank 4 --json
@@ -20,7 +20,7 @@ is_json out 'd["format"]["choice"] == "dense" and d["sparse"] == 0 and 6000 * 4 
 # What does not fit is planned all the same.
 expect 0 "$td" plan --dims 3000x2000x1000 --nnz 500000 --rank 8 --memory-limit 1000000
 says out "DOES NOT FIT"
-says out "by option 'memory_limit'"
+says out "by --memory-limit"
 
 # A file; with --check also what came of it. Bytes of the tensor are exact.
 expect 0 "$td" generate x.tdb --dims 300x200x100 --nnz 60000 --skew 0.4

@@ -40,7 +40,7 @@ matrix 'array real symmetric' $'3 3\n1\n2\n3\n4\n5\n6'
 becomes m.mtx '1 1 1' '2 1 2' '3 1 3' '1 2 2' '2 2 4' '3 2 5' '1 3 3' '2 3 5' '3 3 6'
 matrix 'array integer skew-symmetric' $'3 3\n1\n2\n3'
 becomes m.mtx '2 1 1' '3 1 2' '3 2 3' '1 2 -1' '1 3 -2' '2 3 -3'
-refused m.mtx "option dialect is 'frostt'" --dialect frostt
+refused m.mtx "--dialect is 'frostt'" --dialect frostt
 refused small.tns "begins with '%%MatrixMarket'" --dialect matrixmarket
 matrix 'coordinate complex general' $'2 2 1\n1 1 1 0' && refused m.mtx 'a complex matrix'
 matrix 'coordinate real hermitian' $'2 2 1\n1 1 1' && refused m.mtx 'a hermitian matrix'

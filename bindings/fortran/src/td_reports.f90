@@ -17,6 +17,7 @@ module td_reports
     procedure :: converged
     procedure :: fit
     procedure :: stop_reason
+    procedure :: creeping
     !> get(name, value [, stat, errmsg]): a fact by its name in td.h, td_report_get_i64, _f64 and _str; into an
     !> allocatable real64 array a value per iteration, td_report_get_series.
     generic :: get => get_i32, get_i64, get_r64, get_str, get_series
@@ -67,6 +68,14 @@ contains
     class(td_report), intent(in) :: self
     character(:), allocatable :: reason
     call self%get('stop_reason', reason)
+  end function
+
+  !> Where the run ended by tol though the fit may still grow by more: a sentence that says how fast it grew and what to
+  !> try. Else empty.
+  function creeping(self) result(sentence)
+    class(td_report), intent(in) :: self
+    character(:), allocatable :: sentence
+    call self%get('creeping', sentence)
   end function
 
   subroutine get_i64(self, name, value, stat, errmsg)
