@@ -202,7 +202,7 @@ TD_API int64_t td_option_count(void);
 /** Describes option i (0 <= i < td_option_count()) in one line of eight fields separated by tabs:
  *  scope, name, type ("i64", "f64" or "str"), default, smallest, largest, choices (separated by '|'), help.
  *  A field that does not apply is empty. Scopes: "context", "tensor", "plan", "read", "write",
- *  "cpals".
+ *  "cpals", "report".
  *  Errors: TD_ERR_ARGUMENT if i is out of range. */
 TD_API td_status td_option_describe(int64_t i, char *buf, int64_t cap, int64_t *needed);
 
@@ -541,6 +541,22 @@ TD_API td_status td_report_get_str(const td_report *report, const char *key, cha
  *  most cap numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
+
+/** Writes a run that is over as a page to look at: what was decomposed, the fit by iteration, weights, each component as
+ *  a drawing a mode, what to know before trusting it (components that are alike or cancel each other, lost rank), what
+ *  the plan chose and what that took. A page is one file of HTML that needs no network; the same facts without drawings
+ *  are JSON. The name's ending says which: .html, .htm or .json. The file appears under its name when it is whole.
+ *
+ *  context  that of the run: the plan is made for it
+ *  tensor   what was decomposed; NULL if it is not at hand any more: then the page has no plan
+ *  model    the run's result, also when it was changed since; of the report's order and rank and the tensor's dims
+ *  options  may be NULL; scope "report", and those of the run, which the page shows
+ *
+ *  Of a model of more than 64 components the first 64 are drawn; of a factor of many rows those of largest magnitude, or
+ *  where rows lie along an axis means of neighbours. It takes a copy of the model. Errors: TD_ERR_SHAPE (model),
+ *  TD_ERR_UNSUPPORTED (another ending), TD_ERR_OPTION_RANGE ("mode_names", "line_modes"), TD_ERR_IO. */
+TD_API td_status td_report_write(td_context *context, const td_report *report, const td_tensor *tensor,
+                                 const td_ktensor *model, const td_options *options, const char *path);
 
 /** @} */
 

@@ -125,6 +125,15 @@ constexpr OptionRow table[] = {
      "write the checkpoint when so many seconds have passed since the last; 0: not by time"},
     {"cpals", "resume", OptionType::str, "", 0, 0, "",
      "checkpoint file to go on from; the run continues bit for bit as if it had not stopped"},
+
+    {"report", "report_title", OptionType::str, "", 0, 0, "", "heading of a report's page; empty: says the dims"},
+    {"report", "report_command", OptionType::str, "", 0, 0, "",
+     "what a report's page shows as the way to repeat the run"},
+    {"report", "mode_names", OptionType::str, "", 0, 0, "",
+     "names of the modes on a report's page, as in \"user,item,month\"; empty: mode 0, mode 1, ..."},
+    {"report", "line_modes", OptionType::str, "auto", 0, 0, "",
+     "modes whose rows lie along an axis, as time and space do, and are drawn as lines on a report's page, as in "
+     "\"0,2\"; none; auto: those with dates in order as names, or without names and with neighbouring rows alike"},
 };
 
 std::string_view type_name(OptionType t) { return t == OptionType::i64 ? "i64" : t == OptionType::f64 ? "f64" : "str"; }

@@ -130,6 +130,8 @@ end
 @td td_report_get_str(report::Ptr{Cvoid}, key::Cstring, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
 @td td_report_get_series(report::Ptr{Cvoid}, key::Cstring, values::Ptr{Float64}, cap::Int64,
                          n::Ptr{Int64})::Int32
+@td td_report_write(context::Ptr{Cvoid}, report::Ptr{Cvoid}, tensor::Ptr{Cvoid}, model::Ptr{Cvoid},
+                    options::Ptr{Cvoid}, path::Cstring)::Int32
 @td td_plan_create(context::Ptr{Cvoid}, order::Int32, dims::Ptr{Int64}, nnz::Int64, value_type::Int32, rank::Int64,
                    options::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
 @td td_plan_create_dense(context::Ptr{Cvoid}, order::Int32, dims::Ptr{Int64}, value_type::Int32, rank::Int64,

@@ -24,7 +24,8 @@ import SparseArrays: findnz, nnz
 
 export Context, DenseTensor, KTensor, Plan, Report, SparseTensor, TDError
 export arrange, cpals, dot, findnz, fit, fixsigns, mttkrp, mttkrp!, nnz, norm, normalize, option_table, plan,
-       read_ktensor, read_tensor, score, series, set_stream!, slice_counts, values_at, write_ktensor, write_tensor
+       read_ktensor, read_tensor, score, series, set_stream!, slice_counts, values_at, write_ktensor, write_report,
+       write_tensor
 
 include("LibTD.jl")
 using .LibTD

@@ -102,6 +102,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "td_report_get_f64": (i32, [ptr, text, f64_p]),
     "td_report_get_str": (i32, [ptr, text, ptr, i64, i64_p]),
     "td_report_get_series": (i32, [ptr, text, f64_p, i64, i64_p]),
+    "td_report_write": (i32, [ptr, ptr, ptr, ptr, ptr, text]),
     "td_plan_create": (i32, [ptr, i32, i64_p, i64, i32, i64, ptr, ptr_p]),
     "td_plan_create_dense": (i32, [ptr, i32, i64_p, i32, i64, ptr, ptr_p]),
     "td_plan_create_for_tensor": (i32, [ptr, ptr, i64, ptr, ptr_p]),

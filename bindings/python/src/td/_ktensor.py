@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Fit(NamedTuple):
-    """How well a model fits a tensor X: residual = |X - M|, relative = residual / |X|, fit = 1 - relative, explained =
-    1 - relative^2."""
+    """How well a model M fits a tensor X: residual = norm(X - M), relative = residual / norm(X), fit = 1 - relative,
+    explained = 1 - relative^2."""
 
     fit: float
     explained: float
