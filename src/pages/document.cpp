@@ -20,14 +20,8 @@ constexpr int digits = 5;                    // of what is drawn
 
 /// The number as text with so many digits says it; shorter in the document.
 double rounded(double v) {
-  if (v == 0 || !std::isfinite(v))
+  if (v == 0 || !(std::abs(v) > 1e-200 && std::abs(v) < 1e200)) // where the power or the product would leave f64
     return v;
-  // Scaled first, so that neither a power nor its product leaves f64's range.
-  int exponent = 0;
-  const double mantissa = std::frexp(v, &exponent);
-  const double scale = std::pow(10.0, digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(mantissa)))));
-  if (std::abs(exponent) > 200)
-    return std::ldexp(std::round(mantissa * scale) / scale, exponent);
   const double decimal = std::pow(10.0, digits - 1 - std::floor(std::log10(std::abs(v))));
   return std::round(v * decimal) / decimal;
 }

@@ -422,6 +422,16 @@ void use_report(World &w, Bytes &bytes) {
   ask_series<td_report>(w, bytes, td_report_get_series);
   if (bytes.one_in(4))
     copy<td_report>(w, bytes, td_report_copy);
+  const auto c = pick<td_context>(w, bytes);
+  const auto r = pick<td_report>(w, bytes);
+  const auto x = w.tensors.pick_or_null(bytes);
+  const auto k = pick<td_ktensor>(w, bytes);
+  if (!is_small(k) || !is_small(x))
+    return;
+  const OptionsFor options(w, bytes);
+  const std::string path = file_name(bytes) + (bytes.one_in(4) ? "" : bytes.one_in(2) ? ".json" : ".html");
+  done_or_refused(c.good && r.good && x.good && k.good && options.given.good,
+                  [&] { return td_report_write(c.handle, r.handle, x.handle, k.handle, options.get(), path.c_str()); });
 }
 
 void make_plan(World &w, Bytes &bytes) {
