@@ -32,6 +32,7 @@ constexpr NamedValue<Report, double> reals[] = {
     {"residual", [](const Report &r) { return last(r.residual); }},
     {"fit_error", [](const Report &r) { return last(r.fit_error); }},
     {"fit_change", [](const Report &r) { return last(r.fit_change); }},
+    {"fit_growth", [](const Report &r) { return r.fit_growth; }},
     {"condition", [](const Report &r) { return r.largest_condition(); }},
     {"norm", [](const Report &r) { return r.norm; }},
     {"seconds", [](const Report &r) { return r.seconds; }},
@@ -47,6 +48,7 @@ constexpr NamedValue<Report, const std::string &> texts[] = {
     {"devices", [](const Report &r) -> const std::string & { return r.devices; }},
     {"init", [](const Report &r) -> const std::string & { return r.init; }},
     {"checkpoint_error", [](const Report &r) -> const std::string & { return r.checkpoint_error; }},
+    {"creeping", [](const Report &r) -> const std::string & { return r.creeping; }},
 };
 
 constexpr NamedValue<Report, const std::vector<double> &> series[] = {

@@ -48,7 +48,7 @@ std::vector<std::string> suspicions(const td_tensor *x, const std::vector<Slices
 void print_check(const CheckFlags &flags, const td_tensor *x, const std::vector<std::string> &found) {
   const auto d = dims_of(x);
   fmt::print("file        {}\n", shown(flags.file));
-  fmt::print("source      {}\n", text(td_tensor_get_str, x, "source"));
+  fmt::print("source      {}\n", in_flags(text(td_tensor_get_str, x, "source")));
   fmt::print("dims        {}\n", fmt::join(d, " x "));
   fmt::print("entries     {} ({})\n", get<std::int64_t>(td_tensor_nnz, x),
              count(x, "sparse") != 0 ? "sparse" : "dense");

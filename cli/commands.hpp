@@ -22,5 +22,6 @@ Command add_generate(CLI::App &td);
 Command add_info(CLI::App &td);
 Command add_selftest(CLI::App &td);
 Command add_options(CLI::App &td);
+Command add_complete(CLI::App &td);
 
 } // namespace cli

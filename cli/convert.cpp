@@ -52,6 +52,16 @@ Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *op
                       TD_HOST, options);
 }
 
+/// Says by which flag a file of the other kind may be written.
+void write(const Tensor &x, bool sparse, const ConvertFlags &flags, const td_options *options) {
+  const td_status status = td_tensor_write(x, flags.out.c_str(), options);
+  if (status == TD_ERR_UNSUPPORTED && last_error().find(" cannot hold ") != std::string::npos)
+    throw Failure(exit_input, fmt::format("{}; or {}", last_error(),
+                                          sparse ? "--as dense, which stores all elements"
+                                                 : "--as sparse, which stores the elements that are not 0"));
+  check(status);
+}
+
 int run_convert(const ConvertFlags &flags) {
   refuse_overwriting({flags.in}, {flags.out});
   const Options options = flags.work.table.options();
@@ -66,12 +76,12 @@ int run_convert(const ConvertFlags &flags) {
   Tensor x = make<Tensor>(td_tensor_read, context, flags.in.c_str(), options);
   const bool sparse = get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0;
   if (!flags.work.quiet && !flags.work.json)
-    fmt::print("read {}: {}\n", shown(flags.in), text(td_tensor_get_str, x, "source"));
+    fmt::print("read {}: {}\n", shown(flags.in), in_flags(text(td_tensor_get_str, x, "source")));
   if (flags.as == "dense" && sparse)
     x = dense_copy(context, x, options);
   if (flags.as == "sparse" && !sparse)
     x = sparse_copy(context, x, options);
-  check(td_tensor_write(x, flags.out.c_str(), options));
+  write(x, flags.as == "same" ? sparse : flags.as == "sparse", flags, options);
   if (flags.work.json)
     print_json(Json({{"file", flags.out}, {"tensor", tensor_facts(x)}}));
   else if (!flags.work.quiet)

@@ -119,7 +119,8 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
     out[key] = count(r, key);
   out["converged"] = count(r, "converged") != 0;
   out["interrupted"] = r.signal != 0;
-  for (const char *key : {"fit", "explained", "relative", "residual", "fit_error", "fit_change", "condition"})
+  for (const char *key :
+       {"fit", "explained", "relative", "residual", "fit_error", "fit_change", "fit_growth", "condition"})
     out[key] = number(r, key);
   out["weights"] = weights_of(r.model);
   if (r.score)
@@ -128,6 +129,7 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
   out["history"] = history;
   out["output"] = flags.output;
   out["report"] = flags.report;
+  out["creeping"] = word(r, "creeping");
   out["checkpoint_error"] = word(r, "checkpoint_error");
   return out;
 }
@@ -162,6 +164,8 @@ void print_summary(const CpdFlags &flags, const Result &r) {
                flags.rank);
   if (const double error = number(r, "fit_error"); error > 1e-6)
     fmt::print("note      components cancel: rounding may have moved the fit by {:.1e}\n", error);
+  if (const std::string creeping = word(r, "creeping"); !creeping.empty())
+    fmt::print("note      {}\n", in_flags(creeping));
   print_weights(weights_of(r.model));
   fmt::print("seconds   {:.3f}: init {:.3f}, mttkrp {:.3f}, solve {:.3f}, fit {:.3f}; reading the file took {:.3f}\n",
              number(r, "seconds"), number(r, "seconds.init"), number(r, "seconds.mttkrp"), number(r, "seconds.solve"),
@@ -193,7 +197,7 @@ int run_cpd(const CpdFlags &flags) {
   const double read_seconds = reading.seconds();
   if (!flags.work.json && !flags.work.quiet)
     fmt::print("tensor    {}\nsource    {}\ndevices   {}\n\n", text(td_tensor_describe, x),
-               text(td_tensor_get_str, x, "source"), text(td_context_describe, context));
+               in_flags(text(td_tensor_get_str, x, "source")), text(td_context_describe, context));
   std::fflush(stdout);
 
   Result r = fit(flags, context, x, options);

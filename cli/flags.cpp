@@ -56,6 +56,34 @@ std::string flag_name(std::string_view option) {
   return flag;
 }
 
+std::string in_flags(std::string_view sentence) {
+  static const std::vector<OptionRow> rows = option_table();
+  constexpr std::string_view word = "option ";
+  std::string out;
+  while (true) {
+    const std::size_t at = sentence.find(word);
+    out += sentence.substr(0, at);
+    if (at == std::string_view::npos)
+      return out;
+    std::string_view rest = sentence.substr(at + word.size());
+    const bool quoted = rest.starts_with('\'');
+    rest.remove_prefix(quoted ? 1 : 0);
+    const std::string_view name = rest.substr(0, rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
+    rest.remove_prefix(name.size());
+    const bool closed = !quoted || rest.starts_with('\'');
+    if (closed && std::any_of(rows.begin(), rows.end(), [&](const OptionRow &row) { return row.name == name; })) {
+      out += flag_name(name);
+      rest.remove_prefix(quoted ? 1 : 0);
+      if (rest.starts_with(" = ")) // as it is written
+        rest.remove_prefix(std::string_view(" =").size());
+      sentence = rest;
+    } else {
+      out += word;
+      sentence.remove_prefix(at + word.size());
+    }
+  }
+}
+
 void TableFlags::add(CLI::App &app, std::initializer_list<std::string_view> scopes) {
   for (const OptionRow &row : option_table()) {
     if (std::find(scopes.begin(), scopes.end(), row.scope) == scopes.end())
@@ -97,7 +125,7 @@ void WorkFlags::add(CLI::App &app, std::initializer_list<std::string_view> scope
 namespace {
 void print_warning(std::int32_t level, const char *text, void *) {
   if (level <= 1)
-    std::fprintf(stderr, "td: warning: %s\n", text);
+    std::fprintf(stderr, "td: warning: %s\n", in_flags(text).c_str());
 }
 } // namespace
 

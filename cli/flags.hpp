@@ -25,6 +25,9 @@ std::vector<OptionRow> option_table();
 /// "max_iters" -> "--max-iters"
 std::string flag_name(std::string_view option);
 
+/// A sentence of the library as the command line says it: "option 'tol'" and "option index_base" become the flags.
+std::string in_flags(std::string_view sentence);
+
 /// Checks of numbers that say what was expected.
 CLI::Validator positive_integer();
 CLI::Validator positive_number();

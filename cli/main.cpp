@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "commands.hpp"
+#include "flags.hpp"
 #include "handles.hpp"
 #include "output.hpp"
 
@@ -52,7 +53,8 @@ std::string version() {
 std::vector<std::string> names_of_commands(const CLI::App &td) {
   std::vector<std::string> names;
   for (const CLI::App *command : td.get_subcommands(nullptr))
-    names.push_back(command->get_name());
+    if (!command->get_group().empty()) // those that are hidden have none
+      names.push_back(command->get_name());
   return names;
 }
 
@@ -85,7 +87,7 @@ int run(int argc, char **argv) {
   td.footer(exit_code_help);
   const std::vector<Command> commands = {add_cpd(td),      add_check(td),    add_convert(td), add_stats(td),
                                          add_plan(td),     add_generate(td), add_bench(td),   add_info(td),
-                                         add_selftest(td), add_options(td)};
+                                         add_selftest(td), add_options(td),  add_complete(td)};
   std::vector<std::string> words = arguments(argc, argv);
   understand_words(words);
   try {
@@ -106,7 +108,7 @@ int run(int argc, char **argv) {
 
 int fail(int code, const char *sentence) {
   std::fflush(stdout);
-  std::fprintf(stderr, "td: %s\n", shown(sentence).c_str());
+  std::fprintf(stderr, "td: %s\n", shown(in_flags(sentence)).c_str());
   return code;
 }
 

@@ -163,7 +163,7 @@ int run_plan(const PlanFlags &flags) {
   const Context context = flags.work.context();
   const Plan plan = make_plan(flags, context, options);
   if (!flags.work.json) {
-    fmt::print("{}\n", text(td_plan_describe, plan));
+    fmt::print("{}\n", in_flags(text(td_plan_describe, plan)));
     std::fflush(stdout);
   }
   std::vector<Checked> checked;

@@ -32,6 +32,8 @@ else()
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()
     set(TD_CUDA ON)
+    message(STATUS "CUDA: libtd_cuda for ${CMAKE_CUDA_ARCHITECTURES} takes most of the time of the build; \
+-DTD_BUILD_CUDA=OFF leaves it out, -DCMAKE_CUDA_ARCHITECTURES=native compiles for the GPUs of this machine alone")
   else()
     message(STATUS "CUDA is left out: no CUDA compiler (nvcc) was found")
   endif()

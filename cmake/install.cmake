@@ -1,5 +1,26 @@
 include(CMakePackageConfigHelpers)
 
+# What is installed may not have been built: scripts/demo builds two targets. What is missing is made then.
+set(td_installed td td_static)
+if(TD_BUILD_CLI)
+  list(APPEND td_installed td_cli)
+endif()
+if(TD_CUDA)
+  list(APPEND td_installed td_cuda)
+endif()
+foreach(target IN LISTS td_installed)
+  set(component "")
+  if(target STREQUAL td_cuda)
+    set(component COMPONENT cuda)
+  endif()
+  install(CODE "
+    if(NOT EXISTS \"$<TARGET_FILE:${target}>\")
+      message(STATUS \"Building ${target}, which is to be installed and is not there\")
+      execute_process(COMMAND \"${CMAKE_COMMAND}\" --build \"${PROJECT_BINARY_DIR}\" --config \"$<CONFIG>\" --target ${target}
+        COMMAND_ERROR_IS_FATAL ANY)
+    endif()" ${component})
+endforeach()
+
 install(TARGETS td td_static EXPORT tdTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TD_CUDA)

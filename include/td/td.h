@@ -524,14 +524,17 @@ TD_API void td_report_destroy(td_report *report);
 TD_API td_status td_report_get_i64(const td_report *report, const char *key, int64_t *value);
 
 /** "fit", "explained", "relative", "residual" (as in td_ktensor_fit, of the last iteration), "fit_error" (a bound of
- *  what rounding did to the fit), "fit_change", "condition" (largest condition number of the last iteration's solves,
- *  the normal equations' or with option "solve" = qr that of the Khatri-Rao product; at most 2^52), "norm" (of the
- *  tensor), "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit".
- *  Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  what rounding did to the fit), "fit_change", "fit_growth" (what the fit has still to gain if its changes go on
+ * shrinking as the last ones did; 0 where they do not tell), "condition" (largest condition number of the last
+ * iteration's solves, the normal equations' or with option "solve" = qr that of the Khatri-Rao product; at most 2^52),
+ * "norm" (of the tensor), "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit". Errors:
+ * TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_f64(const td_report *report, const char *key, double *value);
 
 /** "stop_reason" ("tol", "max_iters", "max_seconds", "callback"), "format", "devices", "init", "checkpoint_error" (why
- *  the last checkpoint could not be written; empty if it was, or none was asked for).
+ *  the last checkpoint could not be written; empty if it was, or none was asked for), "creeping" (where the run ended
+ * by option "tol" and "fit_growth" is above it: a sentence that says how fast the fit still grew and what to try; else
+ *  empty).
  *  Text as in td_options_get_str. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_str(const td_report *report, const char *key, char *buf, int64_t cap, int64_t *needed);
 

@@ -104,6 +104,8 @@ std::vector<std::string> findings_of(const Run &run, const Ktensor &columns) {
     findings.push_back(fmt::format("The run was ended by {}, when an iteration still changed the fit by {:.1e}.",
                                    report.stop_reason == "callback" ? "its caller" : report.stop_reason,
                                    report.fit_change.back()));
+  if (!report.creeping.empty())
+    findings.push_back(report.creeping);
   if (!report.checkpoint_error.empty())
     findings.push_back(fmt::format("The last checkpoint was not written: {}", report.checkpoint_error));
   return findings;

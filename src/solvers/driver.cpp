@@ -90,6 +90,18 @@ private:
   i64 solves_;
 };
 
+/// What the report says of a run that ended by `tol`. A change below `tol` is taken to mean that little is left to
+/// gain, which holds where each iteration gains at most half of what the one before did.
+std::string creeping(const Growth &growth, double tol) {
+  if (growth.left <= tol)
+    return {};
+  const std::string rate = growth.ratio < 1 ? fmt::format("{:.0f} % of the time before", 100 * growth.ratio)
+                                            : std::string("no less than the time before");
+  return fmt::format("the fit still grew by {:.1e} an iteration, each time by {}: {} {:.1e} may be left to gain; try a "
+                     "smaller option 'tol', another option 'seed' or option 'init' = nvecs",
+                     growth.change, rate, growth.ratio < 1 ? "about" : "up to", growth.left);
+}
+
 /// One run, as the calling thread sees it.
 class Run {
 public:
@@ -111,6 +123,8 @@ public:
       run_workers(request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); });
     }
     report_.seconds = seconds_since(begin_);
+    if (report_.stop_reason == "tol")
+      report_.creeping = creeping(Growth::of(report_.fit, report_.fit_error.back()), settings_.tol);
     if (settings_.arrange)
       model_.arrange();
     if (settings_.fixsigns)
@@ -201,6 +215,7 @@ private:
   void tell_quality(const Fit &fit) {
     report_.explained = fit.explained;
     report_.relative = fit.relative;
+    report_.fit_growth = Growth::of(report_.fit, report_.fit_error.back()).left;
   }
 
   /// What one worker does.

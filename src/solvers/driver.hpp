@@ -28,9 +28,11 @@ struct Report {
   bool converged = false;
   double norm = 0; // of the tensor
   double explained = 0, relative = 0;
+  double fit_growth = 0; // Growth::left
   double seconds = 0, seconds_init = 0, seconds_mttkrp = 0, seconds_solve = 0, seconds_fit = 0;
   std::string stop_reason, format, devices, init;
   std::string checkpoint_error; // why the last checkpoint could not be written; empty if it was, or none was asked for
+  std::string creeping; // a sentence where a run has ended by tol though the fit may still grow by more than that
   // one value an iteration
   std::vector<double> fit, fit_error, fit_change, residual, elapsed;
   // one value a solve; empty for a method that solves nothing

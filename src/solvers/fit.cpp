@@ -112,6 +112,21 @@ Fit fit_from(double tensor_norm, double residual_squared) {
   return fit_of(Scaled(tensor_norm), Scaled(std::max(0.0, residual_squared)).root());
 }
 
+Growth Growth::of(std::span<const double> fits, double fit_error) noexcept {
+  constexpr std::size_t two = 2;
+  if (fits.size() < two + 1)
+    return {};
+  const std::size_t steps = std::min(two, fits.size() - two);
+  const auto change = [&](std::size_t back) { return fits[fits.size() - 1 - back] - fits[fits.size() - two - back]; };
+  const double now = change(0);
+  const double before = change(steps);
+  if (std::min(now, before) <= 2 * fit_error) // each fit may be off by fit_error
+    return {};
+  const double room = std::max(0.0, 1 - fits.back());
+  const double ratio = std::pow(now / before, 1 / static_cast<double>(steps));
+  return {now, ratio, ratio < 1 ? std::min(room, now * ratio / (1 - ratio)) : room};
+}
+
 ModelNorm model_norm(std::span<const double> weights, const double *v) {
   ModelNorm norm;
   for (std::size_t r = 0; r < weights.size(); ++r) {

@@ -20,6 +20,17 @@ struct Fit {
 /// the residual is 0 too, else fit and explained are 0 and relative is 1.
 Fit fit_from(double tensor_norm, double residual_squared);
 
+/// How fits went on in the last iterations, and where that leads.
+struct Growth {
+  double change = 0; // in the last iteration
+  double ratio = 0;  // to the change before, of the last two iterations
+  double left = 0;   // change * (ratio + ratio^2 + ...), as far as a fit of 1 leaves room
+
+  /// All 0 where rounding or fits that are too few or do not grow tell nothing. The first iteration has no change:
+  /// there was no model before it.
+  static Growth of(std::span<const double> fits, double fit_error) noexcept;
+};
+
 /// |M|^2 and what its rounding is relative to. Components that nearly cancel make the second much larger than the
 /// first.
 struct ModelNorm {

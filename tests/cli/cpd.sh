@@ -24,6 +24,20 @@ expect 0 "$td" generate planted.tdb --dims 20x21x22 --rank 3 --dense --seed 5 --
 expect 0 "$td" cpd planted.tdb --rank 3 --init nvecs --tol 1e-12 --max-iters 500 --compare truth.txt --json
 is_json out 'd["score"] > 0.999 and d["fit"] > 0.9999'
 
+# A run that ends by tol while the fit creeps says so; where the fit has come to its end there is nothing to say. Of noise,
+# a model gains little and slowly.
+expect 0 "$td" generate noise.tns --dims 60x50x40 --nnz 4000 --seed 0
+expect 0 "$td" cpd noise.tns --rank 6
+says out 'stopped   after'
+says out 'note      the fit still grew by'
+says out 'try a smaller --tol, another --seed or --init nvecs'
+expect 0 "$td" cpd noise.tns --rank 6 --json
+is_json out 'd["stop_reason"] == "tol" and d["fit_growth"] > 1e-4 and "grew by" in d["creeping"]'
+expect 0 "$td" cpd noise.tns --rank 6 --max-iters 10 --json
+is_json out 'd["stop_reason"] == "max_iters" and d["fit_growth"] > 1e-4 and d["creeping"] == ""'
+expect 0 "$td" cpd planted.tdb --rank 3 --init nvecs --json
+is_json out 'd["stop_reason"] == "tol" and d["fit_growth"] < 1e-4 and d["creeping"] == ""'
+
 # ^C. A run far too long to end by itself; job control, because a background job of a script ignores ^C.
 set -m
 for signal in INT TERM; do

@@ -51,7 +51,14 @@ for path in "a.tdb" "a.txt" "a.tns.gz" "a.txt.gz"; do
   cmp -s expected.tns back.tns || fail "through $path it became: $(cat back.tns)"
 done
 expect 3 "$td" convert small.tns a.npy
+says err "cannot hold a sparse tensor"
+says err "; or --as dense"
 expect 0 "$td" convert small.tns a.npy --as dense
+expect 3 "$td" convert a.npy back.tns
+says err "cannot hold a dense tensor"
+says err "; or --as sparse"
+expect 3 "$td" convert small.tns a.unknown
+grep -q -- '--as' err && fail "--as is no help where the ending says nothing: $(cat err)"
 expect 0 "$td" convert a.npy back.tns --as sparse
 cmp -s expected.tns back.tns || fail "through a dense array it became: $(cat back.tns)"
 expect 0 "$td" cpd small.tns --rank 2 --output model.txt --quiet

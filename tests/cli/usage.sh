@@ -44,7 +44,7 @@ expect 2 "$td" generate x.tns --dims 3x4x5 --nnz 10 --scale nan
 says err "expected a number above 0; 'nan' came"
 expect 2 "$td" cpd small.tns --rank 2 --tols 1
 expect 2 "$td" cpd small.tns --rank 2 --max-iters 0
-says err "max_iters"
+says err "--max-iters 0: expected a whole number"
 expect 2 "$td" cpd small.tns --rank 2 --init nvec
 says err "random|nvecs"
 expect 2 "$td" cpd small.tns --rank 2 --devices gpu9
@@ -64,6 +64,17 @@ says err "--fiber"
 for much in options --version; do # more than a buffer, and less
   [ -e /dev/full ] && { "$td" $much >/dev/full 2>err; [ $? -eq 3 ] || fail "td $much: a full disk went unnoticed"; }
 done
+
+# The library's words for options are flags here.
+printf 'sptensor\n3\n3 2 2\n1\n1 1 1 1.0\n' >ambiguous.txt
+expect 3 "$td" check ambiguous.txt
+says err 'set --index-base to 0 (GenTen) or 1 (Tensor Toolbox), or --dialect to genten or toolbox'
+expect 0 "$td" check small.tns --index-base 1
+says out '1-based, as --index-base says'
+expect 2 "$td" cpd small.tns --rank 2 --mode-order 7
+says err 'td: --mode-order "7":'
+expect 0 "$td" plan small.tns --rank 2 --format coo
+says out 'asked for by --format'
 
 # A flag for every row of the table, with '-' and with '_'.
 expect 0 "$td" options --json

@@ -65,8 +65,9 @@ TEST(pages, what_a_report_says_is_found) {
   report.converged = false;
   report.stop_reason = "max_iters";
   report.checkpoint_error = "disk full";
+  report.creeping = "the fit creeps";
   EXPECT_TRUE(has(findings(report, k),
-                  {"effective rank 1 of 2", "moved the fit by 1.0e-03", "ended by max_iters", "4.0e-01", "disk full"}));
+                  {"effective rank 1 of 2", "moved the fit by 1.0e-03", "ended by max_iters", "4.0e-01", "disk full", "the fit creeps"}));
 }
 
 /// A rank-1 model of one long mode and one of 2 rows.

@@ -12,10 +12,10 @@ using namespace td::test;
 using solvers::Iteration;
 using solvers::Problem;
 
-/// The start's components with one common weight, which comes half as near to the best one with each iteration.
+/// The start's components with one common weight, whose distance from the best one each iteration multiplies by `rate`.
 class Halving final : public Iteration {
 public:
-  Halving(const Problem &problem, kernels::Backend &backend) : norm_(problem.x.facts().norm) {
+  Halving(const Problem &problem, kernels::Backend &backend, double rate) : norm_(problem.x.facts().norm), rate_(rate) {
     Ktensor unit = problem.start.copy();
     std::fill(unit.weights().begin(), unit.weights().end(), 1.0);
     inner_ = solvers::dot(backend, problem.x, unit);
@@ -23,7 +23,7 @@ public:
   }
 
   void update(i64 iteration) override {
-    weight_ = inner_ / (model_norm_ * model_norm_) * (1 - std::ldexp(1.0, -static_cast<int>(iteration) - 1));
+    weight_ = inner_ / (model_norm_ * model_norm_) * (1 - std::pow(rate_, static_cast<double>(iteration) + 1));
   }
 
   Outcome measure() override {
@@ -38,24 +38,26 @@ public:
   const Times &times() const noexcept override { return times_; }
 
 private:
-  double norm_, inner_ = 0, model_norm_ = 0, weight_ = 0;
+  double norm_, rate_, inner_ = 0, model_norm_ = 0, weight_ = 0;
   Times times_{0, 0, 0, {0, 0, 0}};
 };
 
 class HalvingMethod final : public solvers::Method {
 public:
-  explicit HalvingMethod(bool takes_any_start = true) : takes_any_start_(takes_any_start) {}
+  explicit HalvingMethod(bool takes_any_start = true, double rate = 0.5)
+      : takes_any_start_(takes_any_start), rate_(rate) {}
   std::string path() const override { return "method=halving"; }
   void check_start(const Ktensor *start) const override {
     if (start == nullptr && !takes_any_start_)
       throw_error(Status::argument, "halving: expected a start");
   }
   std::unique_ptr<Iteration> begin(const Problem &problem, kernels::Backend &backend, Communicator &) const override {
-    return std::make_unique<Halving>(problem, backend);
+    return std::make_unique<Halving>(problem, backend, rate_);
   }
 
 private:
   bool takes_any_start_;
+  double rate_;
 };
 
 class SolverDriver : public testing::Test {
@@ -98,6 +100,49 @@ TEST_F(SolverDriver, StopsWhereTheFitSettlesOrTheCallerSays) {
   const solvers::RunResult stopped = solvers::run(watched, HalvingMethod());
   EXPECT_TRUE(stopped.stopped);
   EXPECT_EQ(stopped.report.iterations, 3);
+}
+
+// The squared residual is r^2 + c^2 rate^(2 k), so a change of the fit is from rate^2 to rate of the one before.
+TEST_F(SolverDriver, SaysThatAFitCreeps) {
+  start_ = random_ktensor({6, 5, 4}, 2, 8); // with which much of the tensor is explained
+  solvers::RunRequest quick = request();
+  set(quick, {{"tol", "1e-3"}});
+  const solvers::RunResult settled = solvers::run(quick, HalvingMethod());
+  ASSERT_EQ(settled.report.stop_reason, "tol");
+  EXPECT_GT(settled.report.fit_growth, 0);
+  EXPECT_LT(settled.report.fit_growth, 1e-3);
+  EXPECT_EQ(settled.report.creeping, "");
+
+  solvers::RunRequest slow = request();
+  set(slow, {{"tol", "1e-3"}, {"max_iters", "1000"}});
+  const HalvingMethod creeping(true, 0.98);
+  const solvers::RunResult crept = solvers::run(slow, creeping);
+  ASSERT_EQ(crept.report.stop_reason, "tol");
+  EXPECT_NE(crept.report.creeping.find("% of the time before: about"), std::string::npos) << crept.report.creeping;
+  set(slow, {{"tol", "1e-12"}});
+  const double left = solvers::run(slow, creeping).report.fit.back() - crept.report.fit.back();
+  EXPECT_GT(left, 1e-3);
+  EXPECT_NEAR(crept.report.fit_growth / left, 1, 0.2);
+
+  const std::string fewer = std::to_string(crept.report.iterations - 1);
+  set(slow, {{"tol", "1e-3"}, {"max_iters", fewer.c_str()}});
+  EXPECT_EQ(solvers::run(slow, creeping).report.creeping, ""); // it did not end by tol
+}
+
+TEST(SolverGrowth, FollowsTheLastChanges) {
+  using solvers::Growth;
+  const auto left = [](std::vector<double> fits, double error = 0) { return Growth::of(fits, error).left; };
+  EXPECT_EQ(left({}), 0);
+  EXPECT_EQ(left({0.5, 0.6}), 0);                      // one change has no ratio
+  EXPECT_NEAR(left({0.5, 0.75, 0.875}), 0.125, 1e-15); // halves: as much again
+  EXPECT_NEAR(left({0.1, 0.2, 0.3, 0.3025}), 0.0025 * 0.1581138830084190 / (1 - 0.1581138830084190), 1e-12);
+  EXPECT_EQ(left({0.1, 0.2, 0.3, 0.4}), 0.6);      // equal changes: all that is left
+  EXPECT_EQ(left({0.5, 0.51, 0.53}), 1 - 0.53);    // growing ones, too
+  EXPECT_EQ(left({0.5, 0.6, 0.55}), 0);            // falls
+  EXPECT_EQ(left({0.5, 0.4, 0.45}), 0);            // fell
+  EXPECT_EQ(left({0.5, 0.5001, 0.5002}, 1e-4), 0); // within rounding
+  EXPECT_GT(left({0.5, 0.5001, 0.5002}, 1e-6), 0.4);
+  EXPECT_LE(left({0.5, 0.9, 0.999999}), 1 - 0.999999); // no fit is above 1
 }
 
 TEST_F(SolverDriver, GoesOnFromACheckpoint) {

@@ -22,6 +22,7 @@ module td_reports
     procedure :: fit
     procedure :: stop_reason
     procedure :: write => write_report
+    procedure :: creeping
     !> get(name, value [, stat, errmsg]): a fact by its name in td.h, td_report_get_i64, _f64 and _str; into an
     !> allocatable real64 array a value per iteration, td_report_get_series.
     generic :: get => get_i32, get_i64, get_r64, get_str, get_series
@@ -94,6 +95,14 @@ contains
     call close_context(context, place)
     call finish(status, stat, errmsg)
   end subroutine
+
+  !> Where the run ended by tol though the fit may still grow by more: a sentence that says how fast it grew and what to
+  !> try. Else empty.
+  function creeping(self) result(sentence)
+    class(td_report), intent(in) :: self
+    character(:), allocatable :: sentence
+    call self%get('creeping', sentence)
+  end function
 
   subroutine get_i64(self, name, value, stat, errmsg)
     class(td_report), intent(in) :: self

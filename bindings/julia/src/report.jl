@@ -40,4 +40,5 @@ function series(handle, key, get_series)
 end
 
 Base.show(io::IO, r::Report) =
-    print(io, "fit ", round(r.fit; digits=6), " after ", r.iterations, " iterations, stopped by ", r.stop_reason)
+    print(io, "fit ", round(r.fit; digits=6), " after ", r.iterations, " iterations, stopped by ", r.stop_reason,
+          isempty(r.creeping) ? "" : ": ", r.creeping)

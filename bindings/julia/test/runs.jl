@@ -43,6 +43,11 @@ X = Array(truth)
     @test Array(K) ≈ X rtol = 1e-4
     @test occursin("stopped by tol", sprint(show, MIME("text/plain"), K))
 
+    creeps = cpals([sin(i * j * k) for i in 1:6, j in 1:6, k in 1:6], 4).report
+    @test creeps.stop_reason == "tol" && creeps.fit_growth > 1e-4
+    @test occursin("stopped by tol: the fit still grew by", sprint(show, creeps))
+    @test K.report.creeping == "" && K.report.fit_growth < 1e-12
+
     places = findall(!iszero, X)
     S = SparseTensor((getindex.(places, m) for m in 1:3)..., X[places]; dims=size(X))
     @test cpals(S, 2; tol=1e-12, max_iters=500, seed=3).λ ≈ K.λ rtol = 1e-6

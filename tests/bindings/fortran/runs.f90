@@ -40,16 +40,16 @@ program runs
   implicit none
   real(real64), parameter :: rounding = 1e-14_real64
   type(td_context) :: workers, same
-  type(td_tensor) :: x
+  type(td_tensor) :: x, slow
   type(td_ktensor) :: model, again, ones
   type(td_report) :: report
   type(td_options) :: options
   real(real64), allocatable :: m(:,:), fits(:), ranks(:), weights(:)
-  real(real64) :: a(2, 2), b(3, 2), c(4, 2)
+  real(real64) :: a(2, 2), b(3, 2), c(4, 2), growth
   real(real32) :: m32(2, 2)
   character(:), allocatable :: text
   character(200) :: page_error
-  integer :: n, mode, ierr
+  integer :: n, mode, ierr, i, j, k
 
   ! pyttb's test of MTTKRP: X = 1 .. 720 in 2 x 3 x 4 x 5 x 6, every factor ones.
   call x%create([(real(n, real64), n=1, 720)], [2, 3, 4, 5, 6])
@@ -95,6 +95,13 @@ program runs
   call expect('a rank per solve', size(ranks), 3*report%iterations())
   call report%get('devices', text)
   call expect_text('devices', text, '2 workers')
+
+  call expect('nothing creeps', len(report%creeping()) == 0)
+  call slow%create([(((sin(real(i*j*k, real64)), i=1, 6), j=1, 6), k=1, 6)], [6, 6, 6])
+  call td_cpals(slow, 4, again, report=report)
+  call expect_text('the fit creeps', report%creeping(), 'the fit still grew by')
+  call report%get('fit_growth', growth)
+  call expect('by more than tol', growth > 1e-4_real64)
 
   ! A start, modes that stay, and the order of updates; modes count from 1.
   call td_cpals(x, 2, again, start=ones, fixed_modes=[1, 3], max_iters=5)

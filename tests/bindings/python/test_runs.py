@@ -26,6 +26,17 @@ def test_a_run(planted):
         model.report["nothing like it"]
 
 
+def test_a_run_says_that_its_fit_creeps():
+    i = np.arange(1, 7.0)
+    report = td.cpals(np.sin(np.einsum("i,j,k->ijk", i, i, i)), 4).report
+    assert report.stop_reason == "tol" and report.fit_growth > 1e-4
+    assert "the fit still grew by" in report.creeping and report.creeping in repr(report)
+    assert "grew by" in pickle.loads(pickle.dumps(report)).creeping
+    settled = td.cpals(np.ones((4, 3, 2)), 1).report
+    assert settled.stop_reason == "tol" and settled.fit_growth < 1e-4
+    assert settled.creeping == "" and repr(settled).endswith("stopped by tol>")
+
+
 def test_options_come_from_the_table(planted):
     x = planted[1]
     names = {o.name for o in td.options("cpals")}

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 # The names of td.h. A newer library's are found by name all the same; these are what pickling takes along.
 FACTS = ("iterations", "converged", "order", "rank", "workers", "threads", "resumed_from", "effective_rank",
-         "exact_residuals", "fit", "explained", "relative", "residual", "fit_error", "fit_change", "condition", "norm",
-         "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit", "stop_reason", "format", "devices",
-         "init", "checkpoint_error")
+         "exact_residuals", "fit", "explained", "relative", "residual", "fit_error", "fit_change", "fit_growth", "condition",
+         "norm", "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit", "stop_reason", "format",
+         "devices", "init", "checkpoint_error", "creeping")
 SERIES = ("fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds")
 
 
@@ -83,8 +83,9 @@ class Report:
         self.__dict__.update(state)
 
     def __repr__(self) -> str:
+        creeping = self["creeping"]
         return (f"<td.Report fit {self['fit']:.6f} after {self['iterations']} iterations, stopped by "
-                f"{self['stop_reason']}>")
+                f"{self['stop_reason']}{': ' if creeping else ''}{creeping}>")
 
 
 def lent_number(kind: Any, lent: Any, key: bytes) -> Any:
