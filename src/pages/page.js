@@ -171,7 +171,7 @@
 
   const stopped = {tol: 'the fit hardly changed any more', max_iters: 'as many iterations as were allowed',
     max_seconds: 'the time was up', callback: 'the caller ended it'}[report.stop_reason] || report.stop_reason;
-  into('findings', ...(data.findings.length ? data.findings.map((text) => make('p', {class: 'note', role: 'note'}, text))
+  into('findings', ...(data.findings.length ? data.findings.map((text) => make('p', {class: 'note', role: 'note'}, text.charAt(0).toUpperCase() + text.slice(1)))
     : [make('p', {}, 'Nothing suspicious was found: no components that are alike or cancel each other, no lost rank, and the run ended by its tolerance.')]));
 
   const big = (what, value) => make('li', {}, make('strong', {}, value), what);
