@@ -39,8 +39,8 @@
  *            TD_ERR_ARGUMENT, and every function that makes something TD_ERR_HOST_MEMORY; these are not repeated below.
  * Numbers    Finite input never gives NaN. Input that is not finite is refused (TD_ERR_ARGUMENT).
  * Threads    A context is used by one thread at a time; distinct contexts are independent. Tensors, reports and plans
- *            are immutable and may be shared between threads. Options and ktensors are used by one thread at a time
- *            while they are being changed.
+ *            are immutable and may be shared between threads. Options, ktensors and a handle's labels are used by one
+ *            thread at a time while they are being changed.
  * Manners    The library does not print, exit, or install signal handlers, and leaves the process as it found it:
  *            OpenMP's thread count, current CUDA device, locale, floating-point mode, random state. Calls
  *            compute with round to nearest and no traps, whatever the caller's mode. Threads that cannot be started are
@@ -452,6 +452,59 @@ TD_API td_status td_ktensor_full(const td_ktensor *ktensor, const int64_t *strid
  *  optimal where that is greedy. It takes 8 bytes for each pair of components. Errors: TD_ERR_SHAPE. */
 TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int32_t use_weights, double *score,
                                   int64_t *match);
+
+/** @} */
+
+/* ---- Labels: what modes and indices stand for -------------------------------------------------------------------- */
+/** @defgroup td_labels Labels
+ *  Modes may have names, such as "user" or "month", and their indices labels, such as "alice" or "2024-03". They are
+ *  UTF-8 and need not differ. A tensor that is read from a table has them (td_tensor_read); td's binary files hold
+ *  them, other formats do not. td_cpals gives the model those of its tensor, or where that has none, those of init.
+ *
+ *  Labels belong to the handle: setting them changes what is known by that handle alone, which then is used by one
+ *  thread at a time, and td_tensor_share and td_ktensor_copy take them over. The tensor itself never changes, and its
+ *  models share its labels' memory.
+ *  @{ */
+
+/** Names a mode; NULL or "" takes its name away. Errors: TD_ERR_SHAPE (mode), TD_ERR_ARGUMENT (not UTF-8). */
+TD_API td_status td_tensor_set_mode_name(td_tensor *tensor, int32_t mode, const char *name);
+/** As td_tensor_set_mode_name. */
+TD_API td_status td_ktensor_set_mode_name(td_ktensor *ktensor, int32_t mode, const char *name);
+
+/** The name of a mode; empty if it has none. Text as in td_options_get_str. Errors: TD_ERR_SHAPE (mode). */
+TD_API td_status td_tensor_get_mode_name(const td_tensor *tensor, int32_t mode, char *buf, int64_t cap,
+                                         int64_t *needed);
+/** As td_tensor_get_mode_name. */
+TD_API td_status td_ktensor_get_mode_name(const td_ktensor *ktensor, int32_t mode, char *buf, int64_t cap,
+                                          int64_t *needed);
+
+/** Labels the indices of a mode: dims[mode] texts one after the other, each ended by NUL, in all `bytes` bytes, as in
+ *  "Jan\0Feb\0Mar" and its sizeof. bytes = 0 takes the labels away; labels may be NULL then.
+ *  Errors: TD_ERR_SHAPE (mode), TD_ERR_ARGUMENT (another number of labels, not UTF-8: names the index). */
+TD_API td_status td_tensor_set_labels(td_tensor *tensor, int32_t mode, const char *labels, int64_t bytes);
+/** As td_tensor_set_labels. */
+TD_API td_status td_ktensor_set_labels(td_ktensor *ktensor, int32_t mode, const char *labels, int64_t bytes);
+
+/** The label of one index, counted from 0; empty if the mode has no labels. Text as in td_options_get_str.
+ *  Errors: TD_ERR_SHAPE (mode), TD_ERR_INDEX. */
+TD_API td_status td_tensor_get_label(const td_tensor *tensor, int32_t mode, int64_t index, char *buf, int64_t cap,
+                                     int64_t *needed);
+/** As td_tensor_get_label. */
+TD_API td_status td_ktensor_get_label(const td_ktensor *ktensor, int32_t mode, int64_t index, char *buf, int64_t cap,
+                                      int64_t *needed);
+
+/** All labels of a mode as td_tensor_set_labels takes them. Copies at most cap bytes and sets *needed (may be NULL) to
+ *  the bytes of all: 0 if the mode has no labels. Errors: TD_ERR_SHAPE (mode). */
+TD_API td_status td_tensor_get_labels(const td_tensor *tensor, int32_t mode, char *buf, int64_t cap, int64_t *needed);
+/** As td_tensor_get_labels. */
+TD_API td_status td_ktensor_get_labels(const td_ktensor *ktensor, int32_t mode, char *buf, int64_t cap,
+                                       int64_t *needed);
+
+/** The entries that lead a component in a mode: those of largest magnitude in that column of the factor, largest first,
+ *  equal ones in the order of their indices; zeros do not lead. At most n of them; indices (counted from 0), values
+ *  (with their signs) and found (how many there are) may each be NULL. Errors: TD_ERR_SHAPE (mode, component, n). */
+TD_API td_status td_ktensor_get_leading(const td_ktensor *ktensor, int32_t mode, int64_t component, int64_t n,
+                                        int64_t *indices, double *values, int64_t *found);
 
 /** @} */
 

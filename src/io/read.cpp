@@ -38,9 +38,9 @@ void ReadChoices::require_room(i64 values, i64 indices) const {
 
 i64 ReadTensor::bytes() const {
   if (const auto *array = std::get_if<DenseArray>(&content))
-    return array->values.bytes();
+    return array->values.bytes() + labels.bytes();
   const auto &entries = std::get<Entries>(content);
-  i64 bytes = entries.values.bytes();
+  i64 bytes = entries.values.bytes() + labels.bytes();
   for (const Buffer<i64> &column : entries.indices)
     bytes += column.bytes();
   return bytes;
