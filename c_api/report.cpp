@@ -112,13 +112,16 @@ td_status td_report_write(td_context *context, const td_report *report, const td
     const auto r = object_of(report, "report");
     const auto k = object_of(model, "model");
     require(path, "path");
-    pages::Run run{.report = *r, .model = *k, .options = options_in(*c, options), .budget = c->budget()};
+    pages::Run run{
+        .report = *r, .model = *k, .options = options_in(*c, options), .budget = c->budget(), .labels = k->labels()};
     if (tensor == nullptr)
       return pages::write(run, path);
     const auto x = tensor_for(*c, tensor);
     const plan::Plan plan = tensor::plan_of(*x, {run.options, k->rank(), c->backends, c->describe()});
     run.tensor = x.get();
     run.plan = &plan;
+    if (run.labels.empty())
+      run.labels = object_of<td_tensor>(tensor, "tensor")->labels;
     pages::write(run, path);
   });
 }

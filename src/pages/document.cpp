@@ -95,9 +95,9 @@ Json settings_of(const Options &options) {
   return settings;
 }
 
-/// The modes' names by option mode_names, separated by commas, or "mode 0", "mode 1", ...
-std::vector<std::string> mode_names(const Options &options, int order) {
-  const std::string text = options.text("mode_names");
+/// The modes' names by option mode_names, separated by commas, else by their labels, else "mode 0", "mode 1", ...
+std::vector<std::string> mode_names(const Run &run, int order) {
+  const std::string text = run.options.text("mode_names");
   std::vector<std::string> names;
   for (std::string_view rest = text; !rest.empty();)
     names.emplace_back(trimmed(take_token(rest, ',')));
@@ -105,12 +105,19 @@ std::vector<std::string> mode_names(const Options &options, int order) {
     throw_error(Status::option_range, "option 'mode_names' = \"{}\": {} names, expected {}, one a mode", text,
                 names.size(), order);
   for (int m = static_cast<int>(names.size()); m < order; ++m)
-    names.push_back(fmt::format("mode {}", m));
+    names.push_back(run.labels.name(m).empty() ? fmt::format("mode {}", m) : run.labels.name(m));
   return names;
 }
 
+Json names_of(const Points &points, const LabelList &names) {
+  Json list = Json::array();
+  for (const double row : points.rows)
+    list.push_back(names[static_cast<i64>(row)]);
+  return list;
+}
+
 Json mode_of(const std::string &title, const Drawing &drawing, ConstMatrix a, const std::vector<Points> &columns,
-             const NameOf &name) {
+             const LabelList *names) {
   constexpr const char *kinds[] = {"bars", "line", "leading"};
   Json mode = {{"name", title},
                {"dim", a.rows},
@@ -120,30 +127,24 @@ Json mode_of(const std::string &title, const Drawing &drawing, ConstMatrix a, co
   if (drawing.kind == Drawing::Kind::leading)
     return mode;
   mode["rows"] = columns.front().rows;
-  if (name) {
-    mode["names"] = Json::array();
-    for (const double row : columns.front().rows)
-      mode["names"].push_back(name(static_cast<i64>(row)));
-  }
+  if (names != nullptr)
+    mode["names"] = names_of(columns.front(), *names);
   return mode;
 }
 
-Json column_of(const Points &points, Drawing::Kind kind, const NameOf &name) {
+Json column_of(const Points &points, Drawing::Kind kind, const LabelList *names) {
   Json column = {{"values", rounded_list(points.values)}};
   if (kind != Drawing::Kind::leading)
     return column;
   column["rows"] = points.rows;
-  if (name) {
-    column["names"] = Json::array();
-    for (const double row : points.rows)
-      column["names"].push_back(name(static_cast<i64>(row)));
-  }
+  if (names != nullptr)
+    column["names"] = names_of(points, *names);
   return column;
 }
 
 void add_model(Json &out, const Run &run, const Ktensor &k) {
   const i64 shown = std::min(k.rank(), most_components);
-  const std::vector<std::string> titles = mode_names(run.options, k.order());
+  const std::vector<std::string> titles = mode_names(run, k.order());
   const auto lines = line_modes(run.options, k.order());
   out["modes"] = Json::array();
   out["components"] = Json::array();
@@ -152,13 +153,13 @@ void add_model(Json &out, const Run &run, const Ktensor &k) {
         {{"weight", rounded(k.weights()[static_cast<std::size_t>(r)])}, {"columns", Json::array()}});
   for (int m = 0; m < k.order(); ++m) {
     const ConstMatrix a = k.factor(m);
-    const NameOf name = run.names_of(m);
+    const LabelList *names = run.labels.list(m);
     const bool named = lines && std::find(lines->begin(), lines->end(), m) != lines->end();
-    const Drawing drawing = drawing_of(a, k.weights(), named, !lines, name);
+    const Drawing drawing = drawing_of(a, k.weights(), named, !lines, names);
     const std::vector<Points> columns = points_of(a, drawing.kind, shown);
-    out["modes"].push_back(mode_of(titles[static_cast<std::size_t>(m)], drawing, a, columns, name));
+    out["modes"].push_back(mode_of(titles[static_cast<std::size_t>(m)], drawing, a, columns, names));
     for (std::size_t r = 0; r < columns.size(); ++r)
-      out["components"][r]["columns"].push_back(column_of(columns[r], drawing.kind, name));
+      out["components"][r]["columns"].push_back(column_of(columns[r], drawing.kind, names));
   }
 }
 

@@ -57,15 +57,14 @@ bool is_date(std::string_view name) {
 }
 
 /// Whether names are dates that ascend: then rows follow each other in time.
-bool are_dates(const NameOf &name, i64 rows) {
-  std::string before;
-  for (i64 i = 0; i < rows; ++i) {
-    const std::string here = name(i);
-    if (!is_date(here) || here <= before)
+bool are_dates(const LabelList &names) {
+  std::string_view before;
+  for (i64 i = 0; i < names.size(); ++i) {
+    if (!is_date(names[i]) || names[i] <= before)
       return false;
-    before = here;
+    before = names[i];
   }
-  return rows > 2;
+  return names.size() > 2;
 }
 
 Points leading_of(ConstMatrix a, i64 r) {
@@ -113,17 +112,17 @@ std::optional<std::vector<int>> line_modes(const Options &options, int order) {
 }
 
 Drawing drawing_of(ConstMatrix a, std::span<const double> weights, bool named_line, bool automatic,
-                   const NameOf &name) {
+                   const LabelList *names) {
   using Kind = Drawing::Kind;
   if (named_line && a.rows > 1)
     return {Kind::line, "option line_modes says that its rows lie along an axis"};
-  if (automatic && name && are_dates(name, a.rows))
+  if (automatic && names != nullptr && are_dates(*names))
     return {Kind::line, "its rows are dates in order"};
-  if (automatic && !name && a.rows >= least_axis && steps_over_variance(a, weights) < smooth_steps)
+  if (automatic && names == nullptr && a.rows >= least_axis && steps_over_variance(a, weights) < smooth_steps)
     return {Kind::line, "neighbouring rows are alike, as along an axis"};
   bool short_names = true;
-  for (i64 i = 0; name && i < std::min(a.rows, most_bars); ++i)
-    short_names = short_names && name(i).size() <= 2;
+  for (i64 i = 0; names != nullptr && i < std::min(a.rows, most_bars); ++i)
+    short_names = short_names && (*names)[i].size() <= 2;
   if (a.rows <= most_bars && short_names)
     return {Kind::bars, "all rows in order"};
   return {Kind::leading, fmt::format("the {} rows of largest magnitude of each component", leading_rows)};

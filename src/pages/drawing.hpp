@@ -23,8 +23,9 @@ struct Drawing {
 /// Modes that option "line_modes" names; nothing where it is "auto".
 std::optional<std::vector<int>> line_modes(const Options &options, int order);
 
-/// `a` has columns of length 1 or 0; `weights` are those of the components.
-Drawing drawing_of(ConstMatrix a, std::span<const double> weights, bool named_line, bool automatic, const NameOf &name);
+/// `a` has columns of length 1 or 0; `weights` are those of the components; rows may have no names (null).
+Drawing drawing_of(ConstMatrix a, std::span<const double> weights, bool named_line, bool automatic,
+                   const LabelList *names);
 
 /// Rows and their numbers in one column.
 struct Points {

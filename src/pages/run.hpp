@@ -1,19 +1,15 @@
 // A run that is over, shown: as a page of HTML that needs nothing besides itself, or as the data that the page draws.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <vector>
 
+#include "core/labels.hpp"
 #include "core/options.hpp"
 #include "plan/plan.hpp"
 #include "solvers/driver.hpp"
 #include "tensor/tensor.hpp"
 
 namespace td::pages {
-
-/// The name of a row of a mode.
-using NameOf = std::function<std::string(i64 row)>;
 
 struct Run {
   const solvers::Report &report;
@@ -22,9 +18,7 @@ struct Run {
   const plan::Plan *plan = nullptr;       // or null
   Options options;                        // of the run, and of scope "report"
   MemoryBudget budget = {};
-  std::vector<NameOf> names = {}; // [order], each or all of them may be missing
-
-  NameOf names_of(int mode) const { return names.empty() ? NameOf() : names[static_cast<std::size_t>(mode)]; }
+  Labels labels = {}; // of the modes and their rows
 };
 
 /// Writes a page (.html, .htm) or its data (.json), by the name's ending. Throws Status::shape for a model that is not

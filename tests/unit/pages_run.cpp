@@ -66,8 +66,8 @@ TEST(pages, what_a_report_says_is_found) {
   report.stop_reason = "max_iters";
   report.checkpoint_error = "disk full";
   report.creeping = "the fit creeps";
-  EXPECT_TRUE(has(findings(report, k),
-                  {"effective rank 1 of 2", "moved the fit by 1.0e-03", "ended by max_iters", "4.0e-01", "disk full", "the fit creeps"}));
+  EXPECT_TRUE(has(findings(report, k), {"effective rank 1 of 2", "moved the fit by 1.0e-03", "ended by max_iters",
+                                        "4.0e-01", "disk full", "the fit creeps"}));
 }
 
 /// A rank-1 model of one long mode and one of 2 rows.
@@ -75,11 +75,21 @@ Ktensor with_column(const std::vector<double> &column) {
   return make_ktensor({static_cast<i64>(column.size()), 2}, {1}, {column, {1, 1}});
 }
 
-Json first_mode(const std::vector<double> &column, const char *line_modes = "auto", const NameOf &name = {}) {
+/// Labels of two modes, of which the first has these.
+Labels labelled(std::initializer_list<const char *> names) {
+  std::string text;
+  for (const char *name : names)
+    text.append(name).push_back('\0');
+  Labels labels(2);
+  labels.set_list(0, LabelList::copy_of(text, static_cast<i64>(names.size())));
+  return labels;
+}
+
+Json first_mode(const std::vector<double> &column, const char *line_modes = "auto", const Labels &labels = {}) {
   const Ktensor k = with_column(column);
   const solvers::Report report = report_of(k);
   return document(
-      {.report = report, .model = k, .options = io::options({{"line_modes", line_modes}}), .names = {name, NameOf()}});
+      {.report = report, .model = k, .options = io::options({{"line_modes", line_modes}}), .labels = labels});
 }
 
 TEST(pages, smooth_columns_are_lines_and_others_their_leading_rows) {
@@ -103,15 +113,20 @@ TEST(pages, smooth_columns_are_lines_and_others_their_leading_rows) {
 }
 
 TEST(pages, names_stand_for_rows_and_dates_are_an_axis) {
-  const auto month = [](i64 i) { return fmt::format("2024-{:02}", i + 1); };
-  const Json line = first_mode({1, 5, 2, 7}, "auto", month);
+  const Json line = first_mode({1, 5, 2, 7}, "auto", labelled({"2024-01", "2024-02", "2024-04", "2025-01"}));
   EXPECT_EQ(line["modes"][0]["drawn_as"], "line");
-  EXPECT_EQ(line["modes"][0]["names"][3], "2024-04");
-  const Json leading = first_mode({1, -5, 2, 0}, "auto", [](i64 i) { return fmt::format("person {}", i); });
+  EXPECT_EQ(line["modes"][0]["names"][3], "2025-01");
+  EXPECT_EQ(first_mode({1, 5, 2}, "auto", labelled({"2024-01", "2024-03", "2024-02"}))["modes"][0]["drawn_as"],
+            "leading");
+  const Json leading = first_mode({1, -5, 2, 0}, "auto", labelled({"Ann", "Bob", "Cleo", "Dan"}));
   EXPECT_EQ(leading["modes"][0]["drawn_as"], "leading");
-  EXPECT_EQ(leading["components"][0]["columns"][0]["names"], Json({"person 1", "person 2", "person 0"}));
-  const Json bars = first_mode({1, 5, 2}, "auto", [](i64 i) { return std::string(1, static_cast<char>('a' + i)); });
+  EXPECT_EQ(leading["components"][0]["columns"][0]["names"], Json({"Bob", "Cleo", "Ann"}));
+  Labels letters = labelled({"a", "b", "c"});
+  letters.set_name(1, "word");
+  const Json bars = first_mode({1, 5, 2}, "auto", letters);
   EXPECT_EQ(bars["modes"][0]["names"], Json({"a", "b", "c"}));
+  EXPECT_EQ(bars["modes"][0]["name"], "mode 0");
+  EXPECT_EQ(bars["modes"][1]["name"], "word");
 }
 
 TEST(pages, names_and_titles_stay_text) {
@@ -120,7 +135,7 @@ TEST(pages, names_and_titles_stay_text) {
   const pages::Run run{.report = report,
                        .model = k,
                        .options = io::options({{"report_title", "</script><b>\xff"}}),
-                       .names = {[](i64) { return std::string("<!--<script>"); }, NameOf()}};
+                       .labels = labelled({"<!--<script>", "</script>", "\u2028"})};
   const std::string text = document_of(run);
   EXPECT_EQ(text.find('<'), std::string::npos);
   EXPECT_EQ(Json::parse(text)["title"], "</script><b>\xef\xbf\xbd");
