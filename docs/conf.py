@@ -39,6 +39,7 @@ pygments_dark_style = "monokai"
 
 # The Python package's reference is read from its docstrings, without a library: nothing is compiled for the site.
 sys.path.insert(0, os.path.join(ROOT, "bindings/python/src"))
+default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True

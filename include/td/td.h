@@ -220,9 +220,10 @@ typedef void (*td_log_fn)(int32_t level, const char *text, void *user);
  *    "cpu"         all cores that the process may use; "cpu:4" the same cores in four workers, each owning rows
  *    "reference"   the serial, literal kernels that all others are tested against
  *    "cuda"        the first GPU; "cuda:2" that one; "cuda:0,1" these; "cuda:all" every one. Of several each is a
- * worker, which owns rows and holds the entries that it sums options (may be NULL): scope "context". Errors:
- * TD_ERR_ARGUMENT for a string that is none of these, or that names a GPU twice; TD_ERR_BACKEND_UNAVAILABLE with the
- * reason. */
+ *                  worker, which owns rows and holds the entries that it sums
+ *
+ *  options (may be NULL): scope "context". Errors: TD_ERR_ARGUMENT for a string that is none of these, or that names a
+ *  GPU twice; TD_ERR_BACKEND_UNAVAILABLE with the reason. */
 TD_API td_status td_context_create(const char *devices, const td_options *options, td_context **out);
 
 /** Another handle of the same context, for languages in which a variable may be assigned to another: the context ends
@@ -291,19 +292,23 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
  *  With "borrow" = 1 the tensor works on the array where it lies, and has no copy of its own. The array stays the
  *  caller's, who keeps it there, with all its elements as they are, until the tensor has ended: until the last of its
  *  handles (td_tensor_share) is destroyed and every call that was given one has returned. td never writes to it. A
- * change meanwhile makes results wrong, and memory that is freed is read. The elements are looked at once now: the norm
- * and the other facts are known from then on, and one that is not finite is refused as in a copy. strides    at least 1
- * where the dim is above 1, and no two elements may share a place: with the modes from the smallest stride to the
- * largest, each stride is at least the reach of the modes before it. The order of the modes is free (C or Fortran), and
- * so are gaps between elements, as of a field with a halo; what lies in gaps is never read. An array without gaps is as
- * fast in any order, but only that with the first index fastest shares partial products ("groups"). With gaps blocks
- * are gathered as they are needed: on a GPU in a buffer of up to 128 MiB, at about three times the traffic in its
- * memory. TD_HOST    Kernels of the CPU work on the array itself. A GPU gets copies of it, or streams it, as of any
- * tensor, but straight from the array; what is pinned, or can be, then goes at the full rate. TD_DEVICE  Kernels of
- * that GPU work on the array itself, which is never evicted; other contexts than of that GPU alone are refused the
- * tensor (TD_ERR_UNSUPPORTED). Exports and files are written through a copy on the host. The array must be complete by
- * the order of work that td_context_set_stream describes. Where the values' magnitude asks for it (below about 1e-45 or
- * above 1e45, of f32 1e-18 and 1e18), runs work on a scaled copy after all.
+ *  change meanwhile makes results wrong, and memory that is freed is read. The elements are looked at once now: the
+ *  norm and the other facts are known from then on, and one that is not finite is refused as in a copy.
+ *
+ *  strides    at least 1 where the dim is above 1, and no two elements may share a place: with the modes from the
+ *             smallest stride to the largest, each stride is at least the reach of the modes before it. The order
+ *             of the modes is free (C or Fortran), and so are gaps between elements, as of a field with a halo; what
+ *             lies in gaps is never read. An array without gaps is as fast in any order, but only that with the first
+ *             index fastest shares partial products ("groups"). With gaps blocks are gathered as they are needed: on
+ *             a GPU in a buffer of up to 128 MiB, at about three times the traffic in its memory
+ *  TD_HOST    Kernels of the CPU work on the array itself. A GPU gets copies of it, or streams it, as of any
+ *             tensor, but straight from the array; what is pinned, or can be, then goes at the full rate
+ *  TD_DEVICE  Kernels of that GPU work on the array itself, which is never evicted; other contexts than of that GPU
+ *             alone are refused the tensor (TD_ERR_UNSUPPORTED). Exports and files are written through a copy on the
+ *             host. The array must be complete by the order of work that td_context_set_stream describes
+ *
+ *  Where the values' magnitude asks for it (below about 1e-45 or above 1e45, of f32 1e-18 and 1e18), runs work on a
+ *  scaled copy after all.
  *
  *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
  *  infinite value: names its position; values on another GPU, on the host with TD_DEVICE or on a GPU with TD_HOST; to
@@ -598,18 +603,19 @@ TD_API td_status td_report_get_str(const td_report *report, const char *key, cha
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
 
-/** Writes a run that is over as a page to look at: what was decomposed, the fit by iteration, weights, each component as
- *  a drawing a mode, what to know before trusting it (components that are alike or cancel each other, lost rank), what
- *  the plan chose and what that took. A page is one file of HTML that needs no network; the same facts without drawings
- *  are JSON. The name's ending says which: .html, .htm or .json. The file appears under its name when it is whole.
+/** Writes a run that is over as a page to look at: what was decomposed, the fit by iteration, weights, each component
+ *  as a drawing a mode, what to know before trusting it (components that are alike or cancel each other, lost rank),
+ *  what the plan chose and what that took. A page is one file of HTML that needs no network; the same facts without
+ *  drawings are JSON. The name's ending says which: .html, .htm or .json. The file appears under its name when it is
+ *  whole.
  *
  *  context  that of the run: the plan is made for it
  *  tensor   what was decomposed; NULL if it is not at hand any more: then the page has no plan
  *  model    the run's result, also when it was changed since; of the report's order and rank and the tensor's dims
  *  options  may be NULL; scope "report", and those of the run, which the page shows
  *
- *  Of a model of more than 64 components the first 64 are drawn; of a factor of many rows those of largest magnitude, or
- *  where rows lie along an axis means of neighbours. It takes a copy of the model. Errors: TD_ERR_SHAPE (model),
+ *  Of a model of more than 64 components the first 64 are drawn; of a factor of many rows those of largest magnitude,
+ *  or where rows lie along an axis means of neighbours. It takes a copy of the model. Errors: TD_ERR_SHAPE (model),
  *  TD_ERR_UNSUPPORTED (another ending), TD_ERR_OPTION_RANGE ("mode_names", "line_modes"), TD_ERR_IO. */
 TD_API td_status td_report_write(td_context *context, const td_report *report, const td_tensor *tensor,
                                  const td_ktensor *model, const td_options *options, const char *path);
@@ -663,7 +669,7 @@ TD_API void td_plan_destroy(td_plan *plan);
  *    host_bytes.available   what there is (2^63 - 1: not known), for what is not there yet
  *    device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU
  *    device_bytes.streamed  of the tensor, from the host in every sweep; 0 on a CPU
- *    device_bytes.exchanged that each of several GPUs receives from the others in an iteration of CP-ALS
+ *    device_bytes.exchanged  that each of several GPUs receives from the others in an iteration of CP-ALS
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 

@@ -78,7 +78,7 @@
     const svg = drawing(title, description, size);
     const x = d3.scaleBand(names.map((_, k) => k), [size.left, size.width - size.right]).padding(names.length > 20 ? 0.15 : 0.25);
     const y = yScale(size, range(values, true));
-    const widest = 7 * Math.max(...names.map((n) => n.length)) + 3; // of letters of 11 pixels
+    const widest = 6 * Math.max(...names.map((n) => n.length)) + 2; // of letters of 11 pixels
     const every = Math.ceil(widest / x.step());
     axes(svg, size, x, y, d3.axisBottom(x).tickSize(0).tickPadding(6).tickValues(x.domain().filter((k) => k % every === 0))
       .tickFormat((k) => names[k]));
@@ -175,7 +175,7 @@
     : [make('p', {}, 'Nothing suspicious was found: no components that are alike or cancel each other, no lost rank, and the run ended by its tolerance.')]));
 
   const big = (what, value) => make('li', {}, make('strong', {}, value), what);
-  into('facts', make('ul', {class: 'figures'}, big('fit', report.fit.toFixed(6)),
+  into('facts', make('ul', {class: 'figures'}, big('fit', report.fit.toFixed(4)),
     big('explained', `${(100 * report.explained).toFixed(2)} %`), big('relative error', short(report.relative)),
     big('rank', String(data.rank)), big('effective rank', String(report.effective_rank)),
     big('iterations', String(report.iterations)), big('time', seconds(report.seconds.total))));

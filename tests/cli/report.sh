@@ -65,6 +65,13 @@ END
     fail "width $width: the picture is not of a page: $came"
 done
 
+# Without D3, as a build that did not find it leaves it, tables stand open in the drawings' places.
+sed '/^<!-- D3:/,/<\/script>$/d' run.html >plain.html
+[ "$(wc -c <plain.html)" -lt 60000 ] || fail "D3 is still in the page, or the page is large without it"
+browse --dump-dom "file://$work/plain.html" >dom
+grep -q '<svg\|<img' dom && fail "something is drawn without D3"
+[ "$(grep -o '<details open' dom | wc -l)" -eq 8 ] || fail "tables are not open without D3: $(grep -o '<details[^>]*' dom | sort | uniq -c)"
+
 browse --dump-dom "file://$work/run.html" >dom
 # Its text: what a person reads, what a screen reader announces, and nothing that a name can make of it.
 python3 - dom <<'END' || fail "the page's text is not as it should be"
