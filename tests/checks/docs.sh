@@ -24,6 +24,19 @@ for place in 'c.html id="c.td_cpals"' 'fortran.html id="fortran-td-cpals"' 'juli
   grep -qF -- "${place#* }" "$site/${place%% *}" || { echo "no '${place#* }' in ${place%% *}"; exit 1; }
 done
 
+# In a browser, from a file: formulas are set, and words are found.
+if command -v chromium >/dev/null; then
+  browse() {
+    timeout 120 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$scratch/profile" \
+      --virtual-time-budget=8000 --dump-dom "file://$site/$1" 2>/dev/null
+  }
+  browse math.html >"$scratch/dom"
+  [ "$(grep -o 'class="katex"' "$scratch/dom" | wc -l)" -gt 50 ] || { echo "formulas are not set"; exit 1; }
+  if grep -o 'class="katex-error"[^>]*' "$scratch/dom"; then exit 1; fi
+  browse 'search.html?q=mttkrp' >"$scratch/dom"
+  grep -qE 'found [1-9][0-9]* page' "$scratch/dom" || { echo "the search finds nothing"; exit 1; }
+fi
+
 # Each page of a small site is wrong in one way.
 small=$scratch/a/b/c/small
 mkdir -p "$small"
