@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _abi
 from ._context import ContextLike, working
-from ._library import Handle, check, encoded_path, get_named, get_series, lib
+from ._library import Handle, Named, check, encoded_path, get_named, get_series, lib
 from ._options import options_from
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ FACTS = ("iterations", "converged", "order", "rank", "workers", "threads", "resu
 SERIES = ("fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds")
 
 
-class Report:
+class Report(Named):
     """What a run did: ``report.fit``, ``report.iterations``, ``report.stop_reason``, ``report.seconds``, ... by the names
     of ``td.h``, also as ``report["seconds.mttkrp"]``; a value per iteration by `series`.
 
@@ -47,14 +47,6 @@ class Report:
         if self._handle is None:
             return self._facts[key]
         return get_named("report", self._handle, key)
-
-    def __getattr__(self, key: str) -> Any:
-        if key.startswith("_"):
-            raise AttributeError(key)
-        try:
-            return self[key]
-        except KeyError as e:
-            raise AttributeError(e.args[0]) from None
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(f for f in FACTS if "." not in f)]
