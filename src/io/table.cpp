@@ -192,13 +192,10 @@ private:
     begin_ = mark_size(text());
     if (text().starts_with("\xff\xfe") || text().starts_with("\xfe\xff"))
       throw_error(Status::io, "{}: the text is UTF-16, expected UTF-8", name_);
-    const char *end = text_.data() + size_;
-    while (begin_ < size_ && (text_[begin_] == '\n' || (text_[begin_] == '\r' && text().starts_with("\r\n")))) {
-      line_ += text_[begin_] == '\n' ? 1 : 0;
-      ++begin_;
-    }
+    skip_blank_lines();
     if (begin_ == size_)
       throw_error(Status::io, "{}: the file is empty, expected a table", name_);
+    const char *end = text_.data() + size_;
     const char *p = text_.data() + begin_;
     const FieldRules rules = field_rules(choices_.table, {p, static_cast<std::size_t>(line_end(p, end) - p)});
     FieldCutter cutter(rules);
@@ -218,6 +215,22 @@ private:
     if (layout_.has_header) {
       begin_ = next - text_.data();
       line_ += cutter.lines();
+    }
+  }
+
+  /// Goes to the first line that is not blank, and has it in memory as a whole if there is room for it.
+  void skip_blank_lines() {
+    for (;;) {
+      while (text().starts_with('\n') || text().starts_with("\r\n")) {
+        begin_ += text_[begin_] == '\n' ? 1 : 2;
+        ++line_;
+      }
+      if (at_end_ || begin_ == 0)
+        return;
+      const i64 rest = size_ - begin_;
+      std::copy(text_.begin() + begin_, text_.begin() + size_, text_.begin());
+      begin_ = 0;
+      fill(text_, rest);
     }
   }
 

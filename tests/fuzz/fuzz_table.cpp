@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   constexpr const char *separators[] = {"auto", "comma", "tab", "semicolon", "pipe", "auto", "auto", "auto"};
   constexpr const char *headers[] = {"auto", "yes", "no", "auto"};
   io::ReadChoices choices;
-  choices.threads = 2;
+  choices.threads = (data[0] & 128) != 0 ? 2 : 1;
   choices.table.separator = separators[data[0] & 7];
   choices.table.header = headers[data[0] >> 3 & 3];
   choices.table.quotes = (data[0] & 32) == 0;

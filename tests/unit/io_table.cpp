@@ -95,6 +95,14 @@ TEST(io_table, line_ends) {
     EXPECT_EQ(read_and_show(text, {{"columns", "a,b"}}), expected) << text;
 }
 
+TEST(io_table, blank_lines_before_the_first) {
+  const std::string text = std::string(3 * table_block, '\n') + "\r\na,b\nx,y\nu,\n1\n";
+  expect_error(Status::io, {fmt::format("x: line {}: has 1 field", 3 * table_block + 5)}, [&] {
+    read(text, {{"columns", "a,b"}});
+  });
+  EXPECT_EQ(read_and_show(text.substr(0, text.size() - 2), {{"columns", "a,b"}}), "a: u x;b:  y; x y = 1; u  = 1;");
+}
+
 TEST(io_table, order_of_names) {
   EXPECT_EQ(read_and_show("a,b\n10,z\n9,10\n-1.5,9\n1e1,\n", {{"columns", "a,b"}}),
             "a: -1.5 9 10 1e1;b:  10 9 z; 10 z = 1; 9 10 = 1; -1.5 9 = 1; 1e1  = 1;");
