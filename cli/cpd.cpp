@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "components.hpp"
 #include "flags.hpp"
 #include "interrupt.hpp"
 #include "output.hpp"
@@ -24,6 +25,7 @@ struct CpdFlags {
   std::string file, start, output, compare, report;
   std::int64_t rank = 0;
   std::int64_t every = 1;
+  std::int64_t leading = 5;
   WorkFlags work;
 };
 
@@ -123,6 +125,10 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
        {"fit", "explained", "relative", "residual", "fit_error", "fit_change", "fit_growth", "condition"})
     out[key] = number(r, key);
   out["weights"] = weights_of(r.model);
+  if (flags.leading > 0 && has_labels(r.model)) {
+    out["modes"] = mode_names(r.model);
+    out["components"] = components_of(r.model, flags.leading);
+  }
   if (r.score)
     out["score"] = *r.score;
   out["seconds"] = seconds;
@@ -154,6 +160,12 @@ void print_weights(const std::vector<double> &w) {
   fmt::print("\n");
 }
 
+/// Whether the file that the model is written to holds labels.
+bool keeps_labels(const CpdFlags &flags) {
+  const std::string format = flags.work.table.given().value("file_format", "auto");
+  return format == "binary" || (format == "auto" && flags.output.ends_with(".tdb"));
+}
+
 void print_summary(const CpdFlags &flags, const Result &r) {
   fmt::print("fit       {:.6e}   explained {:.6e}   relative error {:.6e}\n", number(r, "fit"), number(r, "explained"),
              number(r, "relative"));
@@ -166,7 +178,10 @@ void print_summary(const CpdFlags &flags, const Result &r) {
     fmt::print("note      components cancel: rounding may have moved the fit by {:.1e}\n", error);
   if (const std::string creeping = word(r, "creeping"); !creeping.empty())
     fmt::print("note      {}\n", in_flags(creeping));
-  print_weights(weights_of(r.model));
+  if (flags.leading > 0 && has_labels(r.model))
+    print_components(r.model, flags.leading);
+  else
+    print_weights(weights_of(r.model));
   fmt::print("seconds   {:.3f}: init {:.3f}, mttkrp {:.3f}, solve {:.3f}, fit {:.3f}; reading the file took {:.3f}\n",
              number(r, "seconds"), number(r, "seconds.init"), number(r, "seconds.mttkrp"), number(r, "seconds.solve"),
              number(r, "seconds.fit"), r.read_seconds);
@@ -174,8 +189,11 @@ void print_summary(const CpdFlags &flags, const Result &r) {
     fmt::print("score     {:.6f} against {}\n", *r.score, shown(flags.compare));
   if (const std::string why = word(r, "checkpoint_error"); !why.empty())
     fmt::print("note      the last checkpoint was not written: {}\n", why);
-  fmt::print("model     {}\n",
-             flags.output.empty() ? "not written (--output FILE)" : "written to " + shown(flags.output));
+  fmt::print("model     {}{}\n",
+             flags.output.empty() ? "not written (--output FILE)" : "written to " + shown(flags.output),
+             flags.output.empty() || !has_labels(r.model) || keeps_labels(flags)
+                 ? ""
+                 : "; of its names it keeps none, td's binary format (.tdb) does");
   if (!flags.report.empty())
     fmt::print("report    written to {}\n", shown(flags.report));
 }
@@ -233,6 +251,8 @@ Command add_cpd(CLI::App &td) {
   app->add_option("--compare", flags->compare, "print the factor match score against the ktensor in this file");
   app->add_option("--every", flags->every, "off a terminal, print a line every so many iterations [1]")
       ->check(positive_integer());
+  app->add_option("--leading", flags->leading, "of a tensor with labels, show so many of them a component and mode [5]")
+      ->check(nonnegative_number());
   flags->work.add(*app, {"cpals", "tensor", "read", "context", "write", "report"});
   app->footer("^C stops after the iteration under way; the model so far is written and the exit code is 130.");
   return {app, [flags] { return run_cpd(*flags); }};

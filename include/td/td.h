@@ -710,10 +710,14 @@ TD_API td_status td_plan_describe(const td_plan *plan, char *buf, int64_t cap, i
  *  and Matrix Market (also its dense "array"), plain or compressed with gzip; td's binary format; NumPy .npy (dense).
  *  What a file is, is found from its content; options "dialect" and "index_base" settle what content leaves open, and
  *  a file that stays ambiguous is refused. The decision goes to the context's log and stands in td_tensor_get_str(x,
- *  "source"). options (may be NULL): scopes "read" and "tensor". A file may be shortened or rewritten by others
- *  meanwhile: it is not mapped, and that it changed is TD_ERR_IO wherever its size, its time or its content shows it.
- *  Errors: TD_ERR_IO (missing, a directory, truncated, corrupt, changed, ragged: names the line), TD_ERR_INDEX,
- *  TD_ERR_SHAPE, TD_ERR_UNSUPPORTED (complex numbers), TD_ERR_HOST_MEMORY (before the content is read). */
+ *  "source"). A table (CSV, TSV and the like, plain or gzip) is read where option "columns" names those of its columns
+ *  that become modes: their names become labels (td_tensor_get_labels), "value" is the column of the values, or each
+ *  line counts 1, and lines with the same names are duplicates as in td_tensor_create. options (may be NULL): scopes
+ * "read" and "tensor". A file may be shortened or rewritten by others meanwhile: it is not mapped, and that it changed
+ * is TD_ERR_IO wherever its size, its time or its content shows it. Errors: TD_ERR_IO (missing, a directory, truncated,
+ * corrupt, changed, ragged: names the line), TD_ERR_INDEX, TD_ERR_OPTION_RANGE (a column that the table does not have,
+ * a pattern that is none), TD_ERR_SHAPE, TD_ERR_UNSUPPORTED (complex numbers), TD_ERR_HOST_MEMORY (before the content
+ * is read). */
 TD_API td_status td_tensor_read(td_context *context, const char *path, const td_options *options, td_tensor **out);
 
 /** Writes a tensor in the file format of option "file_format"; "auto" goes by the name: .tns FROSTT text, .txt Tensor

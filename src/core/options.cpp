@@ -96,6 +96,20 @@ constexpr OptionRow table[] = {
     {"read", "value_type", OptionType::str, "auto", 0, 0, "auto|f32|f64",
      "type that values are stored in; auto: f64 for text, a binary file's own"},
 
+    {"read", "columns", OptionType::str, "", 0, 0, "",
+     "the file is a table, and these of its columns become modes, by name or by position from 1, as in "
+     "\"user,item,month\"; a column of times may go on with the fields that count, as in \"when:%Y-%m\", and with how "
+     "it is written, if that is not ISO 8601, as in \"when:%d.%m.%Y>%Y-%m\"; empty: the file is no table"},
+    {"read", "value", OptionType::str, "", 0, 0, "",
+     "column of a table that holds the values, by name or by position from 1; empty: each line counts 1"},
+    {"read", "header", OptionType::str, "auto", 0, 0, "auto|yes|no",
+     "whether a table's first line names its columns; auto: if columns or value name one"},
+    {"read", "separator", OptionType::str, "auto", 0, 0, "auto|comma|tab|semicolon|pipe",
+     "what separates a table's columns; auto: the one of these that is most often in the first line"},
+    {"read", "quotes", OptionType::i64, "1", 0, 1, "",
+     "1: fields of a table may stand in double quotes, and hold separators, line ends and, doubled, quotes there; 0: "
+     "quotes are taken as they are"},
+
     {"write", "file_format", OptionType::str, "auto", 0, 0, "auto|frostt|toolbox|genten|parti|binary|npy|splatt",
      "format of a file that is written; auto: by the name's ending"},
 

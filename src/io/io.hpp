@@ -20,8 +20,8 @@ struct ReadTensor {
   i64 bytes() const; // of content and labels
 };
 
-/// Takes options "dialect", "index_base", "value_type", and "memory_limit" for what is read and what a compressed file
-/// inflates to. Text is parsed on `threads` threads.
+/// Takes options "dialect", "index_base", "value_type", those of tables (TableChoices), and "memory_limit" for what is
+/// read and what a compressed file inflates to. Text is parsed on `threads` threads.
 ReadTensor read_tensor(const std::string &path, const Options &options, int threads);
 
 /// Only td's binary format holds labels.

@@ -6,6 +6,9 @@
 A [`SparseTensor`](@ref) from coordinate text (FROSTT, ParTI, Tensor Toolbox, GenTen, Matrix Market; also .gz) or td's binary format, or
 a [`DenseTensor`](@ref) from .npy, Tensor Toolbox text or td's binary format. What a file is, is found from its content.
 Keywords: options of scopes "read" and "tensor".
+
+A table (CSV, TSV, also .gz) is read where `columns` names those that become modes; the names in them are its [`labels`](@ref),
+and lines with the same names add up: `read_tensor("visits.csv"; columns="user,item,when:%Y-%m", value="count")`.
 """
 function read_tensor(path::AbstractString; context=default_devices, keywords...)
     options = options_from(keywords, "read", "tensor")
@@ -45,7 +48,7 @@ Writes a ktensor: .tdb is td's binary format, other names give Tensor Toolbox te
 """
 function write_ktensor(path::AbstractString, k::KTensor; keywords...)
     options = options_from(keywords, "write")
-    check(LibTD.td_ktensor_write(KTensorHandle(k), path, options))
+    check(LibTD.td_ktensor_write(labelled_handle(k), path, options))
     return nothing
 end
 
