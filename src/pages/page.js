@@ -64,7 +64,7 @@
     const svg = drawing(title, description, size);
     const x = d3.scaleLinear(range(xs), [size.left, size.width - size.right]);
     const y = yScale(size, range(ys, withZero));
-    axes(svg, size, x, y, d3.axisBottom(x).ticks(5).tickFormat(tick || ((v) => Number.isInteger(v) ? String(v) : '')));
+    axes(svg, size, x, y, d3.axisBottom(x).ticks(tick ? 3 : 5).tickFormat(tick || ((v) => Number.isInteger(v) ? String(v) : '')));
     if (withZero && y.domain()[0] < 0) zeroLine(svg, size, y);
     svg.append('path').attr('class', 'curve').attr('d', d3.line()(ys.map((v, k) => [x(xs[k]), y(v)])));
     if (dots) svg.selectAll('circle').data(ys).join('circle').attr('class', 'with').attr('r', 2.5)
@@ -138,7 +138,7 @@
     const said = column.values.some((v) => v !== 0) ? `Largest: ${largest(column, m, 5)}.` : 'All numbers are 0.';
     const names = namesOf(column, m);
     const drawn = !draws ? [] : isDrawnAs(m, 'line')
-      ? [line(small, title, said, mode.rows, column.values, mode.names ? {tick: (v) => mode.names[v] || ''} : {})]
+      ? [line(small, title, said, mode.rows, column.values, mode.names ? {tick: (v) => mode.names[mode.rows.indexOf(v)] || ''} : {})]
       : isDrawnAs(m, 'bars') ? [bars(small, title, said, names, column.values)] : [leading(title, said, names, column.values)];
     return make('figure', {}, make('figcaption', {}, mode.name), ...drawn,
       behind('as a table', table(`${title}: ${mode.why}`, ['row', 'number'],

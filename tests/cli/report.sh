@@ -13,6 +13,21 @@ is_json run.json 'len(d["components"][1]["columns"][2]["values"]) == 50 and d["o
 is_json run.json 'd["command"] == "td cpd x.tdb --rank 2 --line-modes 1,2 --max-iters 7 --seed 4 --tol 0"'
 is_json run.json 'any("max_iters" in f for f in d["findings"]) and "mode 2" in d["plan"]'
 
+# Names of a table's columns and rows come out again, and months in order are an axis.
+{
+  echo user,item,when,count
+  for month in 01 02 03 04; do
+    for user in ann bob; do echo "$user,tea,2024-$month-09,$((10#$month))"; done
+    echo "<i>eve</i>,nuts,2024-$month-01,$((5 - 10#$month))"
+  done
+} >visits.csv
+expect 0 "$td" cpd visits.csv --columns user,item,when:%Y-%m --value count --rank 2 --report visits.json --quiet
+is_json visits.json '[m["name"] for m in d["modes"]] == ["user", "item", "when"]'
+is_json visits.json '[m["drawn_as"] for m in d["modes"]] == ["leading", "leading", "line"]'
+is_json visits.json 'd["modes"][2]["names"] == ["2024-01", "2024-02", "2024-03", "2024-04"]'
+is_json visits.json '{n for c in d["components"] for n in c["columns"][0]["names"]} == {"ann", "bob", "<i>eve</i>"}'
+is_json visits.json '"--columns" in d["command"]'
+
 # What cannot be is refused before the work.
 expect 2 "$td" cpd x.tdb --rank 2 --report run.pdf
 says err "a report's name ends with .html, .htm or .json"
