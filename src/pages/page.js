@@ -101,7 +101,7 @@
       .text((v, k) => names[k].length > 18 ? `${names[k].slice(0, 17)}…` : names[k]);
     rows.append('rect').attr('class', (v) => v < 0 ? 'against' : 'with').attr('x', left).attr('y', 2).attr('height', 12)
       .attr('width', (v) => x(Math.abs(v)));
-    rows.append('text').attr('x', (v) => left + x(Math.abs(v)) + 5).attr('y', 11).text((v) => v.toPrecision(2).replace('-', '−'));
+    rows.append('text').attr('x', (v) => left + x(Math.abs(v)) + 5).attr('y', 11).text((v) => v.toFixed(2).replace('-', '−'));
     return svg.node();
   };
 
