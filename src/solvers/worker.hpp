@@ -37,6 +37,9 @@ public:
   void reduce(int mode, Matrix out) const;
 
 private:
+  kernels::MttkrpArgs args(int mode, std::span<const ConstMatrix> factors, Matrix out,
+                           std::span<const double *const> exponents) const;
+
   const tensor::Tensor &x_;
   const tensor::Sharding &sharding_;
   Communicator &others_;
