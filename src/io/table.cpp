@@ -198,12 +198,13 @@ private:
     const char *end = text_.data() + size_;
     const char *p = text_.data() + begin_;
     const FieldRules rules = field_rules(choices_.table, {p, static_cast<std::size_t>(line_end(p, end) - p)});
+    layout_.rules = rules;
+    if (LineStarts(text(), rules, at_end_).behind_whole_lines() == 0)
+      refuse_long_line();
     FieldCutter cutter(rules);
     const char *next = cutter.cut(p, end);
     if (cutter.problem()[0] != '\0')
       throw_error(Status::io, "{}: line {}: {}", name_, line_, cutter.problem());
-    if (next == end && !at_end_)
-      refuse_long_line();
     const std::vector<std::string> first(cutter.fields().begin(), cutter.fields().end());
     if (std::any_of(first.begin(), first.end(), [](const std::string &f) { return f.find('\r') != f.npos; }))
       throw_error(Status::io, "{}: line {}: a CR that no LF follows, expected lines that end with LF or CR LF", name_,

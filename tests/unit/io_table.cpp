@@ -271,13 +271,13 @@ void expect_same(const ReadTensor &tensor, const std::vector<Line> &lines) {
 TEST(io_table, as_a_literal_reader) {
   std::mt19937_64 random(5);
   std::vector<Line> lines;
-  const std::string text = random_table(random, 200000, lines); // of two blocks, each of several ranges
+  const std::string text = random_table(random, 160000, lines); // of two blocks, each of several ranges
   ASSERT_GT(text.size(), std::size_t{1} << 22);
   const Settings settings = {{"columns", "one,two,three"}, {"value", "v"}};
-  for (const int threads : {1, 2, 5})
+  for (const int threads : {1, 5})
     expect_same(read(text, settings, threads), lines);
   expect_same(read(text, {{"columns", "one,two,three"}, {"value", "v"}, {"value_type", "f32"}}, 2), lines);
-  for (const i64 block : {200, 1000, 65537})
+  for (const i64 block : {2000, 65537})
     expect_same(read_table({"x", {text.data(), text.size()}}, ReadChoices::from(options(settings), 2), block), lines);
   const std::string members = gzip_member(std::string_view(text).substr(0, text.size() / 3)) +
                               gzip_member(std::string_view(text).substr(text.size() / 3));
