@@ -34,6 +34,8 @@ if(TD_BUILD_CLI)
   configure_file(cli/td.1.in ${PROJECT_BINARY_DIR}/td.1 @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/td.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES cli/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME td)
+  install(FILES cli/completion.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _td)
+  install(FILES cli/completion.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME td.fish)
 endif()
 
 configure_package_config_file(cmake/tdConfig.cmake.in ${PROJECT_BINARY_DIR}/tdConfig.cmake
@@ -54,16 +56,26 @@ endforeach()
 configure_file(cmake/td.pc.in ${PROJECT_BINARY_DIR}/td.pc @ONLY)
 configure_file(cmake/td-static.pc.in ${PROJECT_BINARY_DIR}/td-static.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/td.pc ${PROJECT_BINARY_DIR}/td-static.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES LICENSE README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md SECURITY.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# In folders of the same names, so that README's links hold.
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN *.md PATTERN *.svg PATTERN *.png)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN CMakeLists.txt EXCLUDE PATTERN run_*.sh EXCLUDE)
 
 # cpack -G DEB: package td, with dependencies on what the library and the command were linked with, and package td-cuda
 # where the backend for GPUs was built.
+# What a Debian system has elsewhere than under a prefix of one's own: component "debian", which only the package takes.
+install(DIRECTORY bindings/python/src/td DESTINATION lib/python3/dist-packages COMPONENT debian EXCLUDE_FROM_ALL
+        FILES_MATCHING PATTERN *.py PATTERN py.typed PATTERN __pycache__ EXCLUDE)
+if(TD_BUILD_CLI)
+  install(FILES cli/completion.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions RENAME _td
+          COMPONENT debian EXCLUDE_FROM_ALL)
+endif()
 set(CPACK_PACKAGE_NAME td)
 set(CPACK_PACKAGE_VENDOR "the td authors")
 set(CPACK_PACKAGE_CONTACT "the td authors <td@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_PACKAGE_DESCRIPTION "CP decomposition of sparse and dense tensors by alternating least squares: a C library, \
-its header, a Fortran module as source, and the command td.")
+its header, a Fortran module and a Julia package as source, a Python package, the command td, documentation and examples.")
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
@@ -73,8 +85,14 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL Unspecified)
-set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME td)
+set(CPACK_COMPONENTS_ALL Unspecified debian)
+set(CPACK_COMPONENT_UNSPECIFIED_GROUP main)
+set(CPACK_COMPONENT_DEBIAN_GROUP main)
+set(CPACK_DEBIAN_MAIN_PACKAGE_NAME td)
+set(CPACK_COMPONENT_MAIN_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION}")
+# The library and the command need none of these: what `import td` needs, and what linking libtd.a needs.
+set(CPACK_DEBIAN_MAIN_PACKAGE_RECOMMENDS "python3, python3-numpy")
+set(CPACK_DEBIAN_MAIN_PACKAGE_SUGGESTS "pkg-config, g++, libfmt-dev, libhwy-dev, zlib1g-dev, gfortran")
 if(TD_CUDA)
   # CUDA's libraries are in NVIDIA's packages, which not everybody who has them has them from: recommended, not needed.
   # All else that the backend links, td depends on.

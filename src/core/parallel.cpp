@@ -43,7 +43,7 @@ void run_parallel(int threads, void (*body)(void *, int, int), void *closure) {
     Team &workers = team_of_this_thread();
     threads = workers.grow(std::min(threads, omp_get_thread_limit()));
     if (threads > 1) {
-      Region region{body, closure, threads, {}, {}};
+      Region region{body, closure, threads, {}, {}, false, 0};
       workers.run(region);
       if (region.error)
         std::rethrow_exception(region.error);

@@ -8,6 +8,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 namespace td {
 
@@ -81,10 +82,18 @@ void bind_to_place(pthread_t thread, int place) noexcept {
   pthread_setaffinity_np(thread, sizeof set, &set);
 }
 
+/// What the calling thread has had of the processors.
+std::int64_t processor_time() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
 } // namespace
 
 void Region::run(int thread) noexcept {
   working = true;
+  const std::int64_t begin = timed ? processor_time() : 0;
   try {
     body(closure, thread, count);
   } catch (...) {
@@ -92,6 +101,8 @@ void Region::run(int thread) noexcept {
     if (!error)
       error = std::current_exception();
   }
+  if (timed)
+    processor_nanoseconds.fetch_add(processor_time() - begin, std::memory_order_relaxed);
   working = false;
 }
 
@@ -209,6 +220,25 @@ void Team::bind(int count) noexcept {
 }
 
 void Team::run(Region &region) noexcept {
+  const Clock::time_point begin = Clock::now();
+  const Pace::Way way = pace_.next(begin);
+  region.timed = way.timed;
+  bool shared = false;
+  if (way.alone) {
+    for (int part = 0; part < region.count; ++part)
+      region.run(part);
+  } else {
+    shared = run_together(region);
+  }
+  if (way.timed && (way.alone || shared)) { // else it tells nothing of the others
+    const Clock::time_point end = Clock::now();
+    const double processors = 1e-9 * static_cast<double>(region.processor_nanoseconds.load(std::memory_order_relaxed));
+    pace_.took(processors, std::chrono::duration<double>(end - begin).count(), end);
+  }
+}
+
+/// Whether another thread has done a part of it.
+bool Team::run_together(Region &region) noexcept {
   const auto others = static_cast<std::size_t>(region.count) - 1;
   if (region.count != bound_for_) {
     bind(region.count);
@@ -219,11 +249,16 @@ void Team::run(Region &region) noexcept {
     workers_[k]->change_to(posted);
   }
   region.run(0);
-  for (std::size_t k = others; k-- > 0;) // those that were woken last are the least likely to have begun
-    if (workers_[k]->take_back())
+  std::size_t taken = 0;
+  for (std::size_t k = others; k-- > 0;) { // those that were woken last are the least likely to have begun
+    if (workers_[k]->take_back()) {
       region.run(static_cast<int>(k) + 1);
+      ++taken;
+    }
+  }
   for (std::size_t k = 0; k < others; ++k)
     workers_[k]->join_region();
+  return taken < others;
 }
 
 ThreadShortage take_thread_shortage() noexcept { return shortage.exchange({}, std::memory_order_relaxed); }

@@ -1,12 +1,15 @@
 // The threads that work for one calling thread in its parallel regions.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "core/clock.hpp"
+#include "core/pace.hpp"
 
 namespace td {
 
@@ -17,6 +20,8 @@ struct Region {
   int count;
   std::mutex mutex;
   std::exception_ptr error; // the first one
+  bool timed = false;
+  std::atomic<std::int64_t> processor_nanoseconds{0}; // of all parts, if timed
 
   void run(int thread) noexcept;
   /// Whether this thread works on a part of a region, which then runs what it calls alone.
@@ -38,6 +43,7 @@ public:
 
   /// Runs a region of at most grow()'s count, and returns when all of it is done. Whoever is free takes a part that
   /// nobody has begun: a thread that the system does not let run, because others need the processors, holds nobody up.
+  /// Where threads that have begun are not let run, the calling thread does all for a while (core/pace.hpp).
   void run(Region &region) noexcept;
 
 private:
@@ -46,11 +52,13 @@ private:
   void forget_if_forked() noexcept;
   bool add_worker();
   void bind(int count) noexcept;
+  bool run_together(Region &region) noexcept;
 
   std::vector<std::unique_ptr<Worker>> workers_; // the thread of a region's part k is workers_[k - 1]
   unsigned forks_;                               // of this process when the workers were started
-  int bound_for_ = 0;                            // threads of a region that places were given for
-  Clock::time_point try_again_;                  // when threads could not be started
+  Pace pace_;
+  int bound_for_ = 0;           // threads of a region that places were given for
+  Clock::time_point try_again_; // when threads could not be started
 };
 
 /// Threads that were wanted and those that could be started, where they were fewer since this was last asked.

@@ -41,7 +41,10 @@ put_in() {
 }
 put_in "$deb"
 prefix=$scratch/root/usr
-for file in bin/td include/td/td.h include/td/td.hpp share/man/man1/td.1 share/bash-completion/completions/td share/doc/td/LICENSE; do
+for file in bin/td include/td/td.h include/td/td.hpp share/man/man1/td.1 share/bash-completion/completions/td \
+  share/zsh/vendor-completions/_td share/fish/vendor_completions.d/td.fish share/doc/td/{LICENSE,README.md,CHANGELOG.md} \
+  share/doc/td/docs/{quick_start.md,math.md} share/doc/td/examples/{cpals.c,fortran/first.f90,python/decompose.py} \
+  lib/python3/dist-packages/td/__init__.py; do
   [ -e "$prefix/$file" ] || [ -e "$prefix/$file.gz" ] || { echo "$file is not in the package"; exit 1; }
 done
 must_pass "$prefix/bin/td" selftest
@@ -51,7 +54,42 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
 must_pass cc -std=c99 "$root/tests/consumer/consumer.c" $(pkg-config --cflags --libs td) -lm -Wl,-rpath,"$libdir" \
   -o "$scratch/consumer"
 must_pass "$scratch/consumer"
-echo "$(basename "$deb"): installs, and td selftest passes from it"
+# libtd.a takes others' libraries along; who lacks one of their packages hears which.
+# shellcheck disable=SC2046
+must_pass cc -std=c99 "$root/tests/consumer/consumer.c" $(pkg-config --cflags --libs td-static) -o "$scratch/static"
+must_pass "$scratch/static"
+for needed in fmt:libfmt-dev libhwy:libhwy-dev zlib:zlib1g-dev; do
+  must_fail "Package '${needed%:*}', required by 'td-static'" env PKG_CONFIG_LIBDIR="$libdir/pkgconfig" PKG_CONFIG_PATH= \
+    pkg-config --print-errors --libs td-static
+  dpkg-deb -f "$deb" Suggests | grep -q "${needed#*:}" || { echo "does not suggest ${needed#*:}"; exit 1; }
+  printf 'Name: %s\nVersion: 1\nDescription: is there\n' "${needed%:*}" >"$libdir/pkgconfig/${needed%:*}.pc" # for the next round
+done
+rm "$libdir"/pkgconfig/{fmt,libhwy,zlib}.pc
+
+# README's examples as they are printed there, with nothing but the package: the command, C and Python.
+mkdir "$scratch/readme"
+must_pass bash "$root/tests/cli/readme.sh" "$prefix/bin/td" "$scratch/readme"
+block() { # LANGUAGE: README's first block of code in it
+  awk -v fence="\`\`\`$1" '$0 == fence { inside = 1; next } /^```/ { if (inside) exit } inside' "$prefix/share/doc/td/README.md"
+}
+cd "$scratch/readme"
+must_pass "$prefix/bin/td" generate x.tns --dims 100x80x60 --nnz 20000 --rank 5 --noise 0.05 --seed 1 --model truth.txt
+block c >mine.c
+# shellcheck disable=SC2046
+must_pass cc mine.c $(pkg-config --cflags --libs td) -Wl,-rpath,"$libdir" -o mine
+must_pass ./mine
+grep -qE '^fit 0\.9' "$scratch/output" || { echo "README's C program: $(cat "$scratch/output")"; exit 1; }
+[ -s model.txt ] || { echo "README's C program wrote no model"; exit 1; }
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+  dpkg-deb -f "$deb" Recommends | grep -q python3-numpy || { echo "does not recommend NumPy"; exit 1; }
+  { block python; echo 'print(td.library_path(), model.report.fit)'; } >mine.py
+  must_pass env -u TD_LIBRARY PYTHONPATH="$prefix/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 mine.py
+  grep -qE "^$libdir/libtd.so.$abi 0\." "$scratch/output" || { echo "README's Python example: $(cat "$scratch/output")"; exit 1; }
+else
+  echo "not seen: README's Python example, without NumPy"
+fi
+cd "$root"
+echo "$(basename "$deb"): installs, td selftest passes from it, and README's examples work"
 
 # The backend for GPUs: its library and nothing else, beside td's, which says what is missing without it and, with it,
 # what the machine lacks.

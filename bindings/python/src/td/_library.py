@@ -17,7 +17,8 @@ SONAME = f"libtd.so.{_abi.TD_ABI_VERSION}"
 
 def _candidates() -> list[str]:
     """The files to try, best first: TD_LIBRARY alone where it is set; in the package, where a wheel carries it; beside
-    the package where `cmake --install` put both (<prefix>/share/td/python/src/td and <prefix>/lib); the system's."""
+    the package where `cmake --install` put both (<prefix>/share/td/python/src/td and <prefix>/lib), or Debian's package
+    did (<prefix>/lib/python3/dist-packages/td); the system's."""
     chosen = os.environ.get("TD_LIBRARY")
     if chosen:
         return [chosen]
@@ -26,6 +27,8 @@ def _candidates() -> list[str]:
     if here.parts[-5:] == ("share", "td", "python", "src", "td"):
         lib = here.parents[4] / "lib"
         folders += [lib, here.parents[4] / "lib64", *sorted(lib.glob("*-linux-*"))]
+    if here.parts[-4:] == ("lib", "python3", "dist-packages", "td"):
+        folders.append(here.parents[2])
     return [str(folder / SONAME) for folder in folders if (folder / SONAME).exists()] + [SONAME]
 
 
