@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "core/mode_list.hpp"
 #include "pages/drawing.hpp"
 #include "pages/findings.hpp"
+#include "pages/json.hpp"
 
 namespace td::pages {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_iterations = 500; // in the document, of as many as there were
 constexpr int digits = 5;                    // of what is drawn
@@ -26,8 +23,8 @@ double rounded(double v) {
   return std::round(v * decimal) / decimal;
 }
 
-Json rounded_list(const std::vector<double> &values) {
-  Json list = Json::array();
+std::vector<double> rounded_list(std::span<const double> values) {
+  std::vector<double> list;
   for (const double v : values)
     list.push_back(rounded(v));
   return list;
@@ -42,57 +39,79 @@ std::vector<std::size_t> told_iterations(std::size_t n) {
   return told;
 }
 
-Json history_of(const solvers::Report &report) {
-  Json history = {{"iteration", Json::array()},
-                  {"fit", Json::array()},
-                  {"fit_change", Json::array()},
-                  {"residual", Json::array()},
-                  {"seconds", Json::array()}};
-  for (const std::size_t k : told_iterations(report.fit.size())) {
-    history["iteration"].push_back(k + 1);
-    history["fit"].push_back(report.fit[k]);
-    history["fit_change"].push_back(rounded(report.fit_change[k]));
-    history["residual"].push_back(rounded(report.residual[k]));
-    history["seconds"].push_back(rounded(report.elapsed[k]));
-  }
-  return history;
+void write_history(JsonText &out, const solvers::Report &report) {
+  const std::vector<std::size_t> told = told_iterations(report.fit.size());
+  const auto series = [&](std::string_view name, const std::vector<double> &values, bool whole) {
+    std::vector<double> some;
+    for (const std::size_t k : told)
+      some.push_back(whole ? values[k] : rounded(values[k]));
+    out.members(name, some);
+  };
+  out.key("history");
+  out.begin('{');
+  out.key("iteration");
+  out.begin('[');
+  for (const std::size_t k : told)
+    out.value(k + 1);
+  out.end(']');
+  series("fit", report.fit, true);
+  series("fit_change", report.fit_change, false);
+  series("residual", report.residual, false);
+  series("seconds", report.elapsed, false);
+  out.end('}');
 }
 
-Json report_of(const solvers::Report &report) {
-  return {{"fit", report.fit.empty() ? 0 : report.fit.back()},
-          {"explained", report.explained},
-          {"relative", report.relative},
-          {"iterations", report.iterations},
-          {"resumed_from", report.resumed_from},
-          {"converged", report.converged},
-          {"stop_reason", report.stop_reason},
-          {"effective_rank", report.smallest_effective_rank()},
-          {"condition", rounded(report.largest_condition())},
-          {"norm", report.norm},
-          {"format", report.format},
-          {"devices", report.devices},
-          {"init", report.init},
-          {"seconds",
-           {{"total", rounded(report.seconds)},
-            {"init", rounded(report.seconds_init)},
-            {"mttkrp", rounded(report.seconds_mttkrp)},
-            {"solve", rounded(report.seconds_solve)},
-            {"fit", rounded(report.seconds_fit)}}}};
+void write_report(JsonText &out, const solvers::Report &report) {
+  out.key("report");
+  out.begin('{');
+  out.member("fit", report.fit.empty() ? 0.0 : report.fit.back());
+  out.member("explained", report.explained);
+  out.member("relative", report.relative);
+  out.member("iterations", report.iterations);
+  out.member("resumed_from", report.resumed_from);
+  out.member("converged", report.converged);
+  out.member("stop_reason", report.stop_reason);
+  out.member("effective_rank", report.smallest_effective_rank());
+  out.member("condition", rounded(report.largest_condition()));
+  out.member("norm", report.norm);
+  out.member("format", report.format);
+  out.member("devices", report.devices);
+  out.member("init", report.init);
+  out.key("seconds");
+  out.begin('{');
+  out.member("total", rounded(report.seconds));
+  out.member("init", rounded(report.seconds_init));
+  out.member("mttkrp", rounded(report.seconds_mttkrp));
+  out.member("solve", rounded(report.seconds_solve));
+  out.member("fit", rounded(report.seconds_fit));
+  out.end('}');
+  out.end('}');
 }
 
-Json tensor_of(const tensor::Tensor &x) {
-  return {{"description", x.describe()}, {"source", x.source()},        {"sparse", x.sparse()},
-          {"entries", x.facts().nnz},    {"min", x.facts().min},        {"max", x.facts().max},
-          {"norm", x.facts().norm},      {"seconds", x.build_seconds()}};
+void write_tensor(JsonText &out, const tensor::Tensor *x) {
+  out.key("tensor");
+  if (x == nullptr)
+    return out.null();
+  out.begin('{');
+  out.member("description", x->describe());
+  out.member("source", x->source());
+  out.member("sparse", x->sparse());
+  out.member("entries", x->facts().nnz);
+  out.member("min", x->facts().min);
+  out.member("max", x->facts().max);
+  out.member("norm", x->facts().norm);
+  out.member("seconds", x->build_seconds());
+  out.end('}');
 }
 
 /// The options of a run that are not at their defaults.
-Json settings_of(const Options &options) {
-  Json settings = Json::object();
+void write_settings(JsonText &out, const Options &options) {
+  out.key("options");
+  out.begin('{');
   for (const OptionRow &row : option_table())
     if (row.scope == "cpals" && options.text(row.name) != Options().text(row.name))
-      settings[std::string(row.name)] = options.text(row.name);
-  return settings;
+      out.member(row.name, options.text(row.name));
+  out.end('}');
 }
 
 /// The modes' names by option mode_names, separated by commas, else by their labels, else "mode 0", "mode 1", ...
@@ -109,58 +128,76 @@ std::vector<std::string> mode_names(const Run &run, int order) {
   return names;
 }
 
-Json names_of(const Points &points, const LabelList &names) {
-  Json list = Json::array();
+/// Rows of points, and their names where they have some.
+void write_rows(JsonText &out, const Points &points, const LabelList *names) {
+  out.members("rows", points.rows);
+  if (names == nullptr)
+    return;
+  out.key("names");
+  out.begin('[');
   for (const double row : points.rows)
-    list.push_back(names[static_cast<i64>(row)]);
-  return list;
+    out.string((*names)[static_cast<i64>(row)]);
+  out.end(']');
 }
 
-Json mode_of(const std::string &title, const Drawing &drawing, ConstMatrix a, const std::vector<Points> &columns,
-             const LabelList *names) {
-  constexpr const char *kinds[] = {"bars", "line", "leading"};
-  Json mode = {{"name", title},
-               {"dim", a.rows},
-               {"drawn_as", kinds[static_cast<int>(drawing.kind)]},
-               {"why", drawing.why},
-               {"names", Json(nullptr)}};
-  if (drawing.kind == Drawing::Kind::leading)
-    return mode;
-  mode["rows"] = columns.front().rows;
-  if (names != nullptr)
-    mode["names"] = names_of(columns.front(), *names);
-  return mode;
-}
+/// How a mode is drawn, and the points of its columns.
+struct DrawnMode {
+  Drawing drawing;
+  std::vector<Points> columns;
+  const LabelList *names = nullptr;
 
-Json column_of(const Points &points, Drawing::Kind kind, const LabelList *names) {
-  Json column = {{"values", rounded_list(points.values)}};
-  if (kind != Drawing::Kind::leading)
-    return column;
-  column["rows"] = points.rows;
-  if (names != nullptr)
-    column["names"] = names_of(points, *names);
-  return column;
-}
+  bool rows_differ() const { return drawing.kind == Drawing::Kind::leading; }
+};
 
-void add_model(Json &out, const Run &run, const Ktensor &k) {
-  const i64 shown = std::min(k.rank(), most_components);
-  const std::vector<std::string> titles = mode_names(run, k.order());
+std::vector<DrawnMode> draw(const Run &run, const Ktensor &k, i64 shown) {
   const auto lines = line_modes(run.options, k.order());
-  out["modes"] = Json::array();
-  out["components"] = Json::array();
-  for (i64 r = 0; r < shown; ++r)
-    out["components"].push_back(
-        {{"weight", rounded(k.weights()[static_cast<std::size_t>(r)])}, {"columns", Json::array()}});
+  std::vector<DrawnMode> modes;
   for (int m = 0; m < k.order(); ++m) {
-    const ConstMatrix a = k.factor(m);
-    const LabelList *names = run.labels.list(m);
     const bool named = lines && std::find(lines->begin(), lines->end(), m) != lines->end();
-    const Drawing drawing = drawing_of(a, k.weights(), named, !lines, names);
-    const std::vector<Points> columns = points_of(a, drawing.kind, shown);
-    out["modes"].push_back(mode_of(titles[static_cast<std::size_t>(m)], drawing, a, columns, names));
-    for (std::size_t r = 0; r < columns.size(); ++r)
-      out["components"][r]["columns"].push_back(column_of(columns[r], drawing.kind, names));
+    const LabelList *names = run.labels.list(m);
+    const Drawing drawing = drawing_of(k.factor(m), k.weights(), named, !lines, names);
+    modes.push_back({drawing, points_of(k.factor(m), drawing.kind, shown), names});
   }
+  return modes;
+}
+
+void write_modes(JsonText &out, const Run &run, const Ktensor &k, const std::vector<DrawnMode> &modes) {
+  constexpr const char *kinds[] = {"bars", "line", "leading"};
+  const std::vector<std::string> titles = mode_names(run, k.order());
+  out.key("modes");
+  out.begin('[');
+  for (std::size_t m = 0; m < modes.size(); ++m) {
+    out.begin('{');
+    out.member("name", titles[m]);
+    out.member("dim", k.dims()[m]);
+    out.member("drawn_as", kinds[static_cast<int>(modes[m].drawing.kind)]);
+    out.member("why", modes[m].drawing.why);
+    if (!modes[m].rows_differ())
+      write_rows(out, modes[m].columns.front(), modes[m].names);
+    out.end('}');
+  }
+  out.end(']');
+}
+
+void write_components(JsonText &out, const Ktensor &k, const std::vector<DrawnMode> &modes, i64 shown) {
+  out.key("components");
+  out.begin('[');
+  for (std::size_t r = 0; r < static_cast<std::size_t>(shown); ++r) {
+    out.begin('{');
+    out.member("weight", rounded(k.weights()[r]));
+    out.key("columns");
+    out.begin('[');
+    for (const DrawnMode &mode : modes) {
+      out.begin('{');
+      out.members("values", rounded_list(mode.columns[r].values));
+      if (mode.rows_differ())
+        write_rows(out, mode.columns[r], mode.names);
+      out.end('}');
+    }
+    out.end(']');
+    out.end('}');
+  }
+  out.end(']');
 }
 
 } // namespace
@@ -168,23 +205,29 @@ void add_model(Json &out, const Run &run, const Ktensor &k) {
 std::string document_of(const Run &run) {
   Ktensor k = run.model.copy(run.budget);
   k.normalize();
-  Json out = {{"title", run.options.text("report_title")},
-              {"command", run.options.text("report_command")},
-              {"rank", k.rank()},
-              {"dims", std::vector<i64>(k.dims().begin(), k.dims().end())},
-              {"options", settings_of(run.options)},
-              {"tensor", run.tensor == nullptr ? Json(nullptr) : tensor_of(*run.tensor)},
-              {"report", report_of(run.report)},
-              {"findings", findings_of(run, k)},
-              {"history", history_of(run.report)},
-              {"weights", rounded_list({k.weights().begin(), k.weights().end()})}};
-  add_model(out, run, k);
-  out["plan"] = run.plan == nullptr ? Json(nullptr) : Json(run.plan->describe());
-  std::string text = out.dump(-1, ' ', false, Json::error_handler_t::replace);
-  // Only within strings can there be one, and there it may be written as an escape.
-  for (auto at = text.find('<'); at != std::string::npos; at = text.find('<', at + 1))
-    text.replace(at, 1, "\\u003c");
-  return text;
+  const i64 shown = std::min(k.rank(), most_components);
+  const std::vector<DrawnMode> modes = draw(run, k, shown);
+  JsonText out;
+  out.begin('{');
+  out.member("title", run.options.text("report_title"));
+  out.member("command", run.options.text("report_command"));
+  out.member("rank", k.rank());
+  out.members("dims", k.dims());
+  write_settings(out, run.options);
+  write_tensor(out, run.tensor);
+  write_report(out, run.report);
+  out.members("findings", findings_of(run, k));
+  write_history(out, run.report);
+  out.members("weights", rounded_list(k.weights()));
+  write_modes(out, run, k, modes);
+  write_components(out, k, modes, shown);
+  out.key("plan");
+  if (run.plan == nullptr)
+    out.null();
+  else
+    out.string(run.plan->describe());
+  out.end('}');
+  return out.take();
 }
 
 } // namespace td::pages

@@ -138,7 +138,7 @@ td_status cpals_dense_scenario() {
   return decompose(h, h.y, "nvecs");
 }
 
-char paths[10][256]; // of the file scenarios, made before allocations fail
+char paths[11][256]; // of the file scenarios, made before allocations fail
 
 template <int File> td_status tensor_file_scenario() {
   Handles h;
@@ -193,6 +193,17 @@ td_status table_scenario() {
   return td_ktensor_read(h.context, paths[9], h.k2.out());
 }
 
+td_status report_scenario() {
+  Handles h;
+  TRY(start(h, "auto"));
+  TRY(make_sparse(h, h.x.out()));
+  TRY(td_tensor_set_labels(h.x, 0, "a\0b\0c\0d\0e\0f", 12));
+  for (const char *rate : {"read_rate", "operation_rate"}) // a measurement would allocate what is measured with
+    TRY(td_options_set_f64(h.options, rate, 1e9));
+  TRY(decompose(h, h.x, "random"));
+  return td_report_write(h.context, h.report, h.x, h.k, h.options, paths[10]);
+}
+
 constexpr const char *coo = "coo";
 constexpr const char *blco = "blco";
 constexpr const char *sorted = "sorted";
@@ -220,6 +231,7 @@ const Scenario scenarios[] = {
     {"ktensor_binary", ktensor_file_scenario<6>},
     {"checkpoint", checkpoint_scenario},
     {"table", table_scenario},
+    {"report", report_scenario},
 };
 
 class Allocations : public testing::TestWithParam<Scenario> {
@@ -228,9 +240,9 @@ protected:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "sanitizers bring an operator new of their own";
 #endif
-    const char *names[] = {"x.tns", "x.txt", "x.tdb",   "x.tns.gz", "x.npy",
-                           "k.txt", "k.tdb", "run.tdb", "t.csv",    "m.tdb"};
-    for (int n = 0; n < 10; ++n)
+    const char *names[] = {"x.tns", "x.txt",   "x.tdb", "x.tns.gz", "x.npy",   "k.txt",
+                           "k.tdb", "run.tdb", "t.csv", "m.tdb",    "run.html"};
+    for (int n = 0; n < 11; ++n)
       std::snprintf(paths[n], sizeof paths[n], "%s", folder_.file(names[n]).c_str());
     std::ofstream(paths[8]) << "who,what,when,count\nann,\"te\"\"a\",2024-01-05,2\nbob,cake,2024-02-01,1\n";
   }
