@@ -141,6 +141,8 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
       request.resume = state_of(path, c->budget().beside(x->bytes()));
 
     solvers::RunResult result = solvers::cpals(request);
+    if (Labels labels = object_of<td_tensor>(tensor, "tensor")->labels; !labels.empty())
+      result.model.labels() = std::move(labels);
     c->say_shortage();
     td_report *report_handle =
         report == nullptr ? nullptr

@@ -35,24 +35,26 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
                                         std::move(file.source), c->target());
     });
     c->say_shortage();
-    *out = make_handle<td_tensor>(std::move(x));
+    *out = make_tensor(std::move(x), std::move(file.labels));
   });
 }
 
 td_status td_tensor_write(const td_tensor *tensor, const char *path, const td_options *options) {
   return guard([&] {
-    const auto x = object_of(tensor, "tensor");
+    const auto labelled = object_of<td_tensor>(tensor, "tensor");
+    const auto &x = labelled->x;
     require(path, "path");
     const Options o = options_or_defaults(options);
     if (!x->sparse()) {
       std::optional<formats::Dense> copied;
-      io::write_tensor(x->elements(copied), path, o);
+      io::write_tensor(x->elements(copied), path, o, labelled->labels);
       return;
     }
     std::optional<formats::Coo> holder;
     const kernels::CooView coo = x->coordinates(holder, available_threads());
     const std::vector<const void *> columns(coo.indices, coo.indices + x->order());
-    io::write_tensor(EntriesView{x->dims(), coo.nnz, IndexType::i64, columns.data(), 0, coo.type, coo.values}, path, o);
+    io::write_tensor(EntriesView{x->dims(), coo.nnz, IndexType::i64, columns.data(), 0, coo.type, coo.values}, path, o,
+                     labelled->labels);
   });
 }
 

@@ -48,6 +48,12 @@ struct Model : Ktensor {
   MemoryBudget budget;
 };
 
+/// A tensor, which never changes and which several handles may stand for, and the labels of one of these handles.
+struct LabelledTensor {
+  std::shared_ptr<const tensor::Tensor> x;
+  Labels labels;
+};
+
 enum class Kind : int { context = 1, options, tensor, ktensor, report, plan };
 
 template <class Handle> struct HandleTraits;
@@ -60,7 +66,7 @@ template <> struct HandleTraits<td_options> {
   static constexpr Kind kind = Kind::options;
 };
 template <> struct HandleTraits<td_tensor> {
-  using Object = const tensor::Tensor;
+  using Object = LabelledTensor;
   static constexpr Kind kind = Kind::tensor;
 };
 template <> struct HandleTraits<td_ktensor> {
@@ -96,6 +102,15 @@ template <class Handle> std::shared_ptr<ObjectOf<Handle>> object_of(const Handle
   if constexpr (std::is_same_v<Handle, td_context>)
     object->require_own_process();
   return object;
+}
+
+/// The tensor alone.
+inline std::shared_ptr<const tensor::Tensor> object_of(const td_tensor *tensor, const char *argument) {
+  return object_of<td_tensor>(tensor, argument)->x;
+}
+
+inline td_tensor *make_tensor(std::shared_ptr<const tensor::Tensor> x, Labels labels = {}) {
+  return make_handle<td_tensor>(std::make_shared<LabelledTensor>(LabelledTensor{std::move(x), std::move(labels)}));
 }
 
 /// A tensor for work in a context. Throws Status::unsupported for one that is borrowed in a memory which a device of

@@ -1,9 +1,9 @@
-#include <algorithm>
-#include <span>
+#include "pages/run.hpp"
 
 #include "guard.hpp"
 #include "handles.hpp"
 #include "named.hpp"
+#include "tensor/planned.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -13,25 +13,6 @@ namespace {
 
 double last(const std::vector<double> &series) { return series.empty() ? 0.0 : series.back(); }
 
-/// The values of as many solves as there are modes: the last iteration's, and of an earlier one where modes are fixed.
-std::span<const double> last_solves(const Report &r, const std::vector<double> &series) {
-  return std::span(series).last(std::min(series.size(), static_cast<std::size_t>(r.order)));
-}
-
-i64 smallest_effective_rank(const Report &r) {
-  double least = static_cast<double>(r.rank);
-  for (const double rank : last_solves(r, r.effective_rank))
-    least = std::min(least, rank);
-  return static_cast<i64>(least);
-}
-
-double largest_condition(const Report &r) {
-  double largest = 0;
-  for (const double condition : last_solves(r, r.condition))
-    largest = std::max(largest, condition);
-  return largest;
-}
-
 constexpr NamedValue<Report, i64> integers[] = {
     {"iterations", [](const Report &r) { return r.iterations; }},
     {"converged", [](const Report &r) { return i64{r.converged}; }},
@@ -40,7 +21,7 @@ constexpr NamedValue<Report, i64> integers[] = {
     {"workers", [](const Report &r) { return r.workers; }},
     {"threads", [](const Report &r) { return r.threads; }},
     {"resumed_from", [](const Report &r) { return r.resumed_from; }},
-    {"effective_rank", smallest_effective_rank},
+    {"effective_rank", [](const Report &r) { return r.smallest_effective_rank(); }},
     {"exact_residuals", [](const Report &r) { return r.exact_residuals; }},
 };
 
@@ -52,7 +33,7 @@ constexpr NamedValue<Report, double> reals[] = {
     {"fit_error", [](const Report &r) { return last(r.fit_error); }},
     {"fit_change", [](const Report &r) { return last(r.fit_change); }},
     {"fit_growth", [](const Report &r) { return r.fit_growth; }},
-    {"condition", largest_condition},
+    {"condition", [](const Report &r) { return r.largest_condition(); }},
     {"norm", [](const Report &r) { return r.norm; }},
     {"seconds", [](const Report &r) { return r.seconds; }},
     {"seconds.init", [](const Report &r) { return r.seconds_init; }},
@@ -121,6 +102,27 @@ td_status td_report_get_series(const td_report *report, const char *key, double 
   return guard([&] {
     const auto r = object_of(report, "report");
     copy_series(named(series, *r, key), values, cap, n);
+  });
+}
+
+td_status td_report_write(td_context *context, const td_report *report, const td_tensor *tensor,
+                          const td_ktensor *model, const td_options *options, const char *path) {
+  return guard([&] {
+    const auto c = object_of(context, "context");
+    const auto r = object_of(report, "report");
+    const auto k = object_of(model, "model");
+    require(path, "path");
+    pages::Run run{
+        .report = *r, .model = *k, .options = options_in(*c, options), .budget = c->budget(), .labels = k->labels()};
+    if (tensor == nullptr)
+      return pages::write(run, path);
+    const auto x = tensor_for(*c, tensor);
+    const plan::Plan plan = tensor::plan_of(*x, {run.options, k->rank(), c->backends, c->describe()});
+    run.tensor = x.get();
+    run.plan = &plan;
+    if (run.labels.empty())
+      run.labels = object_of<td_tensor>(tensor, "tensor")->labels;
+    pages::write(run, path);
   });
 }
 

@@ -71,7 +71,7 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
     };
     auto x = where.gpu() == nullptr ? make(formats::Given(view)) : make(formats::Given(view, *where.gpu()));
     c->say_shortage();
-    *out = make_handle<td_tensor>(std::move(x));
+    *out = make_tensor(std::move(x));
   });
 }
 
@@ -99,14 +99,15 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
       x = Tensor::make_dense({shape, steps, type, array}, settings, c->threads(), "", c->target());
     }
     c->say_shortage();
-    *out = make_handle<td_tensor>(std::move(x));
+    *out = make_tensor(std::move(x));
   });
 }
 
 td_status td_tensor_share(const td_tensor *tensor, td_tensor **out) {
   return guard([&] {
     require_out(out, "out");
-    *out = make_handle<td_tensor>(object_of(tensor, "tensor"));
+    const auto labelled = object_of<td_tensor>(tensor, "tensor");
+    *out = make_tensor(labelled->x, labelled->labels);
   });
 }
 

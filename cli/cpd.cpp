@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "components.hpp"
 #include "flags.hpp"
 #include "interrupt.hpp"
 #include "output.hpp"
@@ -21,9 +22,10 @@ namespace cli {
 namespace {
 
 struct CpdFlags {
-  std::string file, start, output, compare;
+  std::string file, start, output, compare, report;
   std::int64_t rank = 0;
   std::int64_t every = 1;
+  std::int64_t leading = 5;
   WorkFlags work;
 };
 
@@ -44,6 +46,13 @@ void refuse_unwritable(const std::string &path) {
     throw Failure(exit_input, fmt::format("cannot write {}: the folder {} is not writable", path, parent.string()));
 }
 
+/// Says the same of a report whose name tells no format.
+void require_report_name(const std::string &path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (!path.empty() && ending != ".html" && ending != ".htm" && ending != ".json")
+    throw Failure(exit_usage, fmt::format("cannot write {}: a report's name ends with .html, .htm or .json", path));
+}
+
 double number(const Result &r, const char *key) { return get<double>(td_report_get_f64, r.report, key); }
 std::int64_t count(const Result &r, const char *key) { return get<std::int64_t>(td_report_get_i64, r.report, key); }
 std::string word(const Result &r, const char *key) { return text(td_report_get_str, r.report, key); }
@@ -61,6 +70,39 @@ Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const
   if (!flags.output.empty())
     check(td_ktensor_write(result.model, flags.output.c_str(), options));
   return result;
+}
+
+/// A word as a shell takes it literally.
+std::string quoted(const std::string &word) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos)
+    return word;
+  std::string text = "'";
+  for (const char c : word)
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+/// The command that repeats a run, without what it writes.
+std::string command(const CpdFlags &flags) {
+  std::string text = fmt::format("td cpd {} --rank {}", quoted(flags.file), flags.rank);
+  if (!flags.start.empty())
+    text += " --start " + quoted(flags.start);
+  if (flags.work.devices != "auto")
+    text += " --devices " + quoted(flags.work.devices);
+  const Json given = flags.work.table.given();
+  for (const auto &[name, value] : given.items())
+    if (name != "checkpoint" && name != "file_format")
+      text += fmt::format(" {} {}", flag_name(name), quoted(value.get<std::string>()));
+  return text;
+}
+
+void write_report(const CpdFlags &flags, td_context *context, const td_tensor *x, const td_options *options,
+                  const Result &r) {
+  Options shown = copy(options);
+  if (!flags.work.table.given().contains("report_command"))
+    shown.set("report_command", command(flags));
+  check(td_report_write(context, r.report, x, r.model, shown, flags.report.c_str()));
 }
 
 Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
@@ -83,11 +125,16 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
        {"fit", "explained", "relative", "residual", "fit_error", "fit_change", "fit_growth", "condition"})
     out[key] = number(r, key);
   out["weights"] = weights_of(r.model);
+  if (flags.leading > 0 && has_labels(r.model)) {
+    out["modes"] = mode_names(r.model);
+    out["components"] = components_of(r.model, flags.leading);
+  }
   if (r.score)
     out["score"] = *r.score;
   out["seconds"] = seconds;
   out["history"] = history;
   out["output"] = flags.output;
+  out["report"] = flags.report;
   out["creeping"] = word(r, "creeping");
   out["checkpoint_error"] = word(r, "checkpoint_error");
   return out;
@@ -113,6 +160,12 @@ void print_weights(const std::vector<double> &w) {
   fmt::print("\n");
 }
 
+/// Whether the file that the model is written to holds labels.
+bool keeps_labels(const CpdFlags &flags) {
+  const std::string format = flags.work.table.given().value("file_format", "auto");
+  return format == "binary" || (format == "auto" && flags.output.ends_with(".tdb"));
+}
+
 void print_summary(const CpdFlags &flags, const Result &r) {
   fmt::print("fit       {:.6e}   explained {:.6e}   relative error {:.6e}\n", number(r, "fit"), number(r, "explained"),
              number(r, "relative"));
@@ -125,7 +178,10 @@ void print_summary(const CpdFlags &flags, const Result &r) {
     fmt::print("note      components cancel: rounding may have moved the fit by {:.1e}\n", error);
   if (const std::string creeping = word(r, "creeping"); !creeping.empty())
     fmt::print("note      {}\n", in_flags(creeping));
-  print_weights(weights_of(r.model));
+  if (flags.leading > 0 && has_labels(r.model))
+    print_components(r.model, flags.leading);
+  else
+    print_weights(weights_of(r.model));
   fmt::print("seconds   {:.3f}: init {:.3f}, mttkrp {:.3f}, solve {:.3f}, fit {:.3f}; reading the file took {:.3f}\n",
              number(r, "seconds"), number(r, "seconds.init"), number(r, "seconds.mttkrp"), number(r, "seconds.solve"),
              number(r, "seconds.fit"), r.read_seconds);
@@ -133,18 +189,25 @@ void print_summary(const CpdFlags &flags, const Result &r) {
     fmt::print("score     {:.6f} against {}\n", *r.score, shown(flags.compare));
   if (const std::string why = word(r, "checkpoint_error"); !why.empty())
     fmt::print("note      the last checkpoint was not written: {}\n", why);
-  fmt::print("model     {}\n",
-             flags.output.empty() ? "not written (--output FILE)" : "written to " + shown(flags.output));
+  fmt::print("model     {}{}\n",
+             flags.output.empty() ? "not written (--output FILE)" : "written to " + shown(flags.output),
+             flags.output.empty() || !has_labels(r.model) || keeps_labels(flags)
+                 ? ""
+                 : "; of its names it keeps none, td's binary format (.tdb) does");
+  if (!flags.report.empty())
+    fmt::print("report    written to {}\n", shown(flags.report));
 }
 
 int run_cpd(const CpdFlags &flags) {
   const Json given = flags.work.table.given();
   const std::string checkpoint = given.value("checkpoint", "");
   const std::string resume = given.value("resume", "");
-  refuse_overwriting({flags.file, flags.start, flags.compare}, {flags.output, checkpoint});
-  refuse_overwriting({resume}, {flags.output}); // a run may go on in the checkpoint that it resumes
-  if (!flags.output.empty())
-    refuse_unwritable(flags.output);
+  refuse_overwriting({flags.file, flags.start, flags.compare}, {flags.output, checkpoint, flags.report});
+  refuse_overwriting({resume}, {flags.output, flags.report}); // a run may go on in the checkpoint that it resumes
+  for (const std::string &path : {flags.output, flags.report})
+    if (!path.empty())
+      refuse_unwritable(path);
+  require_report_name(flags.report);
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
   const Timer reading;
@@ -157,6 +220,8 @@ int run_cpd(const CpdFlags &flags) {
 
   Result r = fit(flags, context, x, options);
   r.read_seconds = read_seconds;
+  if (!flags.report.empty())
+    write_report(flags, context, x, options, r);
   if (!flags.compare.empty()) {
     const Ktensor other = make<Ktensor>(td_ktensor_read, context, flags.compare.c_str());
     r.score = 0;
@@ -181,11 +246,14 @@ Command add_cpd(CLI::App &td) {
   app->add_option("file", flags->file, "tensor: text, .tdb or .npy, also .gz")->required();
   app->add_option("-r,--rank", flags->rank, "components of the model")->required()->check(positive_integer());
   app->add_option("-o,--output", flags->output, "write the model here: Tensor Toolbox text, or .tdb");
+  app->add_option("--report", flags->report, "write the run here as a page to look at: .html, or .json for its data");
   app->add_option("--start", flags->start, "start from the ktensor in this file");
   app->add_option("--compare", flags->compare, "print the factor match score against the ktensor in this file");
   app->add_option("--every", flags->every, "off a terminal, print a line every so many iterations [1]")
       ->check(positive_integer());
-  flags->work.add(*app, {"cpals", "tensor", "read", "context", "write"});
+  app->add_option("--leading", flags->leading, "of a tensor with labels, show so many of them a component and mode [5]")
+      ->check(nonnegative_number());
+  flags->work.add(*app, {"cpals", "tensor", "read", "context", "write", "report"});
   app->footer("^C stops after the iteration under way; the model so far is written and the exit code is 130.");
   return {app, [flags] { return run_cpd(*flags); }};
 }

@@ -2,8 +2,8 @@
  *
  * COUNTS.tns says how often each group of three letters occurs; the letters are a to z and, as the 27th, the boundary
  * of a word. The program fits RANK components to the square roots of the counts and shows, for each component, which
- * letters lead it in first, second and third place. The model goes to the file MODEL, and as NumPy arrays into the
- * folder MODEL.npy. scripts/demo makes the counts and runs this. */
+ * letters lead it in first, second and third place. The model goes to the file MODEL, as NumPy arrays into the folder
+ * MODEL.npy, and as a page to look at into MODEL.html. scripts/demo makes the counts and runs this. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +64,21 @@ static int take_roots(Work *w) {
   return td_tensor_create(w->context, order, dims, nnz, TD_I64, in, 0, TD_F64, w->value, TD_HOST, NULL, &w->roots) >= 0;
 }
 
+/* Modes and their indices get names, which go with the tensor into the model and the page. */
+static int name_letters(Work *w) {
+  static const char *const places[order] = {"first letter", "second letter", "third letter"};
+  char names[2 * letters]; /* "a", "b", ..., each with its NUL */
+  for (int i = 0; i < letters; ++i) {
+    names[2 * i] = alphabet[i];
+    names[2 * i + 1] = '\0';
+  }
+  for (int m = 0; m < order; ++m)
+    if (td_tensor_set_mode_name(w->roots, m, places[m]) < 0 ||
+        td_tensor_set_labels(w->roots, m, names, sizeof names) < 0)
+      return 0;
+  return 1;
+}
+
 static int32_t show(const td_report *so_far, void *unused) {
   int64_t iteration = 0;
   double fit = 0, change = 0;
@@ -85,12 +100,15 @@ static int fit(Work *w, int64_t rank) {
 }
 
 static int write_model(const Work *w, const char *path) {
-  char folder[4096];
+  char folder[4096], page[4096];
   const int length = snprintf(folder, sizeof folder, "%s.npy", path);
-  return length > 0 && (size_t)length < sizeof folder && td_ktensor_write(w->model, path, NULL) >= 0 &&
-         td_options_set_str(w->options, "file_format", "npy") >= 0 &&
+  if (length <= 0 || (size_t)length >= sizeof folder || snprintf(page, sizeof page, "%s.html", path) <= 0)
+    return 0;
+  return td_ktensor_write(w->model, path, NULL) >= 0 && td_options_set_str(w->options, "file_format", "npy") >= 0 &&
          td_ktensor_write(w->model, folder, w->options) >= 0 &&
-         printf("model written to %s and %s\n", path, folder) > 0;
+         td_options_set_str(w->options, "report_title", "What letters do in English words") >= 0 &&
+         td_report_write(w->context, w->report, w->roots, w->model, w->options, page) >= 0 &&
+         printf("model written to %s and %s, and to look at to %s\n", path, folder, page) > 0;
 }
 
 /* The letters whose entries of the column, times sign, are at least `leading`, largest first. */
@@ -143,7 +161,7 @@ static int run(Work *w, const char *counts, int64_t rank, const char *path) {
   double fit_now = 0, explained = 0, seconds = 0;
   int64_t iterations = 0;
   if (td_context_create("auto", NULL, &w->context) < 0 || td_tensor_read(w->context, counts, NULL, &w->counts) < 0 ||
-      !take_roots(w))
+      !take_roots(w) || !name_letters(w))
     return 0;
   td_tensor_describe(w->roots, line, sizeof line, NULL);
   printf("tensor  %s\n", line);

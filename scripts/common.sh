@@ -5,8 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Debian 12 packages: what builds td, and what the tests need besides. docs/dependencies.md says what each is for.
 build_packages=(cmake ninja-build g++ pkg-config libeigen3-dev zlib1g-dev libfmt-dev libfast-float-dev libhwy-dev
-  libcli11-dev nlohmann-json3-dev)
-docs_packages=(doxygen)
+  libcli11-dev nlohmann-json3-dev node-d3)
+docs_packages=(doxygen python3-sphinx python3-breathe python3-myst-parser furo libjs-katex python3-numpy)
 test_packages=("${build_packages[@]}" "${docs_packages[@]}" libgtest-dev clang libclang-rt-14-dev libomp-14-dev
   clang-format-14 abigail-tools binutils gfortran dpkg-dev file python3-numpy python3-scipy python3-sparse
   zsh fish

@@ -39,8 +39,8 @@
  *            TD_ERR_ARGUMENT, and every function that makes something TD_ERR_HOST_MEMORY; these are not repeated below.
  * Numbers    Finite input never gives NaN. Input that is not finite is refused (TD_ERR_ARGUMENT).
  * Threads    A context is used by one thread at a time; distinct contexts are independent. Tensors, reports and plans
- *            are immutable and may be shared between threads. Options and ktensors are used by one thread at a time
- *            while they are being changed.
+ *            are immutable and may be shared between threads. Options, ktensors and a handle's labels are used by one
+ *            thread at a time while they are being changed.
  * Manners    The library does not print, exit, or install signal handlers, and leaves the process as it found it:
  *            OpenMP's thread count, current CUDA device, locale, floating-point mode, random state. Calls
  *            compute with round to nearest and no traps, whatever the caller's mode. Threads that cannot be started are
@@ -202,7 +202,7 @@ TD_API int64_t td_option_count(void);
 /** Describes option i (0 <= i < td_option_count()) in one line of eight fields separated by tabs:
  *  scope, name, type ("i64", "f64" or "str"), default, smallest, largest, choices (separated by '|'), help.
  *  A field that does not apply is empty. Scopes: "context", "tensor", "plan", "read", "write",
- *  "cpals".
+ *  "cpals", "report".
  *  Errors: TD_ERR_ARGUMENT if i is out of range. */
 TD_API td_status td_option_describe(int64_t i, char *buf, int64_t cap, int64_t *needed);
 
@@ -220,9 +220,10 @@ typedef void (*td_log_fn)(int32_t level, const char *text, void *user);
  *    "cpu"         all cores that the process may use; "cpu:4" the same cores in four workers, each owning rows
  *    "reference"   the serial, literal kernels that all others are tested against
  *    "cuda"        the first GPU; "cuda:2" that one; "cuda:0,1" these; "cuda:all" every one. Of several each is a
- * worker, which owns rows and holds the entries that it sums options (may be NULL): scope "context". Errors:
- * TD_ERR_ARGUMENT for a string that is none of these, or that names a GPU twice; TD_ERR_BACKEND_UNAVAILABLE with the
- * reason. */
+ *                  worker, which owns rows and holds the entries that it sums
+ *
+ *  options (may be NULL): scope "context". Errors: TD_ERR_ARGUMENT for a string that is none of these, or that names a
+ *  GPU twice; TD_ERR_BACKEND_UNAVAILABLE with the reason. */
 TD_API td_status td_context_create(const char *devices, const td_options *options, td_context **out);
 
 /** Another handle of the same context, for languages in which a variable may be assigned to another: the context ends
@@ -291,19 +292,23 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
  *  With "borrow" = 1 the tensor works on the array where it lies, and has no copy of its own. The array stays the
  *  caller's, who keeps it there, with all its elements as they are, until the tensor has ended: until the last of its
  *  handles (td_tensor_share) is destroyed and every call that was given one has returned. td never writes to it. A
- * change meanwhile makes results wrong, and memory that is freed is read. The elements are looked at once now: the norm
- * and the other facts are known from then on, and one that is not finite is refused as in a copy. strides    at least 1
- * where the dim is above 1, and no two elements may share a place: with the modes from the smallest stride to the
- * largest, each stride is at least the reach of the modes before it. The order of the modes is free (C or Fortran), and
- * so are gaps between elements, as of a field with a halo; what lies in gaps is never read. An array without gaps is as
- * fast in any order, but only that with the first index fastest shares partial products ("groups"). With gaps blocks
- * are gathered as they are needed: on a GPU in a buffer of up to 128 MiB, at about three times the traffic in its
- * memory. TD_HOST    Kernels of the CPU work on the array itself. A GPU gets copies of it, or streams it, as of any
- * tensor, but straight from the array; what is pinned, or can be, then goes at the full rate. TD_DEVICE  Kernels of
- * that GPU work on the array itself, which is never evicted; other contexts than of that GPU alone are refused the
- * tensor (TD_ERR_UNSUPPORTED). Exports and files are written through a copy on the host. The array must be complete by
- * the order of work that td_context_set_stream describes. Where the values' magnitude asks for it (below about 1e-45 or
- * above 1e45, of f32 1e-18 and 1e18), runs work on a scaled copy after all.
+ *  change meanwhile makes results wrong, and memory that is freed is read. The elements are looked at once now: the
+ *  norm and the other facts are known from then on, and one that is not finite is refused as in a copy.
+ *
+ *  strides    at least 1 where the dim is above 1, and no two elements may share a place: with the modes from the
+ *             smallest stride to the largest, each stride is at least the reach of the modes before it. The order
+ *             of the modes is free (C or Fortran), and so are gaps between elements, as of a field with a halo; what
+ *             lies in gaps is never read. An array without gaps is as fast in any order, but only that with the first
+ *             index fastest shares partial products ("groups"). With gaps blocks are gathered as they are needed: on
+ *             a GPU in a buffer of up to 128 MiB, at about three times the traffic in its memory
+ *  TD_HOST    Kernels of the CPU work on the array itself. A GPU gets copies of it, or streams it, as of any
+ *             tensor, but straight from the array; what is pinned, or can be, then goes at the full rate
+ *  TD_DEVICE  Kernels of that GPU work on the array itself, which is never evicted; other contexts than of that GPU
+ *             alone are refused the tensor (TD_ERR_UNSUPPORTED). Exports and files are written through a copy on the
+ *             host. The array must be complete by the order of work that td_context_set_stream describes
+ *
+ *  Where the values' magnitude asks for it (below about 1e-45 or above 1e45, of f32 1e-18 and 1e18), runs work on a
+ *  scaled copy after all.
  *
  *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
  *  infinite value: names its position; values on another GPU, on the host with TD_DEVICE or on a GPU with TD_HOST; to
@@ -455,6 +460,59 @@ TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int3
 
 /** @} */
 
+/* ---- Labels: what modes and indices stand for -------------------------------------------------------------------- */
+/** @defgroup td_labels Labels
+ *  Modes may have names, such as "user" or "month", and their indices labels, such as "alice" or "2024-03". They are
+ *  UTF-8 and need not differ. A tensor that is read from a table has them (td_tensor_read); td's binary files hold
+ *  them, other formats do not. td_cpals gives the model those of its tensor, or where that has none, those of init.
+ *
+ *  Labels belong to the handle: setting them changes what is known by that handle alone, which then is used by one
+ *  thread at a time, and td_tensor_share and td_ktensor_copy take them over. The tensor itself never changes, and its
+ *  models share its labels' memory.
+ *  @{ */
+
+/** Names a mode; NULL or "" takes its name away. Errors: TD_ERR_SHAPE (mode), TD_ERR_ARGUMENT (not UTF-8). */
+TD_API td_status td_tensor_set_mode_name(td_tensor *tensor, int32_t mode, const char *name);
+/** As td_tensor_set_mode_name. */
+TD_API td_status td_ktensor_set_mode_name(td_ktensor *ktensor, int32_t mode, const char *name);
+
+/** The name of a mode; empty if it has none. Text as in td_options_get_str. Errors: TD_ERR_SHAPE (mode). */
+TD_API td_status td_tensor_get_mode_name(const td_tensor *tensor, int32_t mode, char *buf, int64_t cap,
+                                         int64_t *needed);
+/** As td_tensor_get_mode_name. */
+TD_API td_status td_ktensor_get_mode_name(const td_ktensor *ktensor, int32_t mode, char *buf, int64_t cap,
+                                          int64_t *needed);
+
+/** Labels the indices of a mode: dims[mode] texts one after the other, each ended by NUL, in all `bytes` bytes, as in
+ *  "Jan\0Feb\0Mar" and its sizeof. bytes = 0 takes the labels away; labels may be NULL then.
+ *  Errors: TD_ERR_SHAPE (mode), TD_ERR_ARGUMENT (another number of labels, not UTF-8: names the index). */
+TD_API td_status td_tensor_set_labels(td_tensor *tensor, int32_t mode, const char *labels, int64_t bytes);
+/** As td_tensor_set_labels. */
+TD_API td_status td_ktensor_set_labels(td_ktensor *ktensor, int32_t mode, const char *labels, int64_t bytes);
+
+/** The label of one index, counted from 0; empty if the mode has no labels. Text as in td_options_get_str.
+ *  Errors: TD_ERR_SHAPE (mode), TD_ERR_INDEX. */
+TD_API td_status td_tensor_get_label(const td_tensor *tensor, int32_t mode, int64_t index, char *buf, int64_t cap,
+                                     int64_t *needed);
+/** As td_tensor_get_label. */
+TD_API td_status td_ktensor_get_label(const td_ktensor *ktensor, int32_t mode, int64_t index, char *buf, int64_t cap,
+                                      int64_t *needed);
+
+/** All labels of a mode as td_tensor_set_labels takes them. Copies at most cap bytes and sets *needed (may be NULL) to
+ *  the bytes of all: 0 if the mode has no labels. Errors: TD_ERR_SHAPE (mode). */
+TD_API td_status td_tensor_get_labels(const td_tensor *tensor, int32_t mode, char *buf, int64_t cap, int64_t *needed);
+/** As td_tensor_get_labels. */
+TD_API td_status td_ktensor_get_labels(const td_ktensor *ktensor, int32_t mode, char *buf, int64_t cap,
+                                       int64_t *needed);
+
+/** The entries that lead a component in a mode: those of largest magnitude in that column of the factor, largest first,
+ *  equal ones in the order of their indices; zeros do not lead. At most n of them; indices (counted from 0), values
+ *  (with their signs) and found (how many there are) may each be NULL. Errors: TD_ERR_SHAPE (mode, component, n). */
+TD_API td_status td_ktensor_get_leading(const td_ktensor *ktensor, int32_t mode, int64_t component, int64_t n,
+                                        int64_t *indices, double *values, int64_t *found);
+
+/** @} */
+
 /* ---- MTTKRP ------------------------------------------------------------------------------------------------------ */
 /** @defgroup td_mttkrp MTTKRP
  *  @{ */
@@ -545,6 +603,23 @@ TD_API td_status td_report_get_str(const td_report *report, const char *key, cha
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
 
+/** Writes a run that is over as a page to look at: what was decomposed, the fit by iteration, weights, each component
+ *  as a drawing a mode, what to know before trusting it (components that are alike or cancel each other, lost rank),
+ *  what the plan chose and what that took. A page is one file of HTML that needs no network; the same facts without
+ *  drawings are JSON. The name's ending says which: .html, .htm or .json. The file appears under its name when it is
+ *  whole.
+ *
+ *  context  that of the run: the plan is made for it
+ *  tensor   what was decomposed; NULL if it is not at hand any more: then the page has no plan
+ *  model    the run's result, also when it was changed since; of the report's order and rank and the tensor's dims
+ *  options  may be NULL; scope "report", and those of the run, which the page shows
+ *
+ *  Of a model of more than 64 components the first 64 are drawn; of a factor of many rows those of largest magnitude,
+ *  or where rows lie along an axis means of neighbours. It takes a copy of the model. Errors: TD_ERR_SHAPE (model),
+ *  TD_ERR_UNSUPPORTED (another ending), TD_ERR_OPTION_RANGE ("mode_names", "line_modes"), TD_ERR_IO. */
+TD_API td_status td_report_write(td_context *context, const td_report *report, const td_tensor *tensor,
+                                 const td_ktensor *model, const td_options *options, const char *path);
+
 /** @} */
 
 /* ---- Plan: what would be done, before it is done ----------------------------------------------------------------- */
@@ -596,7 +671,7 @@ TD_API void td_plan_destroy(td_plan *plan);
  *    host_bytes.available   what there is (2^63 - 1: not known), for what is not there yet
  *    device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU
  *    device_bytes.streamed  of the tensor, from the host in every sweep; 0 on a CPU
- *    device_bytes.exchanged that each of several GPUs receives from the others in an iteration of CP-ALS
+ *    device_bytes.exchanged  that each of several GPUs receives from the others in an iteration of CP-ALS
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 
@@ -635,10 +710,14 @@ TD_API td_status td_plan_describe(const td_plan *plan, char *buf, int64_t cap, i
  *  and Matrix Market (also its dense "array"), plain or compressed with gzip; td's binary format; NumPy .npy (dense).
  *  What a file is, is found from its content; options "dialect" and "index_base" settle what content leaves open, and
  *  a file that stays ambiguous is refused. The decision goes to the context's log and stands in td_tensor_get_str(x,
- *  "source"). options (may be NULL): scopes "read" and "tensor". A file may be shortened or rewritten by others
- *  meanwhile: it is not mapped, and that it changed is TD_ERR_IO wherever its size, its time or its content shows it.
- *  Errors: TD_ERR_IO (missing, a directory, truncated, corrupt, changed, ragged: names the line), TD_ERR_INDEX,
- *  TD_ERR_SHAPE, TD_ERR_UNSUPPORTED (complex numbers), TD_ERR_HOST_MEMORY (before the content is read). */
+ *  "source"). A table (CSV, TSV and the like, plain or gzip) is read where option "columns" names those of its columns
+ *  that become modes: their names become labels (td_tensor_get_labels), "value" is the column of the values, or each
+ *  line counts 1, and lines with the same names are duplicates as in td_tensor_create. options (may be NULL): scopes
+ * "read" and "tensor". A file may be shortened or rewritten by others meanwhile: it is not mapped, and that it changed
+ * is TD_ERR_IO wherever its size, its time or its content shows it. Errors: TD_ERR_IO (missing, a directory, truncated,
+ * corrupt, changed, ragged: names the line), TD_ERR_INDEX, TD_ERR_OPTION_RANGE (a column that the table does not have,
+ * a pattern that is none), TD_ERR_SHAPE, TD_ERR_UNSUPPORTED (complex numbers), TD_ERR_HOST_MEMORY (before the content
+ * is read). */
 TD_API td_status td_tensor_read(td_context *context, const char *path, const td_options *options, td_tensor **out);
 
 /** Writes a tensor in the file format of option "file_format"; "auto" goes by the name: .tns FROSTT text, .txt Tensor

@@ -193,6 +193,19 @@ inline std::vector<std::int64_t> dims_of(const td_tensor *tensor) {
   return dims;
 }
 
+/** The labels of a mode's indices; none if it has no labels: labels_of(td_ktensor_get_labels, model, 0). */
+template <class Function, class Handle>
+std::vector<std::string> labels_of(Function function, const Handle &handle, std::int32_t mode) {
+  std::int64_t needed = 0;
+  check(function(handle, mode, nullptr, 0, &needed));
+  std::string text(static_cast<std::size_t>(needed), '\0');
+  check(function(handle, mode, text.data(), needed, nullptr));
+  std::vector<std::string> labels;
+  for (std::size_t at = 0; at < text.size(); at += labels.back().size() + 1)
+    labels.emplace_back(text.c_str() + at);
+  return labels;
+}
+
 /** The weights of a ktensor, as many as its rank. */
 inline std::vector<double> weights_of(const td_ktensor *ktensor) {
   std::int64_t rank = 0;

@@ -65,6 +65,7 @@ Ktensor::Ktensor(std::span<const i64> dims, i64 rank, ValueType type, const Memo
     factors_.emplace_back(type, *count, "a factor matrix");
     std::memset(factors_.back().data(), 0, static_cast<std::size_t>(factors_.back().bytes()));
   }
+  labels_ = Labels(order());
   rank_ = rank;
   weights_.assign(static_cast<std::size_t>(rank), 1.0);
 }
@@ -86,6 +87,7 @@ Ktensor Ktensor::convert(ValueType type, const MemoryBudget &budget) const {
     return {};
   Ktensor out(dims_, rank_, type, budget);
   out.weights_ = weights_;
+  out.labels_ = labels_;
   for (std::size_t m = 0; m < factors_.size(); ++m) {
     dispatch(type_, [&](auto from_zero) {
       dispatch(type, [&](auto to_zero) {
@@ -211,6 +213,31 @@ void Ktensor::fixsigns() {
       }
     }
   }
+}
+
+std::vector<Leader> leaders(const Ktensor &k, int mode, i64 component, i64 most) {
+  const auto before = [](const Leader &a, const Leader &b) {
+    const double size_a = std::abs(a.value), size_b = std::abs(b.value);
+    return size_a != size_b ? size_a > size_b : a.index < b.index;
+  };
+  std::vector<Leader> heap; // of the leaders so far, the last of them in front
+  const ConstMatrix a = k.factor(mode);
+  dispatch(a.type, [&](auto zero) {
+    for (i64 i = 0; i < a.rows && most > 0; ++i) {
+      const Leader next{i, static_cast<double>(a.row<decltype(zero)>(i)[component])};
+      const bool full = static_cast<i64>(heap.size()) == most;
+      if (next.value == 0 || (full && !before(next, heap.front())))
+        continue;
+      if (full) {
+        std::pop_heap(heap.begin(), heap.end(), before);
+        heap.pop_back();
+      }
+      heap.push_back(next);
+      std::push_heap(heap.begin(), heap.end(), before);
+    }
+  });
+  std::sort_heap(heap.begin(), heap.end(), before);
+  return heap;
 }
 
 } // namespace td

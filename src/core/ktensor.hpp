@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/labels.hpp"
 #include "core/memory.hpp"
 #include "core/views.hpp"
 
@@ -32,6 +33,10 @@ public:
   Matrix factor(int mode) noexcept;
   ConstMatrix factor(int mode) const noexcept;
 
+  /// Names of modes and indices; copies and conversions have the same.
+  const Labels &labels() const noexcept { return labels_; }
+  Labels &labels() noexcept { return labels_; }
+
   /// These copy from and to column-major arrays of this ktensor's type with a leading dimension.
   void set_factor(int mode, const void *column_major, i64 ld); // checks ld and that entries are finite
   void get_factor(int mode, void *column_major, i64 ld) const; // checks ld
@@ -48,7 +53,18 @@ private:
   ValueType type_ = ValueType::f64;
   std::vector<double> weights_;
   std::vector<ValueBuffer> factors_;
+  Labels labels_;
 };
+
+/// An entry of a factor's column.
+struct Leader {
+  i64 index = 0;
+  double value = 0;
+};
+
+/// The `most` entries of largest magnitude in a column of a factor, largest first and of equal ones the first; zeros
+/// are left out.
+std::vector<Leader> leaders(const Ktensor &k, int mode, i64 component, i64 most);
 
 /// The result is infinite where it is beyond f64.
 double dot(const Ktensor &a, const Ktensor &b);

@@ -96,6 +96,20 @@ constexpr OptionRow table[] = {
     {"read", "value_type", OptionType::str, "auto", 0, 0, "auto|f32|f64",
      "type that values are stored in; auto: f64 for text, a binary file's own"},
 
+    {"read", "columns", OptionType::str, "", 0, 0, "",
+     "the file is a table, and these of its columns become modes, by name or by position from 1, as in "
+     "\"user,item,month\"; a column of times may go on with the fields that count, as in \"when:%Y-%m\", and with how "
+     "it is written, if that is not ISO 8601, as in \"when:%d.%m.%Y>%Y-%m\"; empty: the file is no table"},
+    {"read", "value", OptionType::str, "", 0, 0, "",
+     "column of a table that holds the values, by name or by position from 1; empty: each line counts 1"},
+    {"read", "header", OptionType::str, "auto", 0, 0, "auto|yes|no",
+     "whether a table's first line names its columns; auto: if columns or value name one"},
+    {"read", "separator", OptionType::str, "auto", 0, 0, "auto|comma|tab|semicolon|pipe",
+     "what separates a table's columns; auto: the one of these that is most often in the first line"},
+    {"read", "quotes", OptionType::i64, "1", 0, 1, "",
+     "1: fields of a table may stand in double quotes, and hold separators, line ends and, doubled, quotes there; 0: "
+     "quotes are taken as they are"},
+
     {"write", "file_format", OptionType::str, "auto", 0, 0, "auto|frostt|toolbox|genten|parti|binary|npy|splatt",
      "format of a file that is written; auto: by the name's ending"},
 
@@ -130,6 +144,15 @@ constexpr OptionRow table[] = {
      "write the checkpoint when so many seconds have passed since the last; 0: not by time"},
     {"cpals", "resume", OptionType::str, "", 0, 0, "",
      "checkpoint file to go on from; the run continues bit for bit as if it had not stopped"},
+
+    {"report", "report_title", OptionType::str, "", 0, 0, "", "heading of a report's page; empty: says the dims"},
+    {"report", "report_command", OptionType::str, "", 0, 0, "",
+     "what a report's page shows as the way to repeat the run"},
+    {"report", "mode_names", OptionType::str, "", 0, 0, "",
+     "names of the modes on a report's page, as in \"user,item,month\"; empty: mode 0, mode 1, ..."},
+    {"report", "line_modes", OptionType::str, "auto", 0, 0, "",
+     "modes whose rows lie along an axis, as time and space do, and are drawn as lines on a report's page, as in "
+     "\"0,2\"; none; auto: those with dates in order as names, or without names and with neighbouring rows alike"},
 };
 
 std::string_view type_name(OptionType t) { return t == OptionType::i64 ? "i64" : t == OptionType::f64 ? "f64" : "str"; }

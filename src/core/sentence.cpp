@@ -12,22 +12,30 @@ constexpr std::size_t longest_escape = 4; // \xNN
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-/// The bytes of the character that text begins with if it is UTF-8 (RFC 3629) and no control character; else 0.
-std::size_t printable_size(std::string_view text) noexcept {
+/// The bytes of the character that text begins with if it is UTF-8 (RFC 3629); else 0.
+std::size_t character_size(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80)
-    return first >= 0x20 && first != 0x7f ? 1 : 0;
+    return 1;
   const std::size_t size = first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : 4;
   if (first < 0xC2 || first > 0xF4 || text.size() < size)
     return 0;
   for (std::size_t i = 1; i < size; ++i)
     if (!is_continuation(text[i]))
       return 0;
-  const bool control = first == 0xC2 && byte(1) < 0xA0; // U+0080 to U+009F
   const bool longer_than_needed = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
   const bool no_character = (first == 0xED && byte(1) >= 0xA0) || (first == 0xF4 && byte(1) >= 0x90);
-  return control || longer_than_needed || no_character ? 0 : size;
+  return longer_than_needed || no_character ? 0 : size;
+}
+
+/// The same, but 0 for a control character, too.
+std::size_t printable_size(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t size = character_size(text);
+  const bool is_control = byte(0) < 0x20 || byte(0) == 0x7f ||
+                          (size == 2 && byte(0) == 0xC2 && byte(1) < 0xA0); // the last are U+0080 to U+009F
+  return is_control ? 0 : size;
 }
 
 std::size_t escape_byte(char c, char *out) noexcept {
@@ -49,6 +57,16 @@ std::size_t escape_byte(char c, char *out) noexcept {
 
 std::string count_text(i64 count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    if (size == 0)
+      return false;
+    text.remove_prefix(size);
+  }
+  return true;
 }
 
 std::size_t escape(std::string_view text, char *out, std::size_t cap) noexcept {

@@ -59,6 +59,36 @@ const Section &section_of_count(const ContainerReader &file, const std::string &
   return section;
 }
 
+void add_labels(ContainerWriter &file, const Labels &labels, int order) {
+  for (int m = 0; m < order; ++m) {
+    const auto mode = static_cast<std::size_t>(m);
+    if (const std::string &name = labels.name(m); !name.empty())
+      file.add(numbered("name", mode), ElementType::text, static_cast<i64>(name.size()), name.data());
+    if (const LabelList *list = labels.list(m))
+      file.add(numbered("labels", mode), ElementType::text, static_cast<i64>(list->text().size()), list->text().data());
+  }
+}
+
+Labels read_labels(const ContainerReader &file, std::span<const i64> dims) {
+  Labels labels(static_cast<int>(dims.size()));
+  for (std::size_t m = 0; m < dims.size(); ++m) {
+    const auto mode = static_cast<int>(m);
+    if (const Section *section = file.find(numbered("name", m))) {
+      const std::string name = file.read_text(*section);
+      if (!is_utf8(name) || name.find('\0') != std::string::npos)
+        file.refuse(fmt::format("the name of mode {}, '{}', is not UTF-8 without NUL", m, escaped(name)));
+      labels.set_name(mode, name);
+    }
+    if (const Section *section = file.find(numbered("labels", m))) {
+      const std::string text = file.read_text(*section);
+      if (const std::string problem = labels_problem(text, dims[m]); !problem.empty())
+        file.refuse(fmt::format("labels of mode {}: {}", m, problem));
+      labels.set_list(mode, LabelList::copy_of(text, dims[m]));
+    }
+  }
+  return labels;
+}
+
 void add_indices(ContainerWriter &file, const EntriesView &entries, std::size_t mode, bool narrow) {
   const std::string name = numbered("index", mode);
   const void *column = entries.indices[mode];
@@ -88,7 +118,8 @@ ReadTensor read_sparse(const ContainerReader &file, const ReadChoices &choices) 
   file.read_values(values, x.values.type(), x.values.data(), choices.threads);
   std::string source =
       fmt::format("td binary version {}; sparse, {} values", container_version, name_of(stored_type(values)));
-  return {std::move(x), std::move(source)};
+  Labels labels = read_labels(file, x.dims);
+  return {std::move(x), std::move(source), std::move(labels)};
 }
 
 ReadTensor read_dense(const ContainerReader &file, const ReadChoices &choices) {
@@ -103,7 +134,8 @@ ReadTensor read_dense(const ContainerReader &file, const ReadChoices &choices) {
   file.read_values(values, x.values.type(), x.values.data(), choices.threads);
   std::string source =
       fmt::format("td binary version {}; dense, {} values", container_version, name_of(stored_type(values)));
-  return {std::move(x), std::move(source)};
+  Labels labels = read_labels(file, x.dims);
+  return {std::move(x), std::move(source), std::move(labels)};
 }
 
 void add_ktensor(ContainerWriter &file, const Ktensor &k) {
@@ -113,6 +145,7 @@ void add_ktensor(ContainerWriter &file, const Ktensor &k) {
     const ConstMatrix a = k.factor(m); // rows without gaps
     file.add(numbered("factor", static_cast<std::size_t>(m)), element_type(a.type), a.rows * a.cols, a.data);
   }
+  add_labels(file, k.labels(), k.order());
 }
 
 Ktensor read_factors(const ContainerReader &file, i64 smallest_order, const MemoryBudget &budget) {
@@ -139,6 +172,7 @@ Ktensor read_factors(const ContainerReader &file, i64 smallest_order, const Memo
   for (std::size_t m = 0; m < dims.size(); ++m)
     file.read_values(*factors[m], k.type(), k.factor(static_cast<int>(m)).data, available_threads());
   check_finite(k, file.name());
+  k.labels() = read_labels(file, dims);
   return k;
 }
 
@@ -153,7 +187,7 @@ ReadTensor read_tensor_binary(const Source &source, const ReadChoices &choices) 
   file.refuse(fmt::format("holds a {}, expected a tensor", name_of(file.kind())));
 }
 
-void write_tensor_binary(const EntriesView &entries, const std::string &path) {
+void write_tensor_binary(const EntriesView &entries, const std::string &path, const Labels &labels) {
   ContainerWriter file(path, ContainerKind::sparse);
   add_dims(file, entries.dims);
   const i64 base = entries.index_base;
@@ -163,10 +197,11 @@ void write_tensor_binary(const EntriesView &entries, const std::string &path) {
   for (std::size_t m = 0; m < entries.dims.size(); ++m)
     add_indices(file, entries, m, narrow);
   file.add("values", element_type(entries.value_type), entries.nnz, entries.values);
+  add_labels(file, labels, entries.order());
   file.commit();
 }
 
-void write_tensor_binary(const DenseArrayView &array, const std::string &path) {
+void write_tensor_binary(const DenseArrayView &array, const std::string &path, const Labels &labels) {
   ContainerWriter file(path, ContainerKind::dense);
   add_dims(file, array.dims);
   const i64 count = element_count(array);
@@ -175,6 +210,7 @@ void write_tensor_binary(const DenseArrayView &array, const std::string &path) {
     file.add("values", type, count, array.values);
   else
     file.add("values", type, count, [&](Range r, char *out) { gather(array, r, out); });
+  add_labels(file, labels, array.order());
   file.commit();
 }
 

@@ -226,10 +226,16 @@ void ContainerReader::read_table(std::span<const char> table) {
   }
 }
 
-const Section &ContainerReader::section(std::string_view name) const {
+const Section *ContainerReader::find(std::string_view name) const noexcept {
   for (const Section &s : sections_)
     if (s.name == name)
-      return s;
+      return &s;
+  return nullptr;
+}
+
+const Section &ContainerReader::section(std::string_view name) const {
+  if (const Section *found = find(name))
+    return *found;
   refuse(fmt::format("{} without section {}", name_of(kind_), name));
 }
 

@@ -77,6 +77,8 @@ public:
   ContainerKind kind() const noexcept { return kind_; }
   std::span<const Section> sections() const noexcept { return sections_; }
   const Section &section(std::string_view name) const;
+  /// Null if there is no section of this name.
+  const Section *find(std::string_view name) const noexcept;
 
   std::string read_text(const Section &section) const;
   /// f32 and f64 in the file become `type`; a value that is too large for it is refused.

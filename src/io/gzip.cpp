@@ -121,44 +121,87 @@ bool is_gzip(std::span<const char> bytes) noexcept {
          static_cast<unsigned char>(bytes[1]) == 0x8b;
 }
 
-Inflated inflate_all(const Source &source, const MemoryBudget &budget) {
+struct Inflater::State {
+  explicit State(const Source &s) : source(s), feed(source) {}
+
+  Source source;
   InflateStream stream;
-  z_stream &z = stream.z;
-  Feed feed(source);
-  Buffer<char> out = room_for(source, likely_size(source), 0, budget);
+  Feed feed;
+  i64 total = 0; // bytes inflated
+  bool ended = false;
+};
+
+Inflater::Inflater(const Source &source) : state_(std::make_unique<State>(source)) {}
+Inflater::~Inflater() = default;
+
+void Inflater::end_member() {
+  State &s = *state_;
+  if (s.feed.at_gzip()) {
+    ::inflateReset(&s.stream.z);
+    return;
+  }
+  if (!s.feed.only_zeros()) // with which some archivers pad
+    throw_error(Status::io, "{}: {} after the end of the gzip data, which {} not gzip", s.source.name(),
+                count_text(s.feed.left(), "byte", "bytes"), s.feed.left() == 1 ? "is" : "are");
+  s.ended = true;
+}
+
+i64 Inflater::read(std::span<char> out) {
+  State &s = *state_;
+  z_stream &z = s.stream.z;
   i64 used = 0;
-  for (;;) {
-    if (used == out.size())
-      out = grown(source, out, used, budget);
-    const std::span<const char> in = feed.ready();
-    const i64 room = std::min(most_room, out.size() - used);
+  const auto size = static_cast<i64>(out.size());
+  while (!s.ended && used < size) {
+    const std::span<const char> in = s.feed.ready();
+    const i64 room = std::min(most_room, size - used);
     z.next_in = reinterpret_cast<const Bytef *>(in.data());
     z.avail_in = static_cast<uInt>(in.size());
     z.next_out = reinterpret_cast<Bytef *>(out.data() + used);
     z.avail_out = static_cast<uInt>(room);
     const int code = ::inflate(&z, Z_NO_FLUSH);
-    feed.take(in.size() - z.avail_in);
+    s.feed.take(in.size() - z.avail_in);
     used += room - z.avail_out;
+    s.total += room - z.avail_out;
     if (code == Z_STREAM_END) {
-      if (feed.at_gzip()) {
-        ::inflateReset(&z);
-        continue;
-      }
-      if (feed.only_zeros()) // some archivers pad
-        return {std::move(out), used};
-      throw_error(Status::io, "{}: {} after the end of the gzip data, which {} not gzip", source.name(),
-                  count_text(feed.left(), "byte", "bytes"), feed.left() == 1 ? "is" : "are");
+      end_member();
     } else if (code == Z_MEM_ERROR) {
       throw_error(Status::host_memory, "out of host memory: zlib's window for reading gzip");
     } else if (code == Z_BUF_ERROR) {
-      source.require_unchanged();
-      throw_error(Status::io, "{}: the gzip data end early, after {}", source.name(),
-                  count_text(used, "inflated byte", "inflated bytes"));
+      s.source.require_unchanged();
+      throw_error(Status::io, "{}: the gzip data end early, after {}", s.source.name(),
+                  count_text(s.total, "inflated byte", "inflated bytes"));
     } else if (code != Z_OK) {
-      source.require_unchanged();
-      throw_error(Status::io, "{}: corrupt gzip data after {}: {}", source.name(),
-                  count_text(used, "inflated byte", "inflated bytes"), z.msg != nullptr ? z.msg : "no reason given");
+      s.source.require_unchanged();
+      throw_error(Status::io, "{}: corrupt gzip data after {}: {}", s.source.name(),
+                  count_text(s.total, "inflated byte", "inflated bytes"), z.msg != nullptr ? z.msg : "no reason given");
     }
+  }
+  return used;
+}
+
+PlainBytes::PlainBytes(const Source &source) : source_(source) {
+  if (is_gzip(source.beginning(2)))
+    inflater_ = std::make_unique<Inflater>(source);
+}
+
+i64 PlainBytes::read(std::span<char> out) {
+  if (inflater_)
+    return inflater_->read(out);
+  const i64 size = std::min(static_cast<i64>(out.size()), source_.size() - at_);
+  source_.read(at_, out.first(static_cast<std::size_t>(size)));
+  at_ += size;
+  return size;
+}
+
+Inflated inflate_all(const Source &source, const MemoryBudget &budget) {
+  Inflater inflater(source);
+  Buffer<char> out = room_for(source, likely_size(source), 0, budget);
+  i64 used = 0;
+  for (;;) {
+    used += inflater.read(out.span().subspan(static_cast<std::size_t>(used)));
+    if (used < out.size())
+      return {std::move(out), used};
+    out = grown(source, out, used, budget);
   }
 }
 

@@ -1,6 +1,7 @@
 // gzip in memory.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 
@@ -9,6 +10,35 @@
 namespace td::io {
 
 bool is_gzip(std::span<const char> bytes) noexcept;
+
+/// What a gzip file holds, from begin to end: all members one after the other.
+class Inflater {
+public:
+  explicit Inflater(const Source &source);
+  ~Inflater();
+  /// Fills `out`, or as much of it as there is left, and gives the number of bytes.
+  i64 read(std::span<char> out);
+
+private:
+  struct State;
+  void end_member();
+
+  std::unique_ptr<State> state_;
+};
+
+/// The bytes of a source from begin to end, inflated where it is gzip.
+class PlainBytes {
+public:
+  explicit PlainBytes(const Source &source);
+  /// As Inflater::read.
+  i64 read(std::span<char> out);
+  bool was_gzip() const noexcept { return inflater_ != nullptr; }
+
+private:
+  Source source_;
+  i64 at_ = 0;
+  std::unique_ptr<Inflater> inflater_;
+};
 
 struct Inflated {
   Buffer<char> buffer; // at least `size` bytes, never empty

@@ -15,16 +15,20 @@ namespace td::io {
 struct ReadTensor {
   std::variant<Entries, DenseArray> content;
   std::string source; // one line: file format or dialect, index base, and what they were decided by
+  Labels labels = {}; // of files that hold them
 
-  i64 bytes() const; // of the content
+  i64 bytes() const; // of content and labels
 };
 
-/// Takes options "dialect", "index_base", "value_type", and "memory_limit" for what is read and what a compressed file
-/// inflates to. Text is parsed on `threads` threads.
+/// Takes options "dialect", "index_base", "value_type", those of tables (TableChoices), and "memory_limit" for what is
+/// read and what a compressed file inflates to. Text is parsed on `threads` threads.
 ReadTensor read_tensor(const std::string &path, const Options &options, int threads);
 
-void write_tensor(const EntriesView &entries, const std::string &path, const Options &options);
-void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options);
+/// Only td's binary format holds labels.
+void write_tensor(const EntriesView &entries, const std::string &path, const Options &options,
+                  const Labels &labels = {});
+void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options,
+                  const Labels &labels = {});
 
 Ktensor read_ktensor(const std::string &path, const MemoryBudget &budget = {});
 void write_ktensor(const Ktensor &k, const std::string &path, const Options &options);

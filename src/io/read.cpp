@@ -24,6 +24,7 @@ ReadChoices ReadChoices::from(const Options &options, int threads) {
   const std::string type = options.text("value_type");
   if (type != "auto")
     choices.value_type = type == "f32" ? ValueType::f32 : ValueType::f64;
+  choices.table = TableChoices::from(options);
   choices.threads = std::max(threads, 1);
   choices.memory = MemoryBudget(options);
   return choices;
@@ -38,9 +39,9 @@ void ReadChoices::require_room(i64 values, i64 indices) const {
 
 i64 ReadTensor::bytes() const {
   if (const auto *array = std::get_if<DenseArray>(&content))
-    return array->values.bytes();
+    return array->values.bytes() + labels.bytes();
   const auto &entries = std::get<Entries>(content);
-  i64 bytes = entries.values.bytes();
+  i64 bytes = entries.values.bytes() + labels.bytes();
   for (const Buffer<i64> &column : entries.indices)
     bytes += column.bytes();
   return bytes;
@@ -69,6 +70,15 @@ ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices) {
 ReadTensor read_tensor(const std::string &path, const Options &options, int threads) {
   const File file(path);
   ReadChoices choices = ReadChoices::from(options, threads);
+  if (choices.table.asked()) {
+    const std::string begin = file.source().beginning(longest_magic);
+    if (is_container(begin) || is_npy(begin))
+      throw_error(Status::unsupported, "{}: is no table but a {} file, which is read without option 'columns'", path,
+                  is_npy(begin) ? "NumPy" : "td binary");
+    ReadTensor tensor = read_table(file.source(), choices);
+    file.source().require_unchanged();
+    return tensor;
+  }
   const Plain plain(file.source(), choices.memory);
   choices.memory = choices.memory.beside(plain.bytes());
   ReadTensor tensor = read_tensor_bytes(plain.source(), choices);

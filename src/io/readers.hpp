@@ -6,6 +6,7 @@
 
 #include "io/file.hpp"
 #include "io/io.hpp"
+#include "io/table_layout.hpp"
 #include "io/text_header.hpp"
 
 namespace td::io {
@@ -14,6 +15,7 @@ struct ReadChoices {
   std::string dialect = "auto";
   int index_base = -1; // -1: as the file says
   std::optional<ValueType> value_type;
+  TableChoices table;
   int threads = 1;
   MemoryBudget memory;
 
@@ -25,6 +27,9 @@ struct ReadChoices {
 
 /// Any tensor file that is not compressed.
 ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices);
+/// A table, also compressed with gzip. Of its text so many bytes are in memory at a time, twice; no line may be longer.
+inline constexpr i64 table_block = i64{1} << 22;
+ReadTensor read_table(const Source &source, const ReadChoices &choices, i64 block = table_block);
 Ktensor read_ktensor_bytes(const Source &source, const MemoryBudget &budget = {});
 
 Ktensor read_ktensor_text(const Input &text, const MemoryBudget &budget = {});

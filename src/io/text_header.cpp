@@ -114,8 +114,11 @@ private:
     if (!index_problem(words_[0]).empty())
       throw_error(Status::io,
                   "{}: line {}: begins with {}, expected an index (FROSTT), the number of modes alone (ParTI), or "
-                  "'sptensor' or 'tensor' (Tensor Toolbox, GenTen)",
-                  text_.name, line_.number, quoted(words_[0]));
+                  "'sptensor' or 'tensor' (Tensor Toolbox, GenTen){}",
+                  text_.name, line_.number, quoted(words_[0]),
+                  line_.text.find_first_of(",;|\t") == std::string_view::npos
+                      ? ""
+                      : "; of a table, option columns says which columns become modes");
     if (words_.size() == 1)
       read_parti();
     else if (words_.size() == 2)

@@ -35,10 +35,10 @@ std::string file_format(const std::string &path, const Options &options) {
 
 } // namespace
 
-void write_tensor(const EntriesView &entries, const std::string &path, const Options &options) {
+void write_tensor(const EntriesView &entries, const std::string &path, const Options &options, const Labels &labels) {
   const std::string format = file_format(path, options);
   if (format == "binary")
-    return write_tensor_binary(entries, path);
+    return write_tensor_binary(entries, path, labels);
   if (format == "frostt" || format == "parti" || format == "toolbox" || format == "genten")
     return write_entries_text(entries, path, format);
   throw_error(Status::unsupported,
@@ -46,10 +46,10 @@ void write_tensor(const EntriesView &entries, const std::string &path, const Opt
               path, format);
 }
 
-void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options) {
+void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options, const Labels &labels) {
   const std::string format = file_format(path, options);
   if (format == "binary")
-    return write_tensor_binary(array, path);
+    return write_tensor_binary(array, path, labels);
   if (format == "npy") {
     AtomicFile file(path);
     write_npy(array, file);

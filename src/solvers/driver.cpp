@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
@@ -16,6 +17,11 @@
 namespace td::solvers {
 
 namespace {
+
+/// As many values as there are modes: the last iteration's, and of an earlier one where modes are fixed.
+std::span<const double> last_solves(const Report &r, const std::vector<double> &series) {
+  return std::span(series).last(std::min(series.size(), static_cast<std::size_t>(r.order)));
+}
 
 void check_shape(const char *name, const Ktensor &k, const tensor::Tensor &x, i64 rank) {
   if (!std::equal(k.dims().begin(), k.dims().end(), x.dims().begin(), x.dims().end())) {
@@ -331,6 +337,20 @@ private:
 };
 
 } // namespace
+
+i64 Report::smallest_effective_rank() const {
+  double least = static_cast<double>(rank);
+  for (const double one : last_solves(*this, effective_rank))
+    least = std::min(least, one);
+  return static_cast<i64>(least);
+}
+
+double Report::largest_condition() const {
+  double largest = 0;
+  for (const double one : last_solves(*this, condition))
+    largest = std::max(largest, one);
+  return largest;
+}
 
 RunResult run(const RunRequest &request, const Method &method) { return Run(request, method).run(); }
 

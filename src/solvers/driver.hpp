@@ -39,6 +39,10 @@ struct Report {
   std::vector<double> effective_rank, condition;
   // one value a mode, order values an iteration; 0 for fixed modes
   std::vector<double> mttkrp_seconds;
+
+  // Of the last iteration's solves, of a mode that is fixed an earlier one's; rank and 0 where there are none.
+  i64 smallest_effective_rank() const;
+  double largest_condition() const;
 };
 
 /// All that a run needs to go on bit for bit.

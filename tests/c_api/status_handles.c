@@ -94,6 +94,11 @@ static void bad_tensor(td_tensor *x, const char *how) {
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_get_entries(x, TD_I64, NULL, 0, TD_F64, out));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_get_dense(x, NULL, TD_F64, out));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_describe(x, NULL, 0, NULL));
+  REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_set_mode_name(x, 0, "a"));
+  REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_get_mode_name(x, 0, NULL, 0, NULL));
+  REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_set_labels(x, 0, NULL, 0));
+  REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_get_label(x, 0, 0, NULL, 0, NULL));
+  REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_get_labels(x, 0, NULL, 0, NULL));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_tensor_write(x, "never.tns", NULL));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_ktensor_dot_tensor(context, ktensor, x, &d));
   REFUSED(TD_ERR_HANDLE, "tensor", how, td_ktensor_fit(context, ktensor, x, &d, NULL, NULL, NULL));
@@ -114,6 +119,12 @@ static void bad_ktensor(td_ktensor *k, const char *how) {
   REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_set_weights(k, factor0));
   REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_get_weights(k, out));
   REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_normalize(k));
+  REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_set_mode_name(k, 0, "a"));
+  REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_get_mode_name(k, 0, NULL, 0, NULL));
+  REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_set_labels(k, 0, NULL, 0));
+  REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_get_label(k, 0, 0, NULL, 0, NULL));
+  REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_get_labels(k, 0, NULL, 0, NULL));
+  REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_get_leading(k, 0, 0, 1, NULL, NULL, NULL));
   REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_arrange(k));
   REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_fixsigns(k));
   REFUSED(TD_ERR_HANDLE, "ktensor", how, td_ktensor_norm(k, &d));

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <new>
 
 #include <gtest/gtest.h>
@@ -137,7 +138,7 @@ td_status cpals_dense_scenario() {
   return decompose(h, h.y, "nvecs");
 }
 
-char paths[8][256]; // of the file scenarios, made before allocations fail
+char paths[11][256]; // of the file scenarios, made before allocations fail
 
 template <int File> td_status tensor_file_scenario() {
   Handles h;
@@ -175,6 +176,34 @@ td_status checkpoint_scenario() {
   return td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, h.k2.out(), nullptr);
 }
 
+td_status table_scenario() {
+  Handles h;
+  TRY(start(h, "auto"));
+  TRY(td_options_set_str(h.options, "columns", "who,what,when:%Y-%m"));
+  TRY(td_options_set_str(h.options, "value", "count"));
+  TRY(td_tensor_read(h.context, paths[8], h.options, h.x.out()));
+  TRY(td_tensor_set_mode_name(h.x, 0, "a name that needs an allocation of its own"));
+  TRY(td_tensor_set_labels(h.x, 0, "a\0b", 4));
+  TRY(decompose(h, h.x, "random"));
+  char text[64];
+  int64_t best = 0;
+  TRY(td_ktensor_get_label(h.k, 1, 1, text, 64, nullptr));
+  TRY(td_ktensor_get_leading(h.k, 1, 0, 1, &best, nullptr, nullptr));
+  TRY(td_ktensor_write(h.k, paths[9], nullptr));
+  return td_ktensor_read(h.context, paths[9], h.k2.out());
+}
+
+td_status report_scenario() {
+  Handles h;
+  TRY(start(h, "auto"));
+  TRY(make_sparse(h, h.x.out()));
+  TRY(td_tensor_set_labels(h.x, 0, "a\0b\0c\0d\0e\0f", 12));
+  for (const char *rate : {"read_rate", "operation_rate"}) // a measurement would allocate what is measured with
+    TRY(td_options_set_f64(h.options, rate, 1e9));
+  TRY(decompose(h, h.x, "random"));
+  return td_report_write(h.context, h.report, h.x, h.k, h.options, paths[10]);
+}
+
 constexpr const char *coo = "coo";
 constexpr const char *blco = "blco";
 constexpr const char *sorted = "sorted";
@@ -201,6 +230,8 @@ const Scenario scenarios[] = {
     {"ktensor_text", ktensor_file_scenario<5>},
     {"ktensor_binary", ktensor_file_scenario<6>},
     {"checkpoint", checkpoint_scenario},
+    {"table", table_scenario},
+    {"report", report_scenario},
 };
 
 class Allocations : public testing::TestWithParam<Scenario> {
@@ -209,9 +240,11 @@ protected:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "sanitizers bring an operator new of their own";
 #endif
-    const char *names[] = {"x.tns", "x.txt", "x.tdb", "x.tns.gz", "x.npy", "k.txt", "k.tdb", "run.tdb"};
-    for (int n = 0; n < 8; ++n)
+    const char *names[] = {"x.tns", "x.txt",   "x.tdb", "x.tns.gz", "x.npy",   "k.txt",
+                           "k.tdb", "run.tdb", "t.csv", "m.tdb",    "run.html"};
+    for (int n = 0; n < 11; ++n)
       std::snprintf(paths[n], sizeof paths[n], "%s", folder_.file(names[n]).c_str());
+    std::ofstream(paths[8]) << "who,what,when,count\nann,\"te\"\"a\",2024-01-05,2\nbob,cake,2024-02-01,1\n";
   }
 
   void fail_each(bool all_later_ones) {

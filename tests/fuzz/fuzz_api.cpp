@@ -340,6 +340,62 @@ void take_ktensor(World &w, Bytes &bytes) {
     expect_no_nan(full[i]);
 }
 
+/// Sets and asks for names of modes and labels of indices, as often as not in as many labels as the mode has indices.
+template <class Handle, class SetName, class GetName, class SetLabels, class GetLabel, class GetLabels>
+void use_labels(World &w, Bytes &bytes, SetName set_name, GetName get_name, SetLabels set_labels, GetLabel get_label,
+                GetLabels get_labels) {
+  const auto some = pick<Handle>(w, bytes);
+  const Facts facts = some.good ? facts_of(some.handle) : Facts{};
+  const auto order = static_cast<std::int32_t>(facts.dims.size());
+  const std::int32_t mode = order == 0 || bytes.one_in(12) ? bytes.number32() : bytes.below(order);
+  const std::int64_t dim = mode >= 0 && mode < order ? facts.dims[static_cast<std::size_t>(mode)] : 1;
+  const std::string name = bytes.text();
+  done_or_refused(some.good, [&] { return set_name(some.handle, mode, name.c_str()); });
+  gives_text(bytes, some.good && mode >= 0 && mode < order, [&](char *buf, std::int64_t cap, std::int64_t *needed) {
+    return get_name(some.handle, mode, buf, cap, needed);
+  });
+  std::string labels;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(dim, 40); ++i)
+    labels += std::string(bytes.text().c_str()) + '\0';
+  const Exact<char> text(static_cast<std::int64_t>(labels.size()) - (bytes.one_in(6) ? 1 : 0));
+  std::copy_n(labels.begin(), text.size(), text.data());
+  done_or_refused(some.good, [&] { return set_labels(some.handle, mode, text.data(), text.size()); });
+  const std::int64_t index =
+      bytes.one_in(12) ? bytes.number() : bytes.below(static_cast<int>(std::min<std::int64_t>(dim, 40)));
+  gives_text(bytes, some.good && mode >= 0 && mode < order && index >= 0 && index < dim,
+             [&](char *buf, std::int64_t cap, std::int64_t *needed) {
+               return get_label(some.handle, mode, index, buf, cap, needed);
+             });
+  const Exact<char> back(bytes.below(60));
+  std::int64_t needed = -1;
+  if (done_or_refused(some.good, [&] { return get_labels(some.handle, mode, back.data(), back.size(), &needed); }) ==
+      TD_OK)
+    expect(needed == 0 || needed >= dim, "each index has a label or none");
+}
+
+void use_tensor_labels(World &w, Bytes &bytes) {
+  use_labels<td_tensor>(w, bytes, td_tensor_set_mode_name, td_tensor_get_mode_name, td_tensor_set_labels,
+                        td_tensor_get_label, td_tensor_get_labels);
+}
+
+void use_ktensor_labels(World &w, Bytes &bytes) {
+  use_labels<td_ktensor>(w, bytes, td_ktensor_set_mode_name, td_ktensor_get_mode_name, td_ktensor_set_labels,
+                         td_ktensor_get_label, td_ktensor_get_labels);
+  const auto k = pick<td_ktensor>(w, bytes);
+  const Exact<std::int64_t> indices(bytes.below(9));
+  const Exact<double> values(indices.size());
+  std::int64_t found = 0;
+  const std::int32_t mode = bytes.number32();
+  if (done_or_refused(k.good, [&] {
+        return td_ktensor_get_leading(k.handle, mode, bytes.below(9), indices.size(), indices.data(), values.data(),
+                                      &found);
+      }) != TD_OK)
+    return;
+  expect(found >= 0 && found <= indices.size(), "no more lead than were asked for");
+  for (std::int64_t i = 1; i < found; ++i)
+    expect(std::abs(values[i - 1]) >= std::abs(values[i]), "the largest comes first");
+}
+
 void multiply(World &w, Bytes &bytes) {
   const auto c = pick<td_context>(w, bytes);
   const auto x = pick<td_tensor>(w, bytes);
@@ -422,6 +478,16 @@ void use_report(World &w, Bytes &bytes) {
   ask_series<td_report>(w, bytes, td_report_get_series);
   if (bytes.one_in(4))
     copy<td_report>(w, bytes, td_report_copy);
+  const auto c = pick<td_context>(w, bytes);
+  const auto r = pick<td_report>(w, bytes);
+  const auto x = w.tensors.pick_or_null(bytes);
+  const auto k = pick<td_ktensor>(w, bytes);
+  if (!is_small(k) || !is_small(x))
+    return;
+  const OptionsFor options(w, bytes);
+  const std::string path = file_name(bytes) + (bytes.one_in(4) ? "" : bytes.one_in(2) ? ".json" : ".html");
+  done_or_refused(c.good && r.good && x.good && k.good && options.given.good,
+                  [&] { return td_report_write(c.handle, r.handle, x.handle, k.handle, options.get(), path.c_str()); });
 }
 
 void make_plan(World &w, Bytes &bytes) {
@@ -505,9 +571,10 @@ void destroy_one(World &w, Bytes &bytes) {
 }
 
 constexpr void (*steps[])(World &, Bytes &) = {
-    library,    make_options, set_options,  get_options, make_context,   use_context,      make_sparse,  make_dense,
-    use_tensor, take_tensor,  make_ktensor, set_ktensor, change_ktensor, compare_ktensors, take_ktensor, multiply,
-    decompose,  use_report,   make_plan,    use_plan,    write_files,    read_files,       destroy_one};
+    library,      make_options, set_options,       get_options,       make_context, use_context,    make_sparse,
+    make_dense,   use_tensor,   take_tensor,       make_ktensor,      set_ktensor,  change_ktensor, compare_ktensors,
+    take_ktensor, multiply,     decompose,         use_report,        make_plan,    use_plan,       write_files,
+    read_files,   destroy_one,  use_tensor_labels, use_ktensor_labels};
 
 void run_some(World &w, Bytes &bytes, int count) {
   if (w.depth >= deepest)

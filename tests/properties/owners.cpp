@@ -57,6 +57,9 @@ TEST_F(Owners, WhatIsSharedOrCopiedOutlivesItsSource) {
   const Report report = copy(run.report);
   run = {};
   EXPECT_EQ(weights_of(model).size(), 2u);
+  EXPECT_TRUE(tdpp::labels_of(td_ktensor_get_labels, model, 2).empty());
+  tdpp::check(td_ktensor_set_labels(model, 2, "a\0", 3)); // and the NUL that ends the literal: an empty label
+  EXPECT_EQ(tdpp::labels_of(td_ktensor_get_labels, model, 2), (std::vector<std::string>{"a", ""}));
   EXPECT_EQ(report_series(report, "fit").size(), 3u);
   const Plan plan = tdpp::share(make<Plan>(td_plan_create_for_tensor, same, other, 2, nullptr));
   EXPECT_EQ(tdpp::series(td_plan_get_series, plan, "dims"), (std::vector<double>{4, 3, 2}));

@@ -53,6 +53,40 @@ TEST(io_binary, says_what_it_is) {
   EXPECT_EQ(x.source, "td binary version 1; sparse, f64 values");
 }
 
+std::string labelled(const TempFolder &folder, std::string_view name, std::string_view labels) {
+  ContainerWriter file(folder.file("l.tdb"), ContainerKind::dense);
+  const std::vector<i64> dims{2, 1};
+  const std::vector<double> values{1, 2};
+  file.add("dims", ElementType::i64, 2, dims.data());
+  file.add("values", ElementType::f64, 2, values.data());
+  file.add("name.1", ElementType::text, static_cast<i64>(name.size()), name.data());
+  file.add("labels.0", ElementType::text, static_cast<i64>(labels.size()), labels.data());
+  file.commit();
+  return folder.get("l.tdb");
+}
+
+TEST(io_binary, labels) {
+  using namespace std::string_view_literals;
+  const TempFolder folder;
+  const Labels labels = read(labelled(folder, "item", "a\0\xc3\xa9\0"sv)).labels;
+  EXPECT_EQ(labels.name(0), "");
+  EXPECT_EQ(labels.name(1), "item");
+  ASSERT_NE(labels.list(0), nullptr);
+  EXPECT_EQ(labels.list(1), nullptr);
+  EXPECT_EQ((*labels.list(0))[0], "a");
+  EXPECT_EQ((*labels.list(0))[1], "\xc3\xa9");
+  const auto refused = [&](std::string_view name, std::string_view text, const char *why) {
+    expect_error(Status::io, {"x: td binary file", why}, [&] { read(labelled(folder, name, text)); });
+  };
+  refused("item", "a\0"sv, "labels of mode 0: 1 label ended by NUL, expected 2");
+  refused("item", "a\0b"sv, "1 label ended by NUL");
+  refused("item", "", "0 labels ended by NUL");
+  refused("item", "a\0b\0c\0"sv, "2 bytes behind the last of 2 labels");
+  refused("item", "a\0\xff\0"sv, "index 1, '\\xff', is not UTF-8");
+  refused("\xc3", "a\0b\0"sv, "name of mode 1, '\\xc3'");
+  refused("i\0m"sv, "a\0b\0"sv, "name of mode 1, 'i\\x00m'");
+}
+
 TEST(io_binary, truncated_anywhere) {
   const TempFolder folder;
   const std::string whole = sample(folder);

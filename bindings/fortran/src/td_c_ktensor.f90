@@ -59,6 +59,65 @@ module td_c_ktensor
       real(c_double), intent(out) :: weights(*)
     end function
 
+    integer(c_int32_t) function c_td_ktensor_set_mode_name(ktensor, mode, name) bind(c, name='td_ktensor_set_mode_name')
+      import
+      type(c_ptr), value :: ktensor
+      integer(c_int32_t), value :: mode
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+
+    integer(c_int32_t) function c_td_ktensor_get_mode_name(ktensor, mode, buf, cap, needed) &
+        bind(c, name='td_ktensor_get_mode_name')
+      import
+      type(c_ptr), value :: ktensor
+      integer(c_int32_t), value :: mode
+      character(kind=c_char), intent(out) :: buf(*)
+      integer(c_int64_t), value :: cap
+      integer(c_int64_t), intent(out) :: needed
+    end function
+
+    integer(c_int32_t) function c_td_ktensor_set_labels(ktensor, mode, labels, bytes) &
+        bind(c, name='td_ktensor_set_labels')
+      import
+      type(c_ptr), value :: ktensor
+      integer(c_int32_t), value :: mode
+      character(kind=c_char), intent(in) :: labels(*)
+      integer(c_int64_t), value :: bytes
+    end function
+
+    integer(c_int32_t) function c_td_ktensor_get_label(ktensor, mode, index, buf, cap, needed) &
+        bind(c, name='td_ktensor_get_label')
+      import
+      type(c_ptr), value :: ktensor
+      integer(c_int32_t), value :: mode
+      integer(c_int64_t), value :: index
+      character(kind=c_char), intent(out) :: buf(*)
+      integer(c_int64_t), value :: cap
+      integer(c_int64_t), intent(out) :: needed
+    end function
+
+    integer(c_int32_t) function c_td_ktensor_get_labels(ktensor, mode, buf, cap, needed) &
+        bind(c, name='td_ktensor_get_labels')
+      import
+      type(c_ptr), value :: ktensor
+      integer(c_int32_t), value :: mode
+      character(kind=c_char), intent(out) :: buf(*)
+      integer(c_int64_t), value :: cap
+      integer(c_int64_t), intent(out) :: needed
+    end function
+
+    integer(c_int32_t) function c_td_ktensor_get_leading(ktensor, mode, component, n, indices, values, found) &
+        bind(c, name='td_ktensor_get_leading')
+      import
+      type(c_ptr), value :: ktensor
+      integer(c_int32_t), value :: mode
+      integer(c_int64_t), value :: component
+      integer(c_int64_t), value :: n
+      integer(c_int64_t), intent(out) :: indices(*)
+      real(c_double), intent(out) :: values(*)
+      integer(c_int64_t), intent(out) :: found
+    end function
+
     integer(c_int32_t) function c_td_ktensor_normalize(ktensor) bind(c, name='td_ktensor_normalize')
       import
       type(c_ptr), value :: ktensor

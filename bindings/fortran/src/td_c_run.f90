@@ -75,5 +75,12 @@ module td_c_run
       integer(c_int64_t), value :: cap
       integer(c_int64_t), intent(out) :: n
     end function
+
+    integer(c_int32_t) function c_td_report_write(context, report, tensor, model, options, path) bind(c, &
+      name='td_report_write')
+      import
+      type(c_ptr), value :: context, report, tensor, model, options
+      character(kind=c_char), intent(in) :: path(*)
+    end function
   end interface
 end module td_c_run

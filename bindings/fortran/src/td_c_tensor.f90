@@ -88,6 +88,52 @@ module td_c_tensor
       integer(c_int64_t), intent(out) :: needed
     end function
 
+    integer(c_int32_t) function c_td_tensor_set_mode_name(tensor, mode, name) bind(c, name='td_tensor_set_mode_name')
+      import
+      type(c_ptr), value :: tensor
+      integer(c_int32_t), value :: mode
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+
+    integer(c_int32_t) function c_td_tensor_get_mode_name(tensor, mode, buf, cap, needed) &
+        bind(c, name='td_tensor_get_mode_name')
+      import
+      type(c_ptr), value :: tensor
+      integer(c_int32_t), value :: mode
+      character(kind=c_char), intent(out) :: buf(*)
+      integer(c_int64_t), value :: cap
+      integer(c_int64_t), intent(out) :: needed
+    end function
+
+    integer(c_int32_t) function c_td_tensor_set_labels(tensor, mode, labels, bytes) bind(c, name='td_tensor_set_labels')
+      import
+      type(c_ptr), value :: tensor
+      integer(c_int32_t), value :: mode
+      character(kind=c_char), intent(in) :: labels(*)
+      integer(c_int64_t), value :: bytes
+    end function
+
+    integer(c_int32_t) function c_td_tensor_get_label(tensor, mode, index, buf, cap, needed) &
+        bind(c, name='td_tensor_get_label')
+      import
+      type(c_ptr), value :: tensor
+      integer(c_int32_t), value :: mode
+      integer(c_int64_t), value :: index
+      character(kind=c_char), intent(out) :: buf(*)
+      integer(c_int64_t), value :: cap
+      integer(c_int64_t), intent(out) :: needed
+    end function
+
+    integer(c_int32_t) function c_td_tensor_get_labels(tensor, mode, buf, cap, needed) &
+        bind(c, name='td_tensor_get_labels')
+      import
+      type(c_ptr), value :: tensor
+      integer(c_int32_t), value :: mode
+      character(kind=c_char), intent(out) :: buf(*)
+      integer(c_int64_t), value :: cap
+      integer(c_int64_t), intent(out) :: needed
+    end function
+
     integer(c_int32_t) function c_td_tensor_slice_counts(tensor, mode, counts) bind(c, name='td_tensor_slice_counts')
       import
       type(c_ptr), value :: tensor

@@ -6,6 +6,7 @@ module td_ktensors
   use td_c_ktensor
   use td_arrays
   use td_contexts
+  use td_labels
   use td_objects
   use td_option_sets
   use td_stored_tensors
@@ -41,11 +42,17 @@ module td_ktensors
     procedure :: fit => fit_to
     !> values_at(indices, values [, index_base, stat, errmsg]): at the coordinates in the rows of indices(:, order).
     generic :: values_at => values_at_i32, values_at_i64
+    !> label(mode, index): of an index from 1; empty if the mode has no labels.
+    generic :: label => label_i32, label_i64
+    procedure :: mode_name
+    procedure :: set_labels
+    procedure :: set_mode_name
+    procedure :: leading
     procedure :: score
     procedure :: write_to
     generic :: assignment(=) => assign
     procedure, private :: create_i32, create_i64, set_factor_r32, set_factor_r64, get_factor_r32, get_factor_r64, &
-      dot_ktensor, dot_tensor, values_at_i32, values_at_i64, assign
+      dot_ktensor, dot_tensor, values_at_i32, values_at_i64, assign, label_i32, label_i64
     final :: finalize
   end type
 
@@ -340,6 +347,82 @@ contains
     class(td_ktensor), intent(in) :: self
     integer(int64), intent(in), contiguous, target :: indices(:,:)
     include 'td_values_at.inc'
+  end subroutine
+
+  !> The name of a mode, 1 .. order; empty if it has none.
+  function mode_name(self, mode) result(name)
+    class(td_ktensor), intent(in) :: self
+    integer, intent(in) :: mode
+    character(:), allocatable :: name
+    name = mode_name_of(c_td_ktensor_get_mode_name, self%c_handle(), mode)
+  end function
+
+  function label_i64(self, mode, index) result(label)
+    class(td_ktensor), intent(in) :: self
+    integer, intent(in) :: mode
+    integer(int64), intent(in) :: index
+    character(:), allocatable :: label
+    label = label_of(c_td_ktensor_get_label, self%c_handle(), mode, index)
+  end function
+
+  function label_i32(self, mode, index) result(label)
+    class(td_ktensor), intent(in) :: self
+    integer, intent(in) :: mode
+    integer(int32), intent(in) :: index
+    character(:), allocatable :: label
+    label = label_of(c_td_ktensor_get_label, self%c_handle(), mode, int(index, int64))
+  end function
+
+  !> Names a mode; a blank name takes its name away.
+  subroutine set_mode_name(self, mode, name, stat, errmsg)
+    class(td_ktensor), intent(in) :: self
+    integer, intent(in) :: mode
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (missing(self, 'ktensor', stat, errmsg)) return
+    if (mode_refused(mode, self%order(), stat, errmsg)) return
+    call finish(c_td_ktensor_set_mode_name(self%c_handle(), int(mode - 1, c_int32_t), c_text(name)), stat, errmsg)
+  end subroutine
+
+  !> Labels the indices of a mode, without the labels' trailing blanks; an array of size 0 takes them away.
+  subroutine set_labels(self, mode, labels, stat, errmsg)
+    class(td_ktensor), intent(in) :: self
+    integer, intent(in) :: mode
+    character(*), intent(in) :: labels(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(:), allocatable :: text
+    if (missing(self, 'ktensor', stat, errmsg)) return
+    if (mode_refused(mode, self%order(), stat, errmsg)) return
+    text = labels_text(labels)
+    call finish(c_td_ktensor_set_labels(self%c_handle(), int(mode - 1, c_int32_t), text, len(text, c_int64_t)), stat, &
+      errmsg)
+  end subroutine
+
+  !> The entries that lead a component in a mode, both from 1: at most n of largest magnitude, the largest first; zeros do
+  !> not lead. indices (from 1) and values are allocated here.
+  subroutine leading(self, mode, component, n, indices, values, stat, errmsg)
+    class(td_ktensor), intent(in) :: self
+    integer, intent(in) :: mode, component, n
+    integer(int64), allocatable, intent(out) :: indices(:)
+    real(real64), allocatable, intent(out) :: values(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(int64), allocatable :: dims(:)
+    integer(c_int64_t) :: found, most
+    integer(c_int32_t) :: status
+    if (missing(self, 'ktensor', stat, errmsg)) return
+    if (mode_refused(mode, self%order(), stat, errmsg)) return
+    allocate (dims, source=self%dims())
+    most = min(int(max(n, 0), c_int64_t), dims(mode))
+    allocate (indices(most), values(most))
+    found = 0
+    status = c_td_ktensor_get_leading(self%c_handle(), int(mode - 1, c_int32_t), int(component - 1, c_int64_t), most, &
+      indices, values, found)
+    indices = indices(:found) + 1
+    values = values(:found)
+    call finish(status, stat, errmsg)
   end subroutine
 
   !> Factor match score with another ktensor, 1 for a perfect match. match(r) is the other's component for component r,

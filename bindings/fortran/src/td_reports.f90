@@ -3,7 +3,11 @@ module td_reports
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   use td_c_run
+  use td_contexts
+  use td_ktensors
   use td_objects
+  use td_option_sets
+  use td_tensors
   implicit none
   private
   public :: td_report
@@ -17,6 +21,7 @@ module td_reports
     procedure :: converged
     procedure :: fit
     procedure :: stop_reason
+    procedure :: write => write_report
     procedure :: creeping
     !> get(name, value [, stat, errmsg]): a fact by its name in td.h, td_report_get_i64, _f64 and _str; into an
     !> allocatable real64 array a value per iteration, td_report_get_series.
@@ -69,6 +74,27 @@ contains
     character(:), allocatable :: reason
     call self%get('stop_reason', reason)
   end function
+
+  !> Writes the run as a page to look at (.html), or its data (.json): td_report_write. Without the tensor the page says
+  !> nothing of the plan. Options of scope "report" name it and its modes, as in options%set('mode_names', 'user,item').
+  subroutine write_report(self, path, model, tensor, context, options, stat, errmsg)
+    class(td_report), intent(in) :: self
+    character(*), intent(in) :: path
+    type(td_ktensor), intent(in) :: model
+    type(td_tensor), intent(in), optional :: tensor
+    type(td_context), intent(in), optional :: context
+    type(td_options), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: place, x
+    integer(c_int32_t) :: status
+    if (.not. opened(context, place, stat, errmsg)) return
+    x = c_null_ptr
+    if (present(tensor)) x = tensor%c_handle()
+    status = c_td_report_write(place, self%c_handle(), x, model%c_handle(), handle_or_null(options), c_text(path))
+    call close_context(context, place)
+    call finish(status, stat, errmsg)
+  end subroutine
 
   !> Where the run ended by tol though the fit may still grow by more: a sentence that says how fast it grew and what to
   !> try. Else empty.

@@ -5,6 +5,7 @@ module td_stored_tensors
   use td_c_context
   use td_c_tensor
   use td_arrays
+  use td_labels
   use td_objects
   use td_option_sets
   implicit none
@@ -22,6 +23,11 @@ module td_stored_tensors
     procedure :: describe
     !> get(name, value [, stat, errmsg]): a fact by its name in td.h, td_tensor_get_i64, _f64 and _str.
     generic :: get => get_i32, get_i64, get_r64, get_str
+    !> label(mode, index): of an index from 1; empty if the mode has no labels.
+    generic :: label => label_i32, label_i64
+    procedure :: mode_name
+    procedure :: set_labels
+    procedure :: set_mode_name
     procedure :: slice_counts
     !> entries(values, indices [, index_base, stat, errmsg]): the stored entries of a sparse tensor into arrays that it
     !> allocates: values(nnz), indices(nnz, order).
@@ -29,6 +35,7 @@ module td_stored_tensors
     procedure :: write_to
     procedure, private :: entries_i32_r32, entries_i32_r64, entries_i64_r32, entries_i64_r64
     procedure, private :: get_i32, get_i64, get_r64, get_str
+    procedure, private :: label_i32, label_i64
   end type
 
 contains
@@ -110,6 +117,57 @@ contains
     character(:), allocatable, intent(out) :: value
     include 'td_get.inc'
     call finish(get_text(c_td_tensor_get_str, self%c_handle(), name, value), stat, errmsg)
+  end subroutine
+
+  !> The name of a mode, 1 .. order; empty if it has none.
+  function mode_name(self, mode) result(name)
+    class(td_stored), intent(in) :: self
+    integer, intent(in) :: mode
+    character(:), allocatable :: name
+    name = mode_name_of(c_td_tensor_get_mode_name, self%c_handle(), mode)
+  end function
+
+  function label_i64(self, mode, index) result(label)
+    class(td_stored), intent(in) :: self
+    integer, intent(in) :: mode
+    integer(int64), intent(in) :: index
+    character(:), allocatable :: label
+    label = label_of(c_td_tensor_get_label, self%c_handle(), mode, index)
+  end function
+
+  function label_i32(self, mode, index) result(label)
+    class(td_stored), intent(in) :: self
+    integer, intent(in) :: mode
+    integer(int32), intent(in) :: index
+    character(:), allocatable :: label
+    label = label_of(c_td_tensor_get_label, self%c_handle(), mode, int(index, int64))
+  end function
+
+  !> Names a mode; a blank name takes its name away.
+  subroutine set_mode_name(self, mode, name, stat, errmsg)
+    class(td_stored), intent(in) :: self
+    integer, intent(in) :: mode
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (missing(self, 'tensor', stat, errmsg)) return
+    if (mode_refused(mode, self%order(), stat, errmsg)) return
+    call finish(c_td_tensor_set_mode_name(self%c_handle(), int(mode - 1, c_int32_t), c_text(name)), stat, errmsg)
+  end subroutine
+
+  !> Labels the indices of a mode, without the labels' trailing blanks; an array of size 0 takes them away.
+  subroutine set_labels(self, mode, labels, stat, errmsg)
+    class(td_stored), intent(in) :: self
+    integer, intent(in) :: mode
+    character(*), intent(in) :: labels(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(:), allocatable :: text
+    if (missing(self, 'tensor', stat, errmsg)) return
+    if (mode_refused(mode, self%order(), stat, errmsg)) return
+    text = labels_text(labels)
+    call finish(c_td_tensor_set_labels(self%c_handle(), int(mode - 1, c_int32_t), text, len(text, c_int64_t)), stat, &
+      errmsg)
   end subroutine
 
   !> Stored entries in each slice of a mode, 1 .. order: counts(dims(mode)), allocated here.

@@ -117,6 +117,20 @@ end
 @td td_ktensor_full(ktensor::Ptr{Cvoid}, strides::Ptr{Int64}, value_type::Int32, values::Ptr{Cvoid})::Int32
 @td td_ktensor_score(a::Ptr{Cvoid}, b::Ptr{Cvoid}, use_weights::Int32, score::Ptr{Float64},
                      match::Ptr{Int64})::Int32
+@td td_tensor_set_mode_name(tensor::Ptr{Cvoid}, mode::Int32, name::Cstring)::Int32
+@td td_tensor_get_mode_name(tensor::Ptr{Cvoid}, mode::Int32, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
+@td td_tensor_set_labels(tensor::Ptr{Cvoid}, mode::Int32, labels::Ptr{UInt8}, bytes::Int64)::Int32
+@td td_tensor_get_label(tensor::Ptr{Cvoid}, mode::Int32, index::Int64, buf::Ptr{UInt8}, cap::Int64,
+                        needed::Ptr{Int64})::Int32
+@td td_tensor_get_labels(tensor::Ptr{Cvoid}, mode::Int32, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
+@td td_ktensor_set_mode_name(ktensor::Ptr{Cvoid}, mode::Int32, name::Cstring)::Int32
+@td td_ktensor_get_mode_name(ktensor::Ptr{Cvoid}, mode::Int32, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
+@td td_ktensor_set_labels(ktensor::Ptr{Cvoid}, mode::Int32, labels::Ptr{UInt8}, bytes::Int64)::Int32
+@td td_ktensor_get_label(ktensor::Ptr{Cvoid}, mode::Int32, index::Int64, buf::Ptr{UInt8}, cap::Int64,
+                         needed::Ptr{Int64})::Int32
+@td td_ktensor_get_labels(ktensor::Ptr{Cvoid}, mode::Int32, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
+@td td_ktensor_get_leading(ktensor::Ptr{Cvoid}, mode::Int32, component::Int64, n::Int64, indices::Ptr{Int64},
+                           values::Ptr{Float64}, found::Ptr{Int64})::Int32
 @td td_mttkrp(context::Ptr{Cvoid}, tensor::Ptr{Cvoid}, mode::Int32, rank::Int64, factors::Ptr{Ptr{Cvoid}},
               ld::Ptr{Int64}, out::Ptr{Cvoid}, ld_out::Int64, space::Int32)::Int32
 @td td_mttkrp_ktensor(context::Ptr{Cvoid}, tensor::Ptr{Cvoid}, mode::Int32, ktensor::Ptr{Cvoid},
@@ -130,6 +144,8 @@ end
 @td td_report_get_str(report::Ptr{Cvoid}, key::Cstring, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
 @td td_report_get_series(report::Ptr{Cvoid}, key::Cstring, values::Ptr{Float64}, cap::Int64,
                          n::Ptr{Int64})::Int32
+@td td_report_write(context::Ptr{Cvoid}, report::Ptr{Cvoid}, tensor::Ptr{Cvoid}, model::Ptr{Cvoid},
+                    options::Ptr{Cvoid}, path::Cstring)::Int32
 @td td_plan_create(context::Ptr{Cvoid}, order::Int32, dims::Ptr{Int64}, nnz::Int64, value_type::Int32, rank::Int64,
                    options::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
 @td td_plan_create_dense(context::Ptr{Cvoid}, order::Int32, dims::Ptr{Int64}, value_type::Int32, rank::Int64,

@@ -23,8 +23,9 @@ import LinearAlgebra: dot, norm, normalize
 import SparseArrays: findnz, nnz
 
 export Context, DenseTensor, KTensor, Plan, Report, SparseTensor, TDError
-export arrange, cpals, dot, findnz, fit, fixsigns, mttkrp, mttkrp!, nnz, norm, normalize, option_table, plan,
-       read_ktensor, read_tensor, score, series, set_stream!, slice_counts, values_at, write_ktensor, write_tensor
+export arrange, cpals, dot, findnz, fit, fixsigns, labels, leading, mode_names, mttkrp, mttkrp!, nnz, norm, normalize,
+       option_table, plan, read_ktensor, read_tensor, score, series, set_labels!, set_mode_name!, set_stream!, slice_counts, values_at,
+       write_ktensor, write_report, write_tensor
 
 include("LibTD.jl")
 using .LibTD
@@ -35,6 +36,7 @@ include("options.jl")
 include("context.jl")
 include("tensor.jl")
 include("ktensor.jl")
+include("labels.jl")
 include("report.jl")
 include("mttkrp.jl")
 include("cpals.jl")

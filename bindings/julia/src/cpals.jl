@@ -64,7 +64,7 @@ function cpals(x, R::Integer; init=nothing, progress=nothing, context=default_de
     tensor = as_tensor(x; context=context)
     check_modes(keywords, ndims(tensor))
     options = options_from(keywords, "cpals")
-    start = init isa KTensor ? KTensorHandle(init) : C_NULL
+    start = init isa KTensor ? labelled_handle(init) : C_NULL
     init === nothing || init isa KTensor || set!(options, "init", init)
     run = Run(progress, nothing)
     shim = @cfunction(pass_on_progress, Int32, (Ptr{Cvoid}, Ptr{Cvoid}))

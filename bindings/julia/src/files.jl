@@ -6,6 +6,9 @@
 A [`SparseTensor`](@ref) from coordinate text (FROSTT, ParTI, Tensor Toolbox, GenTen, Matrix Market; also .gz) or td's binary format, or
 a [`DenseTensor`](@ref) from .npy, Tensor Toolbox text or td's binary format. What a file is, is found from its content.
 Keywords: options of scopes "read" and "tensor".
+
+A table (CSV, TSV, also .gz) is read where `columns` names those that become modes; the names in them are its [`labels`](@ref),
+and lines with the same names add up: `read_tensor("visits.csv"; columns="user,item,when:%Y-%m", value="count")`.
 """
 function read_tensor(path::AbstractString; context=default_devices, keywords...)
     options = options_from(keywords, "read", "tensor")
@@ -45,6 +48,33 @@ Writes a ktensor: .tdb is td's binary format, other names give Tensor Toolbox te
 """
 function write_ktensor(path::AbstractString, k::KTensor; keywords...)
     options = options_from(keywords, "write")
-    check(LibTD.td_ktensor_write(KTensorHandle(k), path, options))
+    check(LibTD.td_ktensor_write(labelled_handle(k), path, options))
+    return nothing
+end
+
+"""
+    write_report(path, K, X=nothing; context="auto", keywords...)
+
+Writes the run that `K` comes from as a page to look at, in a browser and without a network: the fit by iteration, weights,
+each component as a drawing a mode, what to know before trusting it, and with the tensor or array `X` what the plan chose.
+A path that ends with .json gets the same facts as data. Keywords: options of scope "report" (`report_title`, `mode_names`,
+`line_modes`, modes from 1) and those of the run, which the page shows.
+
+```julia
+X = rand(30, 20, 10)
+K = cpals(X, 3; seed=1)
+path = joinpath(mktempdir(), "run.html")
+write_report(path, K, X; mode_names="person,item,month", seed=1)
+occursin("</html>", read(path, String))
+```
+"""
+function write_report(path::AbstractString, k::KTensor, x=nothing; context=default_devices, keywords...)
+    k.report === nothing && throw(ArgumentError("this KTensor comes from no run of cpals: it has no report to write"))
+    check_modes(keywords, length(k.factors))
+    options = options_from(keywords, "report", "cpals")
+    tensor = x === nothing ? C_NULL : as_tensor(x; context=context)
+    with_context(context) do c
+        check(LibTD.td_report_write(c, k.report, tensor, KTensorHandle(k), options, path))
+    end
     return nothing
 end

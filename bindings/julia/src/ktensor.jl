@@ -1,11 +1,12 @@
 # Kruskal tensors are Julia's own: weights and ordinary matrices. libtd gets a copy for what it computes.
 
 """
-    KTensor(λ, factors; report=nothing)
+    KTensor(λ, factors; report=nothing, labels=nothing, names=nothing)
     KTensor(factors)
 
 The tensor Σᵣ λ[r] · factors[1][:, r] ∘ factors[2][:, r] ∘ ..., with Float32 or Float64 factors. `report` tells of the run
-that made it, see [`Report`](@ref).
+that made it, see [`Report`](@ref). `labels` are for each mode the labels of its indices, or `nothing`, and `names` those of
+the modes: see [`labels`](@ref).
 
 ```julia
 K = KTensor([2.0, 0.5], ([1 0; 1 1.0], [1 2; 3 4; 5 6.0]))
@@ -16,17 +17,24 @@ struct KTensor{T<:Real32Or64,N}
     λ::Vector{Float64}
     factors::NTuple{N,Matrix{T}}
     report::Any
-    function KTensor{T,N}(λ, factors; report=nothing) where {T,N}
+    labels::NTuple{N,Union{Nothing,Vector{String}}}
+    names::NTuple{N,String}
+    function KTensor{T,N}(λ, factors; report=nothing, labels=nothing, names=nothing) where {T,N}
         for (m, f) in enumerate(factors)
             size(f, 2) == length(λ) ||
                 throw(DimensionMismatch("factor $m has $(size(f, 2)) columns for $(length(λ)) weights"))
         end
-        return new{T,N}(λ, factors, report)
+        for (what, given) in (("labels", labels), ("names", names))
+            given === nothing || length(given) == N ||
+                throw(DimensionMismatch("$what for $(length(given)) modes: expected $N"))
+        end
+        texts = ntuple(m -> labels === nothing ? nothing : checked_labels(labels[m], size(factors[m], 1), m), N)
+        return new{T,N}(λ, factors, report, texts, ntuple(m -> names === nothing ? "" : String(names[m]), N))
     end
 end
 
-KTensor(λ::AbstractVector{<:Real}, factors::Tuple{Vararg{AbstractMatrix{<:Real}}}; report=nothing) =
-    KTensor{all(f -> eltype(f) == Float32, factors) ? Float32 : Float64,length(factors)}(λ, factors; report=report)
+KTensor(λ::AbstractVector{<:Real}, factors::Tuple{Vararg{AbstractMatrix{<:Real}}}; keywords...) =
+    KTensor{all(f -> eltype(f) == Float32, factors) ? Float32 : Float64,length(factors)}(λ, factors; keywords...)
 KTensor(λ::AbstractVector{<:Real}, factors::AbstractVector{<:AbstractMatrix}; keywords...) =
     KTensor(λ, Tuple(factors); keywords...)
 KTensor(factors::Union{Tuple,AbstractVector}) = KTensor(ones(size(factors[1], 2)), factors)
@@ -69,6 +77,16 @@ function KTensorHandle(k::KTensor{T,N}) where {T,N}
     return h
 end
 
+# The same with labels, for what keeps them: a file, and the start of a run.
+function labelled_handle(k::KTensor{T,N}) where {T,N}
+    h = KTensorHandle(k)
+    for m in 1:N
+        store_labels(LibTD.td_ktensor_set_labels, h, m, k.labels[m])
+        check(LibTD.td_ktensor_set_mode_name(h, m - 1, k.names[m]))
+    end
+    return h
+end
+
 # Julia's copy of a ktensor of libtd.
 function KTensor(h::KTensorHandle; report=nothing)
     order, components, type = Ref{Int32}(0), Ref{Int64}(0), Ref{Int32}(0)
@@ -82,7 +100,9 @@ function KTensor(h::KTensorHandle; report=nothing)
         check(LibTD.td_ktensor_get_factor(h, m - 1, f, dims[m], LibTD.TD_HOST))
         return f
     end
-    return KTensor(λ, factors; report=report)
+    texts = ntuple(m -> stored_labels(LibTD.td_ktensor_get_labels, h, m), length(factors))
+    names = ntuple(m -> stored_name(LibTD.td_ktensor_get_mode_name, h, m), length(factors))
+    return KTensor(λ, factors; report=report, labels=texts, names=names)
 end
 
 norm(k::KTensor) = (h = KTensorHandle(k); get_number(out -> LibTD.td_ktensor_norm(h, out), Float64))
@@ -147,7 +167,8 @@ end
 function changed(k::KTensor, change)
     h = KTensorHandle(k)
     check(change(h))
-    return KTensor(h; report=k.report)
+    plain = KTensor(h)
+    return KTensor(plain.λ, plain.factors; report=k.report, labels=k.labels, names=k.names)
 end
 
 """

@@ -30,7 +30,7 @@ set!(o::OptionsHandle, key, v::Union{AbstractVector{<:Integer},Tuple{Vararg{Inte
 
 # Lists of modes among the keywords, which count from 1, are looked at here: libtd would speak of them as counted from 0.
 function check_modes(keywords, order)
-    for key in (:mode_order, :fixed_modes)
+    for key in (:mode_order, :fixed_modes, :line_modes)
         modes = get(keywords, key, nothing)
         modes isa Union{AbstractVector{<:Integer},Tuple{Vararg{Integer}}} || continue
         for m in modes

@@ -48,6 +48,7 @@ program runs
   real(real64) :: a(2, 2), b(3, 2), c(4, 2), growth
   real(real32) :: m32(2, 2)
   character(:), allocatable :: text
+  character(200) :: page_error
   integer :: n, mode, ierr, i, j, k
 
   ! pyttb's test of MTTKRP: X = 1 .. 720 in 2 x 3 x 4 x 5 x 6, every factor ones.
@@ -150,6 +151,17 @@ program runs
   call same%set_log()
   call x%read('fortran_runs.tdb', context=same)
   call expect('no more messages', messages, n)
+
+  ! A run as a page, and as data; a name that tells no format.
+  call td_cpals(x, 2, model, seed=3, report=report)
+  call options%set('mode_names', 'letter,word')
+  call report%write('fortran_runs.json', model, x, options=options, stat=ierr, errmsg=page_error)
+  call expect_text('a name for each mode', page_error, 'expected')
+  call report%write('fortran_runs.json', model, x)
+  inquire (file='fortran_runs.json', size=n)
+  call expect('a report was written', n > 1000)
+  call report%write('fortran_runs.pdf', model, stat=ierr, errmsg=page_error)
+  call expect_text('no format', page_error, '.html, .htm or .json')
 
   ! real32.
   call x%create(real(reshape([1, 2, 3, 4], [2, 2]), real32))

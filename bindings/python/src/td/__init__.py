@@ -24,7 +24,7 @@ from ._library import has_feature, library_path, library_version
 from ._mttkrp import mttkrp
 from ._options import Option, options
 from ._plan import Plan, PlanMode, plan
-from ._report import Report
+from ._report import Report, report
 from ._tensor import Tensor, read, sparse_tensor, tensor, write_tensor
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "FileError", "Fit", "HandleError", "HostMemoryError", "InternalError", "KTensor", "NumberTypeError", "NumericalError",
     "Option", "OptionRangeError", "OptionUnknownError", "Plan", "PlanMode", "Report", "Score", "ShapeError", "TdError",
     "Tensor", "UnsupportedError", "as_ktensor", "cpals", "has_feature", "library_path", "library_version", "mttkrp",
-    "options", "plan", "read", "read_ktensor", "sparse_tensor", "tensor", "write",
+    "options", "plan", "read", "read_ktensor", "report", "sparse_tensor", "tensor", "write",
 ]
 __version__ = library_version()
 

@@ -110,7 +110,7 @@ def cpals(x: Any, rank: int, *, init: Any = None, progress: Progress = None, con
     if isinstance(init, str):
         set_option(settings, "init", init)
     elif init is not None:
-        start = as_ktensor(init)._to_handle()
+        start = as_ktensor(init)._to_labelled_handle()
     display = display_for(progress, integer_option(settings, "max_iters"))
     model, report = Handle("ktensor"), Handle("report")
     with working(context, devices) as (c, signals):

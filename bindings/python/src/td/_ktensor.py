@@ -9,18 +9,20 @@ import numpy as np
 from . import _abi
 from ._arrays import INDEX_CODES, REAL_CODES, REAL_TYPES, host_reals, memory_of
 from ._context import ContextLike, working
+from ._labels import (Labels, checked_labels, checked_mode_names, get_labels, get_mode_names, set_labels,
+                      set_mode_names)
 from ._library import Handle, check, encoded_path, get_number, int64s, lib
 from ._options import options_from
 from ._report import Report
-from ._tensor import index_columns, tensor
+from ._tensor import index_columns, mode_of, tensor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 class Fit(NamedTuple):
-    """How well a model fits a tensor X: residual = |X - M|, relative = residual / |X|, fit = 1 - relative, explained =
-    1 - relative^2."""
+    """How well a model M fits a tensor X: residual = norm(X - M), relative = residual / norm(X), fit = 1 - relative,
+    explained = 1 - relative^2."""
 
     fit: float
     explained: float
@@ -48,12 +50,20 @@ class KTensor:
         A matrix of dims[m] x rank for each mode. They are kept in float32 if all are, else in float64.
     report : Report, optional
         Of the run that made it.
+    labels : sequence, optional
+        For each mode the labels of its indices, or None.
+    mode_names : sequence of str, optional
+        A name for each mode.
 
     Attributes
     ----------
     weights : ndarray of float64
     factors : list of ndarray
     report : Report or None
+    labels : list
+        For each mode a list of texts, or None. A model has those of the tensor that it was fitted to.
+    mode_names : list of str
+        Empty for a mode without a name.
 
     Examples
     --------
@@ -62,7 +72,8 @@ class KTensor:
     ((2, 3), 2, 10.0)
     """
 
-    def __init__(self, weights: Any, factors: Sequence[Any], report: Report | None = None) -> None:
+    def __init__(self, weights: Any, factors: Sequence[Any], report: Report | None = None, *,
+                 labels: Sequence[Any] | None = None, mode_names: Sequence[str | None] | None = None) -> None:
         given = [host_reals(f, f"factor {m}") for m, f in enumerate(factors)]
         if not given:
             raise ValueError("no factors: expected one for each mode")
@@ -79,6 +90,8 @@ class KTensor:
             raise ValueError(f"weights of shape {self.weights.shape}: expected ({rank},), one for each column")
         self.factors: list[Any] = [np.asfortranarray(f, dtype=dtype) for f in given]
         self.report = report
+        self.labels: Labels = checked_labels(labels, self.shape)
+        self.mode_names: list[str] = checked_mode_names(mode_names, self.ndim)
 
     # ---- what it is ---------------------------------------------------------------------------------------------
 
@@ -131,6 +144,13 @@ class KTensor:
             check(lib.td_ktensor_set_factor(handle, m, f.ctypes.data, f.shape[0], _abi.TD_HOST))
         return handle
 
+    def _to_labelled_handle(self) -> Handle:
+        """For what keeps labels: a file, and the start of a run."""
+        handle = self._to_handle()
+        set_labels(handle, "ktensor", checked_labels(self.labels, self.shape))
+        set_mode_names(handle, "ktensor", checked_mode_names(self.mode_names, self.ndim))
+        return handle
+
     @classmethod
     def _from_handle(cls, handle: Handle, report: Report | None = None) -> KTensor:
         order, rank, code = _abi.i32(), _abi.i64(), _abi.i32()
@@ -142,12 +162,15 @@ class KTensor:
         factors = [np.empty((n, rank.value), REAL_TYPES[code.value], order="F") for n in dims]
         for m, f in enumerate(factors):
             check(lib.td_ktensor_get_factor(handle, m, f.ctypes.data, f.shape[0], _abi.TD_HOST))
-        return cls(weights, factors, report)
+        return cls(weights, factors, report, labels=get_labels(handle, "ktensor", order.value),
+                   mode_names=get_mode_names(handle, "ktensor", order.value))
 
     def _changed(self, change: Any) -> KTensor:
         handle = self._to_handle()
         check(change(handle))
-        return KTensor._from_handle(handle, self.report)
+        changed = KTensor._from_handle(handle, self.report)
+        changed.labels, changed.mode_names = self.labels, self.mode_names
+        return changed
 
     # ---- what is computed ---------------------------------------------------------------------------------------
 
@@ -258,6 +281,68 @@ class KTensor:
         """The same tensor with signs turned in pairs, so that the largest entries of columns are positive."""
         return self._changed(lib.td_ktensor_fixsigns)
 
+    # ---- what it says -------------------------------------------------------------------------------------------
+
+    def leading(self, n: int = 5) -> dict[str, list[Any]]:
+        """What leads each component: in each mode the entries of largest magnitude, the largest first; zeros do not lead.
+
+        Parameters
+        ----------
+        n : int
+            How many at most of each component and mode.
+
+        Returns
+        -------
+        dict of lists
+            The columns "component", "weight", "mode", "name" (the mode's), "index", "label" (the index where it has
+            none) and "value" of a table, which ``pandas.DataFrame`` takes as it is.
+
+        Examples
+        --------
+        >>> k = td.KTensor([2.0], [[[0.6], [0.8]], [[1.0], [0.0]]], labels=[["tea", "cake"], None])
+        >>> k.leading()["label"]
+        ['cake', 'tea', 0]
+        """
+        handle = self._to_handle()
+        table: dict[str, list[Any]] = {c: [] for c in ("component", "weight", "mode", "name", "index", "label", "value")}
+        for r in range(self.rank):
+            for m, dim in enumerate(self.shape):
+                most, found = min(n, dim), _abi.i64()
+                indices, values = np.empty(max(most, 0), np.int64), np.empty(max(most, 0))
+                check(lib.td_ktensor_get_leading(handle, m, r, most, indices.ctypes.data_as(_abi.i64_p),
+                                                 values.ctypes.data_as(_abi.f64_p), found))
+                names = self.labels[m]
+                for i, v in zip(indices[:found.value].tolist(), values[:found.value].tolist()):
+                    row = (r, float(self.weights[r]), m, self.mode_names[m], i, i if names is None else names[i], v)
+                    for column, entry in zip(table.values(), row):
+                        column.append(entry)
+        return table
+
+    def table(self, mode: int) -> dict[Any, Any]:
+        """A factor as the columns of a table: first the labels (or indices) of the mode, under its name or "index", then
+        each component under its number. ``pandas.DataFrame`` takes it as it is.
+
+        Parameters
+        ----------
+        mode : int
+            Counted from 0, or from the end if it is negative.
+
+        Returns
+        -------
+        dict of a list and arrays
+
+        Examples
+        --------
+        >>> k = td.KTensor(None, [[[0.6], [0.8]], [[1.0]]], labels=[["tea", "cake"], None], mode_names=["item", ""])
+        >>> k.table(0)["item"], k.table(0)[0].tolist()
+        (['tea', 'cake'], [0.6, 0.8])
+        """
+        m = mode_of(mode, self.ndim)
+        names = self.labels[m]
+        columns: dict[Any, Any] = {self.mode_names[m] or "index": list(range(self.shape[m])) if names is None else names}
+        columns.update((r, self.factors[m][:, r]) for r in range(self.rank))
+        return columns
+
     # ---- other packages -----------------------------------------------------------------------------------------
 
     def to_tensorly(self) -> Any:
@@ -279,9 +364,9 @@ class KTensor:
         Parameters
         ----------
         labels : sequence, optional
-            For each mode the names of its indices, or None.
+            For each mode the names of its indices, or None; by default the model's labels.
         titles : sequence of str, optional
-            A name for each mode.
+            A name for each mode; by default the model's.
         components : sequence of int, optional
             Which to draw; by default all.
 
@@ -292,7 +377,9 @@ class KTensor:
         """
         from ._plot import plot_ktensor
 
-        return plot_ktensor(self, labels, titles, components)
+        if titles is None:
+            titles = [name or f"mode {m}" for m, name in enumerate(self.mode_names)]
+        return plot_ktensor(self, self.labels if labels is None else labels, titles, components)
 
 
 def as_ktensor(x: Any) -> KTensor:
@@ -339,4 +426,4 @@ def read_ktensor(path: str | os.PathLike[str], *, context: ContextLike = None) -
 def write_ktensor(path: str | os.PathLike[str], model: KTensor, options: dict[str, Any]) -> None:
     """`write` of a model."""
     settings = options_from(options, "write")
-    check(lib.td_ktensor_write(model._to_handle(), encoded_path(path), settings))
+    check(lib.td_ktensor_write(model._to_labelled_handle(), encoded_path(path), settings))

@@ -14,7 +14,7 @@ from ._library import Handle, check, get_text, lib
 
 # Where an option of another scope belongs.
 _PLACES = {"context": "td.Context", "tensor": "td.tensor", "read": "td.read", "write": "td.write", "plan": "td.plan",
-           "cpals": "td.cpals"}
+           "cpals": "td.cpals", "report": "td.report"}
 
 
 class Option(NamedTuple):
@@ -43,7 +43,7 @@ def options(scope: str | None = None) -> list[Option]:
     ----------
     scope : str, optional
         Only those of this scope: "cpals" are keywords of `cpals`, "tensor" of `tensor` and `sparse_tensor`, "context" of
-        `Context`, "read" of `read`, "write" of `write`, and "plan" of `plan`.
+        `Context`, "read" of `read`, "write" of `write`, "plan" of `plan`, and "report" of `report`.
 
     Returns
     -------

@@ -26,24 +26,24 @@ def _draw(axes: Any, column: Any, names: Sequence[str] | None) -> None:
     axes.axhline(0, color="0.7", linewidth=0.5, zorder=0)
 
 
-def plot_ktensor(model: KTensor, labels: Sequence[Sequence[str] | None] | None, titles: Sequence[str] | None,
+def plot_ktensor(model: KTensor, labels: Sequence[Sequence[str] | None], titles: Sequence[str],
                  components: Sequence[int] | None) -> Figure:
     """See `KTensor.plot`."""
     import matplotlib.pyplot as plt
 
     shown = range(model.rank) if components is None else components
     for what, given in (("labels", labels), ("titles", titles)):
-        if given is not None and len(given) != model.ndim:
+        if len(given) != model.ndim:
             raise ValueError(f"{what} for {len(given)} modes: expected {model.ndim}")
-    for m, n in enumerate(labels or ()):
+    for m, n in enumerate(labels):
         if n is not None and len(n) != model.shape[m]:
             raise ValueError(f"{len(n)} labels of mode {m}: expected {model.shape[m]}")
     figure, axes = plt.subplots(len(shown), model.ndim, squeeze=False, sharey="col", layout="constrained",
                                 figsize=(2.6 * model.ndim, 0.4 + 1.3 * len(shown)))
     for row, r in zip(axes, shown):
         for m, place in enumerate(row):
-            _draw(place, model.factors[m][:, r], labels[m] if labels else None)
+            _draw(place, model.factors[m][:, r], labels[m])
         row[0].set_ylabel(f"{model.weights[r]:.4g}")
     for m, place in enumerate(axes[0]):
-        place.set_title(titles[m] if titles else f"mode {m}")
+        place.set_title(titles[m])
     return figure

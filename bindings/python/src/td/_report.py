@@ -1,12 +1,18 @@
-"""What a run did."""
+"""What a run did, and the page that shows it."""
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _abi
-from ._library import Handle, Named, get_named, get_series, lib
+from ._context import ContextLike, working
+from ._library import Handle, Named, check, encoded_path, get_named, get_series, lib
+from ._options import options_from
+
+if TYPE_CHECKING:
+    from ._ktensor import KTensor
 
 # The names of td.h. A newer library's are found by name all the same; these are what pickling takes along.
 FACTS = ("iterations", "converged", "order", "rank", "workers", "threads", "resumed_from", "effective_rank",
@@ -79,3 +85,41 @@ def lent_number(kind: Any, lent: Any, key: bytes) -> Any:
     value = kind()
     (lib.td_report_get_i64 if kind is _abi.i64 else lib.td_report_get_f64)(lent, key, value)
     return value.value
+
+
+def report(path: str | os.PathLike[str], model: KTensor, x: Any = None, *, context: ContextLike = None,
+           **options: Any) -> None:
+    """Writes the run that a model comes from as a page to look at: one file of HTML that needs no network.
+
+    It shows the fit by iteration, weights, each component as a drawing a mode, what to know before trusting them
+    (components that are alike or cancel each other, lost rank), and how to repeat the run.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.html``; ``.json`` for the same facts as data.
+    model : KTensor
+        What `cpals` gave, also if it was changed since; not one that was pickled.
+    x : Tensor, array or what `tensor` takes, optional
+        What was decomposed. Without it the page says nothing of the plan.
+    context : Context or str, optional
+        Where the run was.
+    **options
+        Options of scope "report", see `options`: ``report_title``, ``mode_names`` ("user,item,month"), ``line_modes`` (modes
+        from 0 whose rows lie along an axis), ``report_command``; and those of the run, which the page shows.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(1).random((30, 20, 10))
+    >>> td.report("run.html", td.cpals(x, 3, seed=1), x, mode_names="person,item,month", seed=1)
+    """
+    told = getattr(model, "report", None)
+    if told is None or told._handle is None:
+        raise ValueError("this model has no report to write: it comes from no run of td.cpals, or was pickled")
+    from ._tensor import Tensor, tensor
+
+    settings = options_from(options, "report", "cpals", own=("context",))
+    stored = x if x is None or isinstance(x, Tensor) else tensor(x, context=context)
+    with working(context) as (c, _):
+        check(lib.td_report_write(c, told._handle, stored._handle if stored is not None else None, model._to_handle(),
+                                  settings, encoded_path(path)))

@@ -12,6 +12,8 @@ from . import _abi
 from ._arrays import (INDEX_CODES, REAL_CODES, REAL_TYPES, Memory, coordinates_of, dense_memory, dense_of, device_string,
                       host_indices, host_reals, memory_of, on_device)
 from ._context import ContextLike, working
+from ._labels import (Labels, checked_labels, checked_mode_names, get_labels, get_mode_names, set_labels,
+                      set_mode_names)
 from ._library import Handle, check, encoded_path, get_named, get_number, get_text, int64s, lib
 from ._options import options_from
 
@@ -60,6 +62,25 @@ class Tensor:
     def is_sparse(self) -> bool:
         """Whether it is stored by entries."""
         return self["sparse"] == 1
+
+    @property
+    def labels(self) -> Labels:
+        """For each mode the labels of its indices, or None: names from a table, or what was set. Setting them does not
+        change the tensor; a model that is fitted to it has them, too."""
+        return get_labels(self._handle, "tensor", self.ndim)
+
+    @labels.setter
+    def labels(self, labels: Sequence[Any] | None) -> None:
+        set_labels(self._handle, "tensor", checked_labels(labels, self.shape))
+
+    @property
+    def mode_names(self) -> list[str]:
+        """The modes' names, such as those of a table's columns; empty for a mode that has none."""
+        return get_mode_names(self._handle, "tensor", self.ndim)
+
+    @mode_names.setter
+    def mode_names(self, names: Sequence[str | None] | None) -> None:
+        set_mode_names(self._handle, "tensor", checked_mode_names(names, self.ndim))
 
     def norm(self) -> float:
         """The Frobenius norm."""
@@ -117,9 +138,13 @@ class Tensor:
         return sparse.COO(indices, values, shape=self.shape)
 
     def __reduce__(self) -> Any:
+        state = {"labels": self.labels, "mode_names": self.mode_names}
         if self.is_sparse:
-            return partial(sparse_tensor, format=self["format"]), (*self.entries(), self.shape)
-        return tensor, (self.to_numpy(),)
+            return partial(sparse_tensor, format=self["format"]), (*self.entries(), self.shape), state
+        return tensor, (self.to_numpy(),), state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.labels, self.mode_names = state["labels"], state["mode_names"]
 
 
 def _sparse_device(columns: Sequence[Memory], values: Memory) -> None:
@@ -269,7 +294,9 @@ def _is_borrowed(x: Tensor) -> bool:
 
 def read(path: str | os.PathLike[str], *, context: ContextLike = None, **options: Any) -> Tensor:
     """Reads a tensor: coordinate text of FROSTT, ParTI, Tensor Toolbox, pyttb, GenTen or Matrix Market, also ``.gz``; ``.npy``;
-    td's binary format. What a file is, is found from its content. Models are read by `read_ktensor`.
+    td's binary format. What a file is, is found from its content. A table (CSV, TSV, also ``.gz``) is read where ``columns``
+    names those that become modes, as in ``columns="user,item,when:%Y-%m", value="count"``; the names in them are the
+    tensor's `labels`. Models are read by `read_ktensor`.
 
     Parameters
     ----------
@@ -278,7 +305,8 @@ def read(path: str | os.PathLike[str], *, context: ContextLike = None, **options
     context : Context or str, optional
         Where work runs.
     **options
-        Options of scopes "read" and "tensor", see `options`: ``dialect``, ``index_base``, ``value_type``, ``format``, ...
+        Options of scopes "read" and "tensor", see `options`: ``columns``, ``value``, ``dialect``, ``index_base``,
+        ``value_type``, ``format``, ...
 
     Returns
     -------

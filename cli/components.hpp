@@ -1,0 +1,23 @@
+// What leads the components of a model: the labels of the largest entries in each mode.
+#pragma once
+
+#include <cstdint>
+
+#include "flags.hpp"
+
+namespace cli {
+
+/// Whether the indices of some mode have labels.
+bool has_labels(const td_ktensor *model);
+
+/// A table of the components, `most` labels at most in each mode: those of entries that are at least a quarter of the
+/// column's largest. Entries of the other sign stand in a line of their own.
+void print_components(const td_ktensor *model, std::int64_t most);
+
+/// For each component its weight and, mode by mode, label, index and value of the entries that lead it.
+Json components_of(const td_ktensor *model, std::int64_t most);
+
+/// The names of the modes, empty where there is none.
+Json mode_names(const td_ktensor *model);
+
+} // namespace cli

@@ -1,0 +1,25 @@
+# Puts the page of a report together, as C++: -D FOLDER=, LICENCE=, VERSION=, D3= (empty: without), TO=.
+foreach(part html css js)
+  file(READ ${FOLDER}/page.${part} page_${part})
+endforeach()
+set(drawn_with "")
+set(d3 "")
+if(D3)
+  file(READ ${D3} d3_text)
+  string(REGEX MATCH "^// [^\n]*" notice "${d3_text}")
+  # D3 is under td's own licence, whose conditions ask that they go with it.
+  file(READ ${LICENCE} conditions)
+  string(FIND "${conditions}" "Redistribution and use" begin)
+  string(SUBSTRING "${conditions}" ${begin} -1 conditions)
+  string(REPLACE "// " "" notice "${notice}")
+  set(drawn_with " Drawn with D3 (d3js.org, BSD-3-Clause), which is in the page.")
+  set(d3 "<!-- D3: ${notice}\n\n${conditions}-->\n<script>\n${d3_text}</script>")
+endif()
+# The document stays the last: what else is put in is td's own.
+string(REPLACE "{{version}}" "${VERSION}" page "${page_html}")
+string(REPLACE "{{drawn_with}}" "${drawn_with}" page "${page}")
+string(REPLACE "{{style}}" "${page_css}" page "${page}")
+string(REPLACE "{{script}}" "${page_js}" page "${page}")
+string(REPLACE "{{d3}}" "${d3}" page "${page}")
+file(WRITE ${TO} "#include \"pages/template.hpp\"\n\n"
+  "const std::string_view td::pages::template_text = R\"td_page(" "${page}" ")td_page\";\n")
