@@ -260,7 +260,10 @@ private:
     parallel(threads_, [&](int thread, int) {
       for (std::size_t task = todo++; task <= ranges.size(); task = todo++) {
         if (task == 0) {
-          last ? void(size_ = 0) : fill(next_, static_cast<i64>(rest.size()));
+          if (last)
+            size_ = 0;
+          else
+            fill(next_, static_cast<i64>(rest.size()));
           continue;
         }
         const Range r = ranges[task - 1];
