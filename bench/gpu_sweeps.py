@@ -5,6 +5,7 @@ the tensor in the time of MTTKRP, and what memory the run took beside the tensor
 usage: gpu_sweeps.py SHAPE[,SHAPE...] RANK[,RANK...] [f64|f32 [GROUPS[,GROUPS...] [ITERATIONS]]]
   groups as option groups has them, with ';' for ','; "streamed:BYTES" leaves the GPU so many bytes, with the tensor on the host
 """
+import re
 import statistics
 import sys
 import threading
@@ -68,12 +69,13 @@ def measure(x, shape, rank, groups, iterations, rate):
     mttkrp = modes.sum()
     iteration = (elapsed[-1] - elapsed[0]) / iterations
     bytes_ = x.numel() * x.element_size() if hasattr(x, "numel") else x.nbytes
-    streamed = plan["device_bytes.streamed"]
+    reads = float(re.search(r"reads the tensor ([0-9.]+) times", plan["groups.why"])[1])
+    streamed = plan["device_bytes.streamed"] * reads
     print(f"  {'x'.join(map(str, shape)):<20} {str(x.dtype)[-7:]} R {rank:<5} {groups:<16} {plan['groups']:<28}: MTTKRP "
           f"{1e3 * mttkrp:9.3f} ms, {mttkrp * rate / bytes_:5.2f} passes, predicted {1e3 * plan['seconds.mttkrp']:9.3f} ("
           f"{' '.join(f'{1e3 * s:.3f}' for s in modes)} by mode); "
           f"iteration {1e3 * iteration:9.3f} ms, predicted {1e3 * plan['seconds.iteration']:9.3f}; {taken / 1e6:7.1f} MB beside"
-          + (f"; {streamed / 1e9:.2f} GB streamed, {streamed / mttkrp / 1e9:.1f} GB/s" if streamed else ""), flush=True)
+          + (f"; {streamed / 1e9:.2f} GB streamed a sweep, {streamed / mttkrp / 1e9:.1f} GB/s" if streamed else ""), flush=True)
 
 
 def main(shapes, ranks, kind="f64", groups="none,auto", iterations="12"):

@@ -172,6 +172,12 @@ Rates CudaBackend::rates() const {
   return measured_rates(device_);
 }
 
+void CudaBackend::mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> factors, Matrix out) {
+  const CurrentDevice current = enter();
+  if (out.rows > 0)
+    cuda::mttkrp_slabs(device_, x, factors, out);
+}
+
 Prediction CudaBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {
   return cuda::predict_mttkrp(x, args, rates, device_.chip());
 }
@@ -181,7 +187,7 @@ Prediction CudaBackend::predict_mttkrp_cells(const CellsView &x, const MttkrpArg
 }
 
 Prediction CudaBackend::predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates) const {
-  return cuda::predict_mttkrp_slabs(x, rank, rates);
+  return cuda::predict_mttkrp_slabs(x, rank, rates, chip());
 }
 
 Rates CudaBackend::nominal_rates() const { return cuda::nominal_rates(chip()); }

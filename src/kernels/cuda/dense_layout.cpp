@@ -32,6 +32,26 @@ void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
   l.stages = fits(l.across(), stages(l.across())) ? stages(l.across()) : dense_least_stages;
 }
 
+/// Columns, parts of the depth and blocks of a layout that has its rows and its depth.
+void deal_out(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
+  cut_columns(l, rank, type, chip);
+  const i64 together = std::clamp<i64>(chip.shared_bytes / dense_shared_bytes(l, type), 1, dense_together(l.across()));
+  // Where the depth is one mode, its factor is the product.
+  l.depth_part = l.depth;
+  l.makes_products = l.depth_modes > 1 || type == ValueType::f32;
+  if (l.makes_products) {
+    constexpr i64 most_numbers = i64{4} << 20; // 32 MB: what a second-level cache keeps beside the tensor
+    const i64 parts = tiles(l.depth, std::max<i64>(most_numbers / dense_product_ld(rank), 512));
+    l.depth_part = tiles(tiles(l.depth, parts), l.chunk()) * l.chunk();
+  }
+  const i64 units = l.row_tiles() * l.chunks();
+  l.blocks = std::clamp<i64>(together * chip.multiprocessors / l.column_tiles, 1,
+                             std::min(std::max<i64>(units, 1), dense_most_blocks));
+  l.direct = l.slabs || (l.inner == 1 && l.outer == 1 && l.row_tiles() >= l.blocks &&
+                         (l.multiply == Multiply::f64 || l.chunks() <= dense_chunks_in_f32));
+  l.slots = slots_of(l);
+}
+
 } // namespace
 
 // The constants are estimates with which predictions come within a third of what an H200 took (bench/results,
@@ -44,7 +64,8 @@ double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, doub
   constexpr double part = 14000; // cycles of each multiprocessor, to start the kernels of a part
   const auto number = [](i64 n) { return static_cast<double>(n); };
   const double columns = number(l.columns * l.column_tiles);
-  const double element = std::max(number(size_of(type)) / memory_bytes, columns / multiply_adds);
+  const double reads = type == ValueType::f64 ? 0.9 : 0.7; // of the rate of memory
+  const double element = std::max(number(size_of(type)) / (reads * memory_bytes), columns / multiply_adds);
   const double depth = number(l.chunks() * l.chunk());
   const double elements = number(l.row_tiles() * dense_rows) * depth;
   const double made = l.makes_products ? number(l.depth) * columns * product : 0;
@@ -77,24 +98,8 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
       else if (m != mode)
         (m < mode ? l.inner : l.outer) *= dim;
     }
-    cut_columns(l, rank, type, chip);
-    const i64 together =
-        std::clamp<i64>(chip.shared_bytes / dense_shared_bytes(l, type), 1, dense_together(l.across()));
-    // Where the depth is one mode, its factor is the product.
     l.depth_modes = l.leading ? order - cut : cut;
-    l.depth_part = l.depth;
-    l.makes_products = l.depth_modes > 1 || type == ValueType::f32;
-    if (l.makes_products) {
-      constexpr i64 most_numbers = i64{4} << 20; // 32 MB: what a second-level cache keeps beside the tensor
-      const i64 parts = tiles(l.depth, std::max<i64>(most_numbers / dense_product_ld(rank), 512));
-      l.depth_part = tiles(tiles(l.depth, parts), l.chunk()) * l.chunk();
-    }
-    const i64 units = l.row_tiles() * l.chunks();
-    l.blocks = std::clamp<i64>(together * chip.multiprocessors / l.column_tiles, 1,
-                               std::min(std::max<i64>(units, 1), dense_most_blocks));
-    l.direct = l.inner == 1 && l.outer == 1 && l.row_tiles() >= l.blocks &&
-               (multiply == Multiply::f64 || l.chunks() <= dense_chunks_in_f32);
-    l.slots = slots_of(l);
+    deal_out(l, rank, type, chip);
     constexpr double memory_bytes = 18; // a cycle and multiprocessor, of an H200
     const double cost = dense_cycles(l, type, chip, memory_bytes);
     if (best.cut == 0 || cost < least) {
@@ -103,6 +108,20 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
     }
   }
   return best;
+}
+
+DenseLayout slab_layout(std::span<const i64> dims, i64 rank, ValueType type, const Chip &chip) {
+  DenseLayout l;
+  l.slabs = true;
+  l.inner = l.leading_size = dims.front();
+  l.count = 1;
+  l.outer = dims.back();
+  l.depth = 1;
+  for (const i64 d : dims.subspan(1, dims.size() - 2))
+    l.depth *= d;
+  l.depth_modes = static_cast<int>(dims.size()) - 2;
+  deal_out(l, rank, type, chip);
+  return l;
 }
 
 } // namespace td::kernels::cuda

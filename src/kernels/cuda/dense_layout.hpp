@@ -73,6 +73,7 @@ struct DenseLayout {
   i64 column_tiles = 0;
   int stages = 0;
   i64 blocks = 0;      // of each column tile: they share its pairs of a row tile and a chunk equally
+  bool slabs = false;  // each row is one of the result: slab_layout
   bool direct = false; // rows are those of the result, in so many tiles that most have one block, which writes them
   i64 slots = 0;       // rows of the result that a block adds up, at most; if direct, of its first and last tile
   bool makes_products =
@@ -107,6 +108,9 @@ inline i64 dense_shared_bytes(const DenseLayout &l, ValueType type) {
 
 /// Cycles of all multiprocessors together, where each gets so many bytes a cycle from memory.
 double dense_cycles(const DenseLayout &layout, ValueType type, const Chip &chip, double memory_bytes);
+
+/// The partial product that keeps the first and the last mode: a row for each two indices of these, direct.
+DenseLayout slab_layout(std::span<const i64> dims, i64 rank, ValueType type, const Chip &chip);
 
 /// The cut that takes the fewest cycles, by what is known of the chip alone: the same in each run. `rows`: how many of
 /// the mode's are asked for.

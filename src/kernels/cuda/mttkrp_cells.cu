@@ -3,7 +3,7 @@
 // rows of cells are read once; a lane multiplies by the factor of the mode that runs fastest, and the sum over a run of
 // it by the product of the other modes' rows.
 #include "kernels/cuda/backend.hpp"
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/parts.cuh"
 
 namespace td::kernels::cuda {
 
@@ -24,7 +24,7 @@ template <class T> struct CellsJob {
   Rows<const T> factors[max_order];
 };
 
-/// Of `count` cells, `step` apart from `first` on, those in `wanted`.
+/// Which of `count` cells, `step` apart from `first` on, are in `wanted`.
 __device__ Range wanted_of(i64 first, i64 step, i64 count, Range wanted) {
   const auto before = [&](i64 cell) { return cell <= first ? i64{0} : min(count, (cell - first + step - 1) / step); };
   if (wanted.begin <= first && first + (count - 1) * step < wanted.end)
@@ -86,16 +86,6 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-template <class T>
-__global__ void add_parts(const double *part, i64 parts, i64 rows, i64 columns, Rows<T> out, i64 first) {
-  for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < rows * columns; k += i64{gridDim.x} * blockDim.x) {
-    double sum = 0;
-    for (i64 p = 0; p < parts; ++p)
-      sum += part[p * rows * columns + k];
-    out(first + k / columns, k % columns) = static_cast<T>(sum);
-  }
-}
-
 template <class T> CellsJob<T> job_of(const CellsView &x, const MttkrpArgs &args, int multiprocessors) {
   const auto mode = static_cast<std::size_t>(args.mode);
   CellsJob<T> job{};
@@ -132,10 +122,8 @@ void CudaBackend::mttkrp_cells(const CellsView &x, const MttkrpArgs &args) {
     const dim3 grid(blocks_for(device_, job.rows * job.parts, 1), static_cast<unsigned>((columns + lanes - 1) / lanes));
     sum_cells<<<grid, block_threads, 0, device_.stream()>>>(job, part.data(), lanes);
     check_launch("MTTKRP on a partial product");
-    add_parts<<<blocks_for(device_, job.rows * columns, block_threads), block_threads, 0, device_.stream()>>>(
-        part.data(), job.parts, job.rows, columns, rows_of<T>(args.out), job.first);
+    add_parts(device_, part.data(), job.parts, rows_of<T>(args.out.slice(args.rows.begin, args.rows.end)), false);
   });
-  check_launch("MTTKRP on a partial product");
 }
 
 } // namespace td::kernels::cuda

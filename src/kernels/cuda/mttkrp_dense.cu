@@ -195,30 +195,41 @@ template <class T> Mode<T> mode_of(const DenseView &x, const MttkrpArgs &args, i
   return {static_cast<const T *>(args.factors[at].data), args.factors[at].ld, x.dims[at]};
 }
 
-/// The job on all of the depth.
-template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
+/// The job on all of the depth, as far as the layout says.
+template <class T> Job<T> sized_job(const DenseView &x, const DenseLayout &l, i64 rank) {
   Job<T> job{};
   job.values = static_cast<const T *>(x.values);
-  for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
-    if ((m < l.cut) == l.leading)
-      job.modes[job.row_modes++] = m == args.mode ? Mode<T>{nullptr, 0, l.count} : mode_of<T>(x, args, m);
+  job.values_end = job.values + entries_of(x);
   job.rows = l.rows();
   job.inner = l.inner;
   job.count = l.count;
-  job.dim = x.dims[static_cast<std::size_t>(args.mode)];
-  job.first = args.rows.begin;
   job.row_step = l.leading ? 1 : l.depth;
   job.depth_step = l.leading ? l.leading_size : 1;
+  job.depth_whole = l.depth;
   job.whole_tiles = static_cast<u32>(job.rows / dense_rows);
-  job.rank = args.out.cols;
+  job.rank = rank;
   job.columns = static_cast<int>(l.columns);
   job.column_tiles = static_cast<int>(l.column_tiles);
   job.slots = l.slots;
   job.direct = l.direct;
-  job.out_f64 = args.out.type == ValueType::f64;
-  job.out = args.out.slice(args.rows.begin, args.rows.end).data;
-  job.out_ld = args.out.ld;
-  job.values_end = job.values + entries_of(x);
+  return job;
+}
+
+/// Where a result is written: all of it, of which the job has rows from its first on.
+template <class T> void write_to(Job<T> &job, const Matrix &result) {
+  job.out_f64 = result.type == ValueType::f64;
+  job.out = result.slice(job.first, job.first + 1).data;
+  job.out_ld = result.ld;
+}
+
+template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
+  Job<T> job = sized_job<T>(x, l, args.out.cols);
+  for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
+    if ((m < l.cut) == l.leading)
+      job.modes[job.row_modes++] = m == args.mode ? Mode<T>{nullptr, 0, l.count} : mode_of<T>(x, args, m);
+  job.dim = x.dims[static_cast<std::size_t>(args.mode)];
+  job.first = args.rows.begin;
+  write_to(job, args.out);
   constexpr i64 wide = 16 / static_cast<i64>(sizeof(T));
   const i64 first = job.row_step * l.inner * job.first;
   const bool neighbours = l.count == job.dim || l.outer == 1; // rows follow each other in memory
@@ -231,7 +242,6 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
       job.copies = fused::Copies::shifted;
   }
   job.shift = static_cast<int>(first % wide);
-  job.depth_whole = l.depth;
   return job;
 }
 
@@ -282,23 +292,23 @@ void find_all_maxima(Gpu &device, const DepthModes<float> &depth, u32 *maxima) {
 }
 
 /// Adds the part of the depth whose products are there.
-template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, Range part, const MttkrpArgs &args) {
+template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, Range part, Matrix result, bool grows) {
   job.values += part.begin * job.depth_step;
   job.depth = part.end - part.begin;
   job.chunks = static_cast<u32>((job.depth + l.chunk() - 1) / l.chunk());
   job.whole_chunks = static_cast<u32>(job.depth / l.chunk());
   job.units = l.row_tiles() * job.chunks;
   job.blocks = std::min(l.blocks, job.units);
-  job.grows = args.add || part.begin > 0;
+  job.grows = grows || part.begin > 0;
   if constexpr (std::is_same_v<T, float>)
     l.multiply == Multiply::f64 ? launch<T, Multiply::f64>(device, job, l)
                                 : launch<T, Multiply::tf32_pairs>(device, job, l);
   else
     launch<T, Multiply::f64>(device, job, l);
   check_launch("a dense MTTKRP");
-  dispatch(args.out.type, [&](auto zero) {
+  dispatch(result.type, [&](auto zero) {
     using Out = decltype(zero);
-    const Rows<Out> out = rows_of<Out>(args.out);
+    const Rows<Out> out = rows_of<Out>(result);
     const bool add = job.grows;
     const i64 across = (job.rank + 31) / 32;
     const i64 work = (l.direct ? job.blocks * dense_rows : l.count) * across;
@@ -314,6 +324,41 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
   check_launch("a dense MTTKRP");
 }
 
+template <class T>
+void run(Gpu &device, Job<T> job, const DepthModes<T> &depth, const DenseLayout &l, Matrix result, bool add) {
+  const Scratch<double> partial(device, static_cast<i64>(l.partials()), "sums of a dense MTTKRP");
+  const Scratch<double> products(device, static_cast<i64>(l.products(depth.rank)), "rows of a Khatri-Rao product");
+  const Scratch<double> scales(device, static_cast<i64>(l.scales(depth.rank)), "scales of a Khatri-Rao product");
+  auto *const maxima = reinterpret_cast<u32 *>(scales.data() + depth.rank);
+  job.partial = partial.data();
+  if constexpr (std::is_same_v<T, float>)
+    if (l.multiply == Multiply::tf32_pairs) {
+      job.scales = scales.data();
+      find_all_maxima(device, depth, maxima);
+    }
+  for (i64 begin = 0; begin < l.depth; begin += l.depth_part) {
+    const Range part{begin, std::min(begin + l.depth_part, l.depth)};
+    if (l.makes_products) {
+      const unsigned blocks = blocks_for(device, part.size() * depth.ld, block_threads);
+      if constexpr (std::is_same_v<T, float>)
+        if (l.multiply == Multiply::tf32_pairs)
+          multiply_depth_pairs<<<blocks, block_threads, 0, device.stream()>>>(
+              depth, part.begin, part.size(), maxima, scales.data(), reinterpret_cast<float *>(products.data()));
+      if (l.multiply == Multiply::f64)
+        multiply_depth<<<blocks, block_threads, 0, device.stream()>>>(depth, part.begin, part.size(), products.data());
+      check_launch("a Khatri-Rao product");
+      job.products = products.data();
+      job.product_ld = depth.ld;
+    } else if constexpr (std::is_same_v<T, double>) { // there is one mode, whose factor it is
+      job.products = depth.modes[0].data;
+      job.product_ld = depth.modes[0].ld;
+    }
+    job.pairs = reinterpret_cast<std::uintptr_t>(job.products) % 16 == 0 && job.product_ld % 2 == 0 &&
+                (l.makes_products || job.rank % 2 == 0);
+    add_part(device, job, l, part, result, add);
+  }
+}
+
 } // namespace
 
 void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
@@ -323,42 +368,27 @@ void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
     return mttkrp_gemm(device, x, args);
   const DenseLayout l =
       dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type, dense_multiply(x, args), device.chip());
-  const Scratch<double> partial(device, static_cast<i64>(l.partials()), "sums of a dense MTTKRP");
-  const Scratch<double> products(device, static_cast<i64>(l.products(args.out.cols)), "rows of a Khatri-Rao product");
-  const Scratch<double> scales(device, static_cast<i64>(l.scales(args.out.cols)), "scales of a Khatri-Rao product");
-  auto *const maxima = reinterpret_cast<u32 *>(scales.data() + args.out.cols);
   dispatch(x.type, [&](auto zero) {
     using T = decltype(zero);
-    Job<T> job = job_of<T>(x, args, l);
-    job.partial = partial.data();
-    const DepthModes<T> depth = depth_of<T>(x, args, l);
-    if constexpr (std::is_same_v<T, float>)
-      if (l.multiply == Multiply::tf32_pairs) {
-        job.scales = scales.data();
-        find_all_maxima(device, depth, maxima);
-      }
-    for (i64 begin = 0; begin < l.depth; begin += l.depth_part) {
-      const Range part{begin, std::min(begin + l.depth_part, l.depth)};
-      if (l.makes_products) {
-        const unsigned blocks = blocks_for(device, part.size() * depth.ld, block_threads);
-        if constexpr (std::is_same_v<T, float>)
-          if (l.multiply == Multiply::tf32_pairs)
-            multiply_depth_pairs<<<blocks, block_threads, 0, device.stream()>>>(
-                depth, part.begin, part.size(), maxima, scales.data(), reinterpret_cast<float *>(products.data()));
-        if (l.multiply == Multiply::f64)
-          multiply_depth<<<blocks, block_threads, 0, device.stream()>>>(depth, part.begin, part.size(),
-                                                                        products.data());
-        check_launch("a Khatri-Rao product");
-        job.products = products.data();
-        job.product_ld = depth.ld;
-      } else if constexpr (std::is_same_v<T, double>) { // there is one mode, whose factor it is
-        job.products = depth.modes[0].data;
-        job.product_ld = depth.modes[0].ld;
-      }
-      job.pairs = reinterpret_cast<std::uintptr_t>(job.products) % 16 == 0 && job.product_ld % 2 == 0 &&
-                  (l.makes_products || job.rank % 2 == 0);
-      add_part(device, job, l, part, args);
-    }
+    run<T>(device, job_of<T>(x, args, l), depth_of<T>(x, args, l), l, args.out, args.add);
+  });
+}
+
+void mttkrp_slabs(Gpu &device, const DenseView &x, std::span<const ConstMatrix> factors, Matrix out) {
+  const DenseLayout l = slab_layout(x.dims, out.cols, x.type, device.chip());
+  dispatch(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    Job<T> job = sized_job<T>(x, l, out.cols);
+    job.row_modes = 1; // nothing of the rows' side is multiplied by or summed over
+    job.dim = l.depth;
+    constexpr i64 wide = 16 / static_cast<i64>(sizeof(T));
+    const bool aligned = reinterpret_cast<std::uintptr_t>(x.values) % 16 == 0 && l.inner % wide == 0;
+    job.copies = aligned ? fused::Copies::wide : fused::Copies::elements;
+    write_to(job, out);
+    DepthModes<T> depth{0, out.cols, dense_product_ld(out.cols), {}};
+    for (std::size_t m = 1; m + 1 < x.dims.size(); ++m)
+      depth.modes[depth.count++] = {static_cast<const T *>(factors[m].data), factors[m].ld, x.dims[m]};
+    run<T>(device, job, depth, l, out, false);
   });
 }
 

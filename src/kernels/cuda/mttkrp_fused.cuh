@@ -366,7 +366,8 @@ public:
     double *const partial = job_.partial + i64{blockIdx.x} * job_.slots * job_.columns;
     for (i64 k = thread_; k < job_.slots * job_.columns; k += threads)
       partial[k] = 0;
-    const auto first_slot = static_cast<i64>(quotient(i64{at_.tile} * dense_rows, job_.inner));
+    const i64 first_slot =
+        job_.direct ? i64{at_.tile} * dense_rows : static_cast<i64>(quotient(i64{at_.tile} * dense_rows, job_.inner));
     const u32 first_tile = at_.tile;
     bool whole = at_.chunk == 0; // the tile is the block's from its first chunk on
     while (at_.left > 0) {
@@ -527,14 +528,15 @@ private:
   /// From shared memory to the block's sums: each is one thread's, in the order of rows. Neighbouring rows that belong
   /// to one row of the result make a run; after `count` runs it is the first one's turn again.
   __device__ void add_rows(i64 row, i64 first_slot, double *partial) const {
+    const i64 inner = job_.direct ? 1 : job_.inner;
     const int c = thread_ % Shared::columns;
     const auto there = static_cast<int>(min(i64{32}, job_.rows - row));
     if (there <= 0 || c >= job_.columns)
       return;
-    const auto upper = static_cast<i64>(quotient(row, job_.inner)); // of the first row
-    const auto first_end = static_cast<int>(min((upper + 1) * job_.inner - row, i64{32}));
-    const auto length = static_cast<int>(min(job_.inner, i64{32}));
-    const auto count = static_cast<int>(min(job_.count, i64{32}));
+    const auto upper = static_cast<i64>(quotient(row, inner)); // of the first row
+    const auto first_end = static_cast<int>(min((upper + 1) * inner - row, i64{32}));
+    const auto length = static_cast<int>(min(inner, i64{32}));
+    const auto count = job_.direct ? 32 : static_cast<int>(min(job_.count, i64{32}));
     const int runs = first_end >= there ? 1 : 1 + (there - first_end + length - 1) / length;
     i64 slot = upper - first_slot + thread_ / Shared::columns;
     if (slot >= job_.slots)
@@ -549,7 +551,7 @@ private:
         to = partial + slot * job_.columns + c;
       }
     };
-    if (job_.inner == 1 && count == 32) { // each row is a run
+    if (inner == 1 && count == 32) { // each row is a run
 #pragma unroll 2
       for (int d = thread_ / Shared::columns; d < there; d += groups, next())
         atomicAdd(to, shared_.rows[d][c]);

@@ -5,8 +5,8 @@
 // so that results are the same in each run. Terms and sums are f64 whatever the tensor's type.
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/dense_variants.hpp"
-#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mttkrp.hpp"
+#include "kernels/cuda/parts.cuh"
 
 namespace td::kernels::cuda {
 
@@ -183,19 +183,6 @@ __global__ void __launch_bounds__(block_threads, 2) sum_tiles(const __grid_const
   }
 }
 
-/// out := the sums of parts, or grows by them, in their order.
-template <class Out> __global__ void add_parts(const double *partial, i64 parts, Rows<Out> out, bool add) {
-  const i64 size = out.rows * out.cols;
-  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < size; n += i64{gridDim.x} * blockDim.x) {
-    double sum = 0;
-#pragma unroll 8
-    for (i64 part = 0; part < parts; ++part)
-      sum += partial[part * size + n];
-    Out &to = out(n / out.cols, n % out.cols);
-    to = static_cast<Out>(add ? static_cast<double>(to) + sum : sum);
-  }
-}
-
 template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, const TileLayout &l, double *partial) {
   Job<T> job{};
   i64 step = 1;
@@ -241,11 +228,8 @@ void mttkrp_tile(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
   check_launch("a dense MTTKRP");
   dispatch(args.out.type, [&](auto zero) {
     using Out = decltype(zero);
-    const Rows<Out> out = rows_of<Out>(args.out.slice(args.rows.begin, args.rows.end));
-    add_parts<<<blocks_for(device, l.rows * rank, block_threads), block_threads, 0, device.stream()>>>(
-        partial.data(), l.parts, out, args.add);
+    add_parts(device, partial.data(), l.parts, rows_of<Out>(args.out.slice(args.rows.begin, args.rows.end)), args.add);
   });
-  check_launch("a dense MTTKRP");
 }
 
 } // namespace td::kernels::cuda

@@ -32,8 +32,7 @@ constexpr double memory_caches = 8;     // times the second-level cache: rows of
 constexpr double added_row = 3.4;       // rows fetched that adding to one, atomically, costs
 constexpr double coo_part = 0.55;       // of the rows' rates, what the kernel for coordinates reaches
 constexpr double cells_part = 0.7;      // of the reading rate, what the kernel for cells of dense tensors is to reach
-constexpr double slab_multiplications = 48; // multiply-adds a cycle of a multiprocessor, of 64 that there are
-constexpr double update_part = 0.78;        // of the reading rate, what the passes over a factor reach
+constexpr double update_part = 0.78;    // of the reading rate, what the passes over a factor reach
 
 double number_of(i64 n) { return static_cast<double>(n); }
 
@@ -310,24 +309,16 @@ Prediction predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, cons
   return f;
 }
 
-// Each pass reads the tensor and writes its columns; two operations of the cores, not of tensor cores, an element and
-// column.
-Prediction predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates) {
-  double elements = 1;
-  for (const i64 d : x.dims)
-    elements *= number_of(d);
-  const double cells = number_of(x.dims.front()) * number_of(x.dims.back());
-  const double depth = elements / cells;
-  const double passes = std::ceil(number_of(rank) / slab_columns(rank));
+Prediction predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates, const Chip &chip) {
+  const DenseLayout l = slab_layout(x.dims, rank, x.type, chip);
   Prediction f;
-  f.kernel = "slabs where they lie, times rows of the Khatri-Rao product";
-  f.conflicts = "each thread owns rows";
-  f.bytes = 8 * depth * number_of(rank);
+  f.kernel = "slabs where they lie, whose tiles meet those of the Khatri-Rao product on the tensor cores";
+  f.conflicts = "tiles of rows have owners, or sums of blocks are added in their order";
+  f.bytes = 8 * (l.partials() + l.products(rank));
   if (rates.read > 0 && rates.near_rows > 0)
-    f.seconds =
-        std::max((passes * elements + 2 * cells * number_of(rank)) * number_of(size_of(x.type)) / rates.read,
-                 passes * slab_columns(rank) * elements * gpu::near_bytes / slab_multiplications / rates.near_rows) +
-        2 * launch;
+    f.seconds = dense_cycles(l, x.type, chip, rates.read * gpu::near_bytes / rates.near_rows) * gpu::near_bytes /
+                    rates.near_rows +
+                2 * launch;
   return f;
 }
 

@@ -64,9 +64,6 @@ inline i64 cells_parts(i64 rows, i64 cells_of_row, i64 columns, int multiprocess
                          1024);
 }
 
-/// Columns of a pass over slabs, whose sums a thread has in registers.
-constexpr int slab_columns(i64 rank) { return rank <= 8 ? 8 : rank <= 16 ? 16 : 32; }
-
 // ---- factors ----
 
 inline constexpr i64 most_blocks = 512; // that sum over rows: their sums are added up
