@@ -44,6 +44,20 @@ u64 hash_of(std::string_view text) noexcept {
   return mixed(h ^ load(p, left));
 }
 
+/// As ==, without a call for the short texts that names are.
+bool same(std::string_view a, std::string_view b) noexcept {
+  if (a.size() != b.size())
+    return false;
+  if (a.size() <= 8)
+    return load(a.data(), a.size()) == load(b.data(), b.size());
+  constexpr std::size_t step = 8;
+  for (std::size_t i = 0; i + step < a.size(); i += step)
+    if (load(a.data() + i, step) != load(b.data() + i, step))
+      return false;
+  const std::size_t last = a.size() - step; // overlaps what was compared
+  return load(a.data() + last, step) == load(b.data() + last, step);
+}
+
 constexpr std::size_t first_slots = 1 << 8;
 constexpr std::size_t most_texts = std::numeric_limits<std::uint32_t>::max() - 1;
 
@@ -87,7 +101,7 @@ std::uint32_t Dictionary::find_or_add(std::string_view text, u64 hash) {
       slot = {tag_of(hash), static_cast<std::uint32_t>(texts_.size())};
       return slot.number - 1;
     }
-    if (slot.tag == tag_of(hash) && texts_[slot.number - 1] == text)
+    if (slot.tag == tag_of(hash) && same(texts_[slot.number - 1], text))
       return slot.number - 1;
   }
 }

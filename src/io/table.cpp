@@ -46,7 +46,7 @@ public:
       : layout_(layout), type_(type), cutter_(layout.rules), columns_(layout.modes.size()) {}
 
   void parse(std::string_view text, Parsed &out) {
-    const auto most = static_cast<i64>(std::count(text.begin(), text.end(), '\n')) + 1; // lines
+    const auto most = count_of('\n', text) + 1; // lines
     for (std::size_t m = 0; m < columns_.size(); ++m)
       out.numbers.emplace_back(most, "the lines of a table");
     if (layout_.value)
@@ -260,7 +260,10 @@ private:
     parallel(threads_, [&](int thread, int) {
       for (std::size_t task = todo++; task <= ranges.size(); task = todo++) {
         if (task == 0) {
-          last ? void(size_ = 0) : fill(next_, static_cast<i64>(rest.size()));
+          if (last)
+            size_ = 0;
+          else
+            fill(next_, static_cast<i64>(rest.size()));
           continue;
         }
         const Range r = ranges[task - 1];
@@ -292,8 +295,7 @@ private:
   /// Before a block is parsed.
   void require_room(std::string_view block) const {
     MemoryNeed need;
-    need.add("lines", static_cast<double>(std::count(block.begin(), block.end(), '\n') + 1) *
-                          static_cast<double>(record_bytes()));
+    need.add("lines", static_cast<double>(count_of('\n', block) + 1) * static_cast<double>(record_bytes()));
     need.add("text and names", 3 * static_cast<double>(block_));
     choices_.memory.beside(held_ + names_bytes()).require("reading a table", need);
   }

@@ -11,6 +11,9 @@
 
 namespace td::io {
 
+/// How often a character is in a text.
+i64 count_of(char c, std::string_view text) noexcept;
+
 class FieldCutter {
 public:
   explicit FieldCutter(const FieldRules &rules) : rules_(rules) {}
@@ -53,7 +56,7 @@ private:
   bool odd_quotes(std::string_view part) const noexcept;
 
   std::string_view text_;
-  FieldRules rules_;
+  bool quotes_; // whether there are any that mean something
   std::size_t whole_ = 0;
 };
 

@@ -41,6 +41,8 @@ struct Asked {
 
 /// Cuts "user,\"a, b\",month:%Y-%m" at commas, and what is between them at the first colon, neither within quotes.
 std::vector<Asked> asked_columns(std::string_view text) {
+  if (!is_utf8(text) || text.find('\0') != std::string_view::npos) // patterns become labels
+    throw_error(Status::option_range, "option 'columns' = \"{}\": is not UTF-8 without NUL", escaped(text));
   std::vector<Asked> columns(1);
   bool quoted = false;
   bool behind_colon = false;

@@ -72,9 +72,19 @@ void OrderedNames::collect(std::span<const Dictionary *const> parsers, int threa
   });
   if (all_numbers)
     return;
+  // Behind what all begin with, a few bytes tell most of them apart.
+  std::size_t same = names_.front().text.size();
+  for (const Name &name : names_) {
+    const std::string_view first = names_.front().text;
+    same = std::min(same, name.text.size());
+    while (name.text.substr(0, same) != first.substr(0, same))
+      --same;
+  }
   parallel_ranges(threads, count, grain, [&](Range r) {
-    for (i64 i = r.begin; i < r.end; ++i)
-      names_[static_cast<std::size_t>(i)].key = first_bytes(names_[static_cast<std::size_t>(i)].text);
+    for (i64 i = r.begin; i < r.end; ++i) {
+      Name &name = names_[static_cast<std::size_t>(i)];
+      name.key = first_bytes(name.text.substr(same));
+    }
   });
 }
 

@@ -65,7 +65,7 @@ refused() { # refused CODE TEXT ARGUMENT...
 }
 refused 2 "buys.csv: no column 'usr' (did you mean 'user'?); the first line names user, item, when, count" \
   convert buys.csv x.tns --columns usr,item
-refused 3 "option columns" convert buys.csv x.tns
+refused 3 "columns says which columns become modes" convert buys.csv x.tns
 refused 3 "is no table but a td binary file" convert buys.tdb x.tns --columns user,item
 sed '20s/,4$/,four/' buys.csv >bad.csv
 refused 3 "bad.csv: line 20: column 4: 'four' is not a number" convert bad.csv x.tns "${ask[@]}"

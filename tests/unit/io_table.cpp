@@ -202,6 +202,7 @@ TEST(io_table, refused_options) {
     expect_error(Status::option_range, parts, [&] { read("user,item,v\n1,2,3\n", settings); });
   };
   refused({{"columns", "user"}}, {"\"user\": 1 column, expected 2 to 64"});
+  refused({{"columns", "user:%Y\xff,item"}}, {"\"user:%Y\\xff,item\": is not UTF-8"});
   refused({{"columns", "usr,item"}}, {"x: no column 'usr' (did you mean 'user'?); the first line names user, item, v"});
   refused({{"columns", "user,item"}, {"value", "w"}}, {"x: no column 'w'"});
   refused({{"columns", "1,4"}}, {"x: no column '4': the table has 3 columns and no header, expected 1 to 3"});
