@@ -2,6 +2,7 @@
 #include "guard.hpp"
 #include "handles.hpp"
 #include "reading.hpp"
+#include "together.hpp"
 
 namespace td::c_api {
 
@@ -22,6 +23,7 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
   return guard([&] {
     require_out(out, "out");
     const auto c = object_of(context, "context");
+    require_alone(*c, "td_tensor_read");
     require(path, "path");
     Options o = options_in(*c, options);
     require_no_borrowing(o, "a tensor that is read from a file");
@@ -42,6 +44,7 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
 td_status td_tensor_write(const td_tensor *tensor, const char *path, const td_options *options) {
   return guard([&] {
     const auto x = object_of(tensor, "tensor");
+    require_whole(*x, "td_tensor_write");
     require(path, "path");
     const Options o = options_or_defaults(options);
     if (!x->sparse()) {

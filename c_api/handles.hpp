@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "comm/processes.hpp"
 #include "core/ktensor.hpp"
 #include "core/memory.hpp"
 #include "core/options.hpp"
@@ -23,6 +24,7 @@ struct Context {
   std::vector<std::shared_ptr<kernels::Backend>> backends;
   i64 memory_limit = 0; // option of that name
   int gpu_process = 0;  // which opened the GPU; 0 without one
+  std::shared_ptr<Processes> processes; // that share it; null: it is this process's alone
   td_log_fn log = nullptr;
   void *log_user = nullptr;
 
@@ -42,13 +44,16 @@ struct Context {
   }
 };
 
+/// Opens the devices that a string names.
+std::shared_ptr<Context> open_context(const char *devices, const Options &options);
+
 /// A ktensor, and what host memory the context that it was made in leaves to it and to work on it.
 struct Model : Ktensor {
   Model(Ktensor &&k, const MemoryBudget &b) : Ktensor(std::move(k)), budget(b) {}
   MemoryBudget budget;
 };
 
-enum class Kind : int { context = 1, options, tensor, ktensor, report, plan };
+enum class Kind : int { context = 1, options, tensor, ktensor, report, plan, communicator };
 
 template <class Handle> struct HandleTraits;
 template <> struct HandleTraits<td_context> {
@@ -75,6 +80,10 @@ template <> struct HandleTraits<td_plan> {
   using Object = const plan::Plan;
   static constexpr Kind kind = Kind::plan;
 };
+template <> struct HandleTraits<td_communicator> {
+  using Object = Processes;
+  static constexpr Kind kind = Kind::communicator;
+};
 template <class Handle> using ObjectOf = typename HandleTraits<Handle>::Object;
 
 namespace detail {
@@ -99,9 +108,13 @@ template <class Handle> std::shared_ptr<ObjectOf<Handle>> object_of(const Handle
 }
 
 /// A tensor for work in a context. Throws Status::unsupported for one that is borrowed in a memory which a device of
-/// the context does not reach.
+/// the context does not reach, or that other processes share than the context.
 inline std::shared_ptr<const tensor::Tensor> tensor_for(const Context &context, const td_tensor *tensor) {
   auto x = object_of(tensor, "tensor");
+  if (x->processes() != context.processes.get())
+    throw_error(Status::unsupported, "tensor: was made in a context that {} share, this one is that of {}",
+                x->processes() == nullptr ? "no processes" : "other processes",
+                context.processes == nullptr ? "one process" : "others");
   for (const auto &backend : context.backends)
     x->require_reach(*backend);
   return x;

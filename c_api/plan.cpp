@@ -7,6 +7,7 @@
 #include "handles.hpp"
 #include "named.hpp"
 #include "reading.hpp"
+#include "together.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -132,6 +133,7 @@ const std::string *mode_text(const Plan &p, std::string_view key) {
 }
 
 plan::PlanRequest request_in(const Context &context, i64 rank, const td_options *options) {
+  require_alone(context, "a plan");
   return {options_in(context, options), rank, context.backends, context.describe()};
 }
 

@@ -22,6 +22,7 @@ module td_c_context
   integer(c_int32_t), parameter :: TD_ERR_DEVICE = -32
   integer(c_int32_t), parameter :: TD_ERR_NUMERICAL = -40
   integer(c_int32_t), parameter :: TD_ERR_IO = -50
+  integer(c_int32_t), parameter :: TD_ERR_COMMUNICATION = -60
   integer(c_int32_t), parameter :: TD_ERR_INTERNAL = -99
   integer(c_int32_t), parameter :: TD_F32 = 1
   integer(c_int32_t), parameter :: TD_F64 = 2
