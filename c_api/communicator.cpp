@@ -64,7 +64,8 @@ void td_communicator_destroy(td_communicator *communicator) { drop_handle(commun
 td_status td_context_create_distributed(const char *devices, const td_options *options, td_communicator *communicator,
                                         td_context **out) {
   return guard([&] {
-    require_out(out, "out");
+    if (out != nullptr)
+      *out = nullptr;
     const auto processes = object_of(communicator, "communicator");
     Context shared;
     shared.processes = processes;
@@ -72,8 +73,9 @@ td_status td_context_create_distributed(const char *devices, const td_options *o
       require(devices, "devices");
       auto context = open_context(devices, options_or_defaults(options));
       if (context->backends.size() > 1 || context->backends.front()->memory() != nullptr)
-        throw_error(Status::unsupported, "devices = \"{}\" in a context that processes share: expected \"cpu\" or "
-                                         "\"reference\"; the workers are the processes, each with its threads",
+        throw_error(Status::unsupported,
+                    "devices = \"{}\" in a context that processes share: expected \"cpu\" or "
+                    "\"reference\"; the workers are the processes, each with its threads",
                     devices);
       context->processes = processes;
       processes->agree(); // all have come as far

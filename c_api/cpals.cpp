@@ -116,17 +116,16 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
                    const td_options *options, td_progress_fn progress, void *user, td_ktensor **model,
                    td_report **report) {
   return guard([&]() -> td_status {
-    require_out(model, "model");
+    const auto c = context_of(context, model);
     if (report != nullptr)
       *report = nullptr;
-    const auto c = object_of(context, "context");
     td_status status = TD_OK;
     const auto undo = [&] {
-      drop_handle(std::exchange(*model, nullptr));
-      if (report != nullptr)
-        drop_handle(std::exchange(*report, nullptr));
+      take_back(model);
+      take_back(report);
     };
     const auto run = [&] {
+      require(model, "model");
       const auto x = tensor_for(*c, tensor);
       const auto start = init == nullptr ? nullptr : object_of(init, "init");
 
@@ -136,9 +135,9 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
       request.init = start.get();
       request.options = options_in(*c, options);
       if (c->processes != nullptr)
-        c->processes->require_same(fmt::format("{} {} {}", rank, start != nullptr,
-                                               text_of_scope(request.options, "cpals")),
-                                   "td_cpals: rank, options or whether there is an init");
+        c->processes->require_same(
+            fmt::format("{} {} {}", rank, start != nullptr, text_of_scope(request.options, "cpals")),
+            "td_cpals: rank, options or whether there is an init");
       request.backends = c->backends;
       request.devices = c->describe();
       if (progress != nullptr)

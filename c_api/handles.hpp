@@ -22,8 +22,8 @@ namespace td::c_api {
 struct Context {
   kernels::DeviceSpec spec;
   std::vector<std::shared_ptr<kernels::Backend>> backends;
-  i64 memory_limit = 0; // option of that name
-  int gpu_process = 0;  // which opened the GPU; 0 without one
+  i64 memory_limit = 0;                 // option of that name
+  int gpu_process = 0;                  // which opened the GPU; 0 without one
   std::shared_ptr<Processes> processes; // that share it; null: it is this process's alone
   td_log_fn log = nullptr;
   void *log_user = nullptr;

@@ -21,10 +21,9 @@ std::shared_ptr<const Tensor> store(const Context &context, const formats::Given
                                context.backends.front().get());
   const EntriesView &entries = given.on_host();
   formats::check_shape(entries);
-  context.processes->require_same(
-      fmt::format("{} {} {}", fmt::join(entries.dims, " "), name_of(entries.value_type),
-                  text_of_scope(options, "tensor")),
-      "td_tensor_create: order, dims, value_type or options");
+  context.processes->require_same(fmt::format("{} {} {}", fmt::join(entries.dims, " "), name_of(entries.value_type),
+                                              text_of_scope(options, "tensor")),
+                                  "td_tensor_create: order, dims, value_type or options");
   formats::check_entries(entries, context.threads());
   return Tensor::make_distributed(tensor::distribute(context.processes, entries, context.budget()), options,
                                   context.threads(), std::move(source));
@@ -71,8 +70,7 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
                            const void *const *indices, int32_t index_base, td_type value_type, const void *values,
                            td_space space, const td_options *options, td_tensor **out) {
   return guard([&] {
-    require_out(out, "out");
-    const auto c = object_of(context, "context");
+    const auto c = context_of(context, out);
     make_together(*c, out, [&] {
       EntriesView view = coordinates_view(dims_view(order, dims), nnz, index_type, indices, index_base);
       view.value_type = c_api::value_type(value_type, "value_type");

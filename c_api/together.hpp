@@ -12,32 +12,50 @@ namespace td::c_api {
 /// Runs a body. In a context of several processes all get the same error if it fails on any of them, at whatever place;
 /// undo() then ends what the body has made.
 template <class Undo, class Body> void together(const Context &context, Undo &&undo, Body &&body) {
-  if (context.processes == nullptr) {
-    body();
-    return;
-  }
+  Processes *const processes = context.processes.get();
   try {
+    if (processes != nullptr)
+      processes->begin_call();
     body();
-    context.processes->agree();
-  } catch (const AgreedError &) {
-    undo();
-    throw;
+    if (processes != nullptr)
+      processes->agree();
   } catch (const abi::__forced_unwind &) {
     undo();
-    try {
-      context.processes->fail(Status::internal, "a callback ended its thread");
-    } catch (const Error &) { // as for all others, and this thread ends
-    }
+    if (processes != nullptr)
+      try {
+        processes->fail(Status::internal, "a callback ended its thread");
+      } catch (const Error &) { // the others have it; this thread ends
+      }
     throw;
   } catch (...) {
     undo();
-    tell_others(*context.processes);
+    if (processes == nullptr)
+      throw;
+    tell_others(*processes);
   }
+}
+
+/// Ends what *out is, if there is one.
+template <class Handle> void take_back(Handle **out) {
+  if (out != nullptr)
+    drop_handle(std::exchange(*out, nullptr));
 }
 
 /// The same for a body that makes *out.
 template <class Handle, class Body> void make_together(const Context &context, Handle **out, Body &&body) {
-  together(context, [&] { drop_handle(std::exchange(*out, nullptr)); }, body);
+  together(
+      context, [&] { take_back(out); },
+      [&] {
+        require_out(out, "out");
+        body();
+      });
+}
+
+/// The context of a call that gives something through *out, which is null for now.
+template <class Handle> std::shared_ptr<Context> context_of(const td_context *context, Handle **out) {
+  if (out != nullptr)
+    *out = nullptr;
+  return object_of(context, "context");
 }
 
 /// All options of a scope, as text.

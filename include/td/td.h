@@ -151,12 +151,12 @@ enum {
 /** @defgroup td_handles Handles
  *  @{ */
 
-typedef struct td_context td_context; /**< where work runs */
-typedef struct td_options td_options; /**< named settings */
-typedef struct td_tensor td_tensor;   /**< a sparse or dense tensor, immutable */
-typedef struct td_ktensor td_ktensor; /**< weights and factor matrices */
-typedef struct td_report td_report;   /**< what a run did, by name; immutable */
-typedef struct td_plan td_plan;       /**< what would be done with a tensor, and what that takes; immutable */
+typedef struct td_context td_context;           /**< where work runs */
+typedef struct td_options td_options;           /**< named settings */
+typedef struct td_tensor td_tensor;             /**< a sparse or dense tensor, immutable */
+typedef struct td_ktensor td_ktensor;           /**< weights and factor matrices */
+typedef struct td_report td_report;             /**< what a run did, by name; immutable */
+typedef struct td_plan td_plan;                 /**< what would be done with a tensor, and what that takes; immutable */
 typedef struct td_communicator td_communicator; /**< how processes that compute together meet */
 
 /** @} */

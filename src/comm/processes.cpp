@@ -55,7 +55,7 @@ void Processes::require_whole() const {
 
 // Where the others are then is not known: none of td's messages would find them.
 void Processes::break_off(std::int32_t code, const char *function) {
-  broken_ = true;
+  broken_ = told_ = true;
   functions_.abort(static_cast<std::int32_t>(Status::communication), functions_.user);
   throw AgreedError(Status::communication,
                     fmt::format("process {} of {}: the communicator's function {} returned {} where processes agree "
@@ -71,6 +71,7 @@ void Processes::meet(int failed, Status status, std::string_view text) {
     break_off(code, "all_reduce");
   if (urgent == 0)
     return;
+  told_ = true; // whatever else goes wrong here
   const int first = size_ - static_cast<int>(urgent);
   Obituary said{static_cast<std::int32_t>(status), {}};
   text.copy(said.text, sizeof said.text - 1);
@@ -81,8 +82,9 @@ void Processes::meet(int failed, Status status, std::string_view text) {
 }
 
 void Processes::fail(Status status, std::string_view text) {
-  meet(size_ - rank_, status, text);
-  throw AgreedError(status, std::string(text)); // a maximum that is not one
+  if (!told_)
+    meet(size_ - rank_, status, text);
+  throw AgreedError(status, std::string(text));
 }
 
 bool Processes::any(bool here) {
@@ -210,9 +212,8 @@ void ProcessCommunicator::reduce_rows(ConstMatrix partial, Matrix out, std::span
     to = pack(partial, rows, to);
   Buffer<std::byte> received(sum_of(received_bytes), "rows on their way between processes");
   processes_.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
-  dispatch(out.type, [&](auto zero) {
-    add_up<decltype(zero)>(received.data(), received_bytes.front(), size(), own, out);
-  });
+  dispatch(out.type,
+           [&](auto zero) { add_up<decltype(zero)>(received.data(), received_bytes.front(), size(), own, out); });
 }
 
 void ProcessCommunicator::allgather_rows(Matrix a, std::span<const Ranges> owned) {

@@ -46,6 +46,8 @@ public:
   /// Names what is called when the last that uses the functions has ended; null: nothing.
   void release_by(void (*release)(void *user)) noexcept { functions_.release = release; }
 
+  /// Begins a call that all make: none knows of a failure in it.
+  void begin_call() noexcept { told_ = false; }
   /// Waits for all. Throws AgreedError where one has failed.
   void agree() { meet(0, Status::ok, {}); }
   /// Tells the others of an error here. All throw that of the first process, in their order, which had one.
@@ -76,6 +78,7 @@ private:
   int size_;
   ProcessFunctions functions_;
   i64 sent_bytes_ = 0;
+  bool told_ = false;   // all know of a failure in this call
   bool broken_ = false; // not even a failure could be agreed on
 };
 

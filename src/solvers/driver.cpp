@@ -106,8 +106,9 @@ public:
     if (!settled()) {
       for (double &w : model_.weights()) // the workers' tensor is scaled
         w = Scaled(w, -x_.exponent()).value();
-      run_workers(request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); },
-                  x_->processes());
+      run_workers(
+          request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); },
+          x_->processes());
     }
     report_.seconds = seconds_since(begin_);
     if (settings_.arrange)
@@ -121,8 +122,9 @@ private:
   /// What processes cannot do together is refused.
   void require_shared() const {
     if (settings_.deterministic)
-      throw_error(Status::unsupported,
-                  "option 'deterministic' = 1 of a tensor that processes share: sums of theirs are added up; expected 0");
+      throw_error(
+          Status::unsupported,
+          "option 'deterministic' = 1 of a tensor that processes share: sums of theirs are added up; expected 0");
     if (settings_.nvecs && !request_.resume && request_.init == nullptr)
       throw_error(Status::unsupported,
                   "option 'init' = \"nvecs\" of a tensor that processes share: no process has all entries of a mode; "

@@ -6,9 +6,15 @@ namespace td::solvers {
 
 void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
                     std::span<const double *const> exponents) const {
-  if (part_.mttkrp(
-          mode,
-          {mode, factors, out, {0, out.rows}, {0, x_.stored_entries()}, conflicts(), false, exponents, x_.settings().dense}))
+  if (part_.mttkrp(mode, {mode,
+                          factors,
+                          out,
+                          {0, out.rows},
+                          {0, x_.stored_entries()},
+                          conflicts(),
+                          false,
+                          exponents,
+                          x_.settings().dense}))
     return reduce(mode, out);
   if (x_.distribution() != nullptr)
     return reduce(mode, out);

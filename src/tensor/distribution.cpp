@@ -27,8 +27,7 @@ std::vector<i64> exchange(Processes &processes, const std::vector<i64> &sent, co
                           std::vector<i64> &received_counts) {
   received_counts = processes.all_to_all(counts);
   std::vector<i64> received(static_cast<std::size_t>(sum_of(received_counts)));
-  processes.all_to_all(sent.data(), times(counts, sizeof(i64)), received.data(),
-                       times(received_counts, sizeof(i64)));
+  processes.all_to_all(sent.data(), times(counts, sizeof(i64)), received.data(), times(received_counts, sizeof(i64)));
   return received;
 }
 
@@ -55,9 +54,9 @@ Buffer<std::byte> pack(const EntriesView &e, const Buffer<std::int32_t> &to, con
       const auto *column = static_cast<const decltype(zero) *>(e.indices[m]);
       for (i64 k = 0; k < e.nnz; ++k) {
         const i64 index = static_cast<i64>(column[k]) - e.index_base;
-        std::memcpy(std::exchange(next[static_cast<std::size_t>(to[k])],
-                                  next[static_cast<std::size_t>(to[k])] + sizeof index),
-                    &index, sizeof index);
+        std::memcpy(
+            std::exchange(next[static_cast<std::size_t>(to[k])], next[static_cast<std::size_t>(to[k])] + sizeof index),
+            &index, sizeof index);
       }
     });
     for (std::size_t p = 0; p < counts.size(); ++p)

@@ -50,11 +50,11 @@ public:
 private:
   friend class Arrival;
   struct Mode {
-    std::vector<i64> rows;         // [numbers]
-    Ranges own;                    // one range, or none
-    std::vector<i64> lent;         // [processes] rows here that each owns
-    std::vector<i64> shared;       // numbers of own rows that go to others, one process after the other
-    std::vector<i64> shared_with;  // [processes] how many go to each
+    std::vector<i64> rows;        // [numbers]
+    Ranges own;                   // one range, or none
+    std::vector<i64> lent;        // [processes] rows here that each owns
+    std::vector<i64> shared;      // numbers of own rows that go to others, one process after the other
+    std::vector<i64> shared_with; // [processes] how many go to each
     i64 lent_rows() const noexcept { return std::ssize(rows) - own_rows(); }
     i64 own_rows() const noexcept { return own.empty() ? 0 : own.front().size(); }
   };

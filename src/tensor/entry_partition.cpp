@@ -61,8 +61,7 @@ public:
     const i64 last = (interval_.size() - 1) / width;
     while (b < last && before_ + counts[static_cast<std::size_t>(b)] <= target_)
       before_ += counts[static_cast<std::size_t>(b++)];
-    const Range found{interval_.begin + b * width,
-                      b == last ? interval_.end : interval_.begin + (b + 1) * width};
+    const Range found{interval_.begin + b * width, b == last ? interval_.end : interval_.begin + (b + 1) * width};
     const double behind = before_ + counts[static_cast<std::size_t>(b)];
     const bool below = target_ - before_ <= behind - target_;
     const double off = below ? target_ - before_ : behind - target_;
@@ -110,7 +109,8 @@ template <class Index> bool is_left(const Cut &cut, Index &&index) {
 template <class Given> class Bisection {
 public:
   Bisection(Processes &processes, const EntriesView &entries)
-      : processes_(processes), entries_(entries), group_of_(Buffer<std::int32_t>::zeros(entries.nnz, "who gets entries")) {
+      : processes_(processes), entries_(entries),
+        group_of_(Buffer<std::int32_t>::zeros(entries.nnz, "who gets entries")) {
     double all = static_cast<double>(entries.nnz);
     processes_.all_reduce({&all, 1}, Reduction::sum);
     Group whole{0, processes_.size(), all, {}};
@@ -203,8 +203,7 @@ private:
 } // namespace
 
 Buffer<std::int32_t> partition_entries(Processes &processes, const EntriesView &entries) {
-  return dispatch(entries.index_type,
-                  [&](auto zero) { return Bisection<decltype(zero)>(processes, entries).run(); });
+  return dispatch(entries.index_type, [&](auto zero) { return Bisection<decltype(zero)>(processes, entries).run(); });
 }
 
 } // namespace td::tensor

@@ -8,7 +8,7 @@ namespace td::tensor {
 
 plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request) {
   plan::Existing existing{x.dims(),   x.stored_dims(),      x.stored_entries(), x.facts().duplicates, x.type(),
-                          x.sparse(), x.format(),           x.reasons(),   x.groups(),           {},
+                          x.sparse(), x.format(),           x.reasons(),        x.groups(),           {},
                           x.bytes(),  x.numbering().bytes()};
   if (x.borrowed()) {
     existing.lent_bytes = static_cast<double>(x.facts().nnz) * static_cast<double>(size_of(x.type()));

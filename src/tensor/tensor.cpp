@@ -49,7 +49,8 @@ std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan:
   plan::TensorSettings here = settings;
   here.empty_rows = formats::EmptyRows::keep; // those that are not held are left out already
   here.refuse_duplicates = false;             // these would be told by numbers
-  const auto x = build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), Target::cpu, nullptr);
+  const auto x =
+      build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), Target::cpu, nullptr);
   const Distribution &d = *part.distribution;
   std::vector<std::span<const i64>> rows;
   for (int m = 0; m < x->order(); ++m)

@@ -22,7 +22,8 @@ struct Brought {
 class Meeting {
 public:
   Meeting(int size, const Failure &failure)
-      : size_(size), failure_(failure), brought_(static_cast<std::size_t>(size)), calls_(static_cast<std::size_t>(size)) {}
+      : size_(size), failure_(failure), brought_(static_cast<std::size_t>(size)),
+        calls_(static_cast<std::size_t>(size)) {}
 
   /// take(all) reads what the others have brought, between two barriers. Gives what the function returns.
   template <class Take> int32_t meet(int rank, Brought mine, Take &&take) {
@@ -62,6 +63,8 @@ public:
 private:
   bool wait(bool arriving) {
     std::unique_lock lock(mutex_);
+    if (aborted_)
+      return false;
     const int64_t round = round_;
     if (++arrived_ == size_) {
       arrived_ = 0;
@@ -75,7 +78,7 @@ private:
       aborted_ = true;
       changed_.notify_all();
     }
-    return !aborted_;
+    return round_ != round;
   }
 
   void compare() {
@@ -102,6 +105,15 @@ private:
 
 namespace {
 
+thread_local int depth = 0;
+
+struct Inside {
+  Inside() noexcept { ++depth; }
+  Inside(const Inside &) = delete;
+  Inside &operator=(const Inside &) = delete;
+  ~Inside() { --depth; }
+};
+
 struct Member {
   std::shared_ptr<Meeting> meeting;
   int rank = 0;
@@ -110,55 +122,58 @@ struct Member {
 Meeting &meeting_of(void *user) { return *static_cast<Member *>(user)->meeting; }
 
 int32_t all_reduce(double *data, int64_t count, int32_t operation, void *user) {
+  const Inside inside;
   std::vector<double> result(static_cast<std::size_t>(count));
-  const int32_t code = meeting_of(user).meet(
-      static_cast<Member *>(user)->rank, {operation == 0 ? "sum" : "max", data, nullptr, count},
-      [&](const std::vector<Brought> &all) {
-        for (std::size_t k = 0; k < result.size(); ++k) {
-          result[k] = static_cast<const double *>(all.front().sent)[k];
-          for (std::size_t p = 1; p < all.size(); ++p) {
-            const double x = static_cast<const double *>(all[p].sent)[k];
-            result[k] = operation == 0 ? result[k] + x : std::max(result[k], x);
-          }
-        }
-      });
+  const int32_t code =
+      meeting_of(user).meet(static_cast<Member *>(user)->rank, {operation == 0 ? "sum" : "max", data, nullptr, count},
+                            [&](const std::vector<Brought> &all) {
+                              for (std::size_t k = 0; k < result.size(); ++k) {
+                                result[k] = static_cast<const double *>(all.front().sent)[k];
+                                for (std::size_t p = 1; p < all.size(); ++p) {
+                                  const double x = static_cast<const double *>(all[p].sent)[k];
+                                  result[k] = operation == 0 ? result[k] + x : std::max(result[k], x);
+                                }
+                              }
+                            });
   std::copy(result.begin(), result.end(), data);
   return code;
 }
 
 int32_t all_to_all_v(const void *sent, const int64_t *sent_bytes, void *received, const int64_t *received_bytes,
                      void *user) {
+  const Inside inside;
   const int rank = static_cast<Member *>(user)->rank;
   Meeting &meeting = meeting_of(user);
   const int64_t all_bytes = std::accumulate(sent_bytes, sent_bytes + meeting.size(), int64_t{0});
   meeting.add_bytes(all_bytes - sent_bytes[rank]);
   bool right = true;
-  const int32_t code =
-      meeting.meet(rank, {"all_to_all_v", sent, sent_bytes, 0}, [&](const std::vector<Brought> &all) {
-        char *to = static_cast<char *>(received);
-        for (std::size_t p = 0; p < all.size(); ++p) {
-          const int64_t before = std::accumulate(all[p].sent_bytes, all[p].sent_bytes + rank, int64_t{0});
-          right = right && all[p].sent_bytes[rank] == received_bytes[p];
-          if (right && received_bytes[p] > 0)
-            std::memcpy(to, static_cast<const char *>(all[p].sent) + before,
-                        static_cast<std::size_t>(received_bytes[p]));
-          to += received_bytes[p];
-        }
-      });
+  const int32_t code = meeting.meet(rank, {"all_to_all_v", sent, sent_bytes, 0}, [&](const std::vector<Brought> &all) {
+    char *to = static_cast<char *>(received);
+    for (std::size_t p = 0; p < all.size(); ++p) {
+      const int64_t before = std::accumulate(all[p].sent_bytes, all[p].sent_bytes + rank, int64_t{0});
+      right = right && all[p].sent_bytes[rank] == received_bytes[p];
+      if (right && received_bytes[p] > 0)
+        std::memcpy(to, static_cast<const char *>(all[p].sent) + before, static_cast<std::size_t>(received_bytes[p]));
+      to += received_bytes[p];
+    }
+  });
   return right ? code : 98;
 }
 
 int32_t broadcast(void *data, int64_t bytes, int32_t root, void *user) {
+  const Inside inside;
   const int rank = static_cast<Member *>(user)->rank;
-  return meeting_of(user).meet(rank, {"broadcast of " + std::to_string(root), data, nullptr, bytes},
-                               [&](const std::vector<Brought> &all) {
-                                 if (rank != root && bytes > 0)
-                                   std::memcpy(data, all[static_cast<std::size_t>(root)].sent,
-                                               static_cast<std::size_t>(bytes));
-                               });
+  return meeting_of(user).meet(
+      rank, {"broadcast of " + std::to_string(root), data, nullptr, bytes}, [&](const std::vector<Brought> &all) {
+        if (rank != root && bytes > 0)
+          std::memcpy(data, all[static_cast<std::size_t>(root)].sent, static_cast<std::size_t>(bytes));
+      });
 }
 
-void abort_all(td_status, void *user) { meeting_of(user).abort(); }
+void abort_all(td_status, void *user) {
+  const Inside inside;
+  meeting_of(user).abort();
+}
 
 void release(void *user) {
   meeting_of(user).release();
@@ -166,6 +181,8 @@ void release(void *user) {
 }
 
 } // namespace
+
+bool in_communicator() noexcept { return depth > 0; }
 
 Processes::Processes(int size, const Failure &failure)
     : size_(size), meeting_(std::make_shared<Meeting>(size, failure)) {}
@@ -203,9 +220,9 @@ void Processes::run(const std::string &devices, const std::function<void(int, td
   run([&](int rank) {
     const Communicator communicator = this->communicator(rank);
     const Options options{{"threads", "1"}};
-    const Context context = make<Context>(td_context_create_distributed, devices.c_str(),
-                                          static_cast<const td_options *>(options),
-                                          static_cast<td_communicator *>(communicator));
+    const Context context =
+        make<Context>(td_context_create_distributed, devices.c_str(), static_cast<const td_options *>(options),
+                      static_cast<td_communicator *>(communicator));
     body(rank, context);
   });
 }

@@ -50,4 +50,7 @@ private:
   std::shared_ptr<Meeting> meeting_;
 };
 
+/// Whether this thread is in a function of a communicator: what it allocates there is not td's.
+bool in_communicator() noexcept;
+
 } // namespace tdtest
