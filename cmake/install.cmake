@@ -6,7 +6,7 @@ if(TD_CUDA)
   # A component of its own: who has no GPU can do without its 3 MB and without CUDA's libraries.
   install(TARGETS td_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda NAMELINK_SKIP)
 endif()
-install(FILES include/td/td.h include/td/td.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/td)
+install(FILES include/td/td.h include/td/td.hpp include/td/td_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/td)
 install(EXPORT tdTargets NAMESPACE td:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/td)
 if(TD_BUILD_CLI)
   install(TARGETS td_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

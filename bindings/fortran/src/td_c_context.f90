@@ -134,6 +134,28 @@ module td_c_context
       type(c_ptr), intent(out) :: out
     end function
 
+    integer(c_int32_t) function c_td_communicator_create(rank, size, all_reduce, all_to_all_v, broadcast, abort, &
+      release, user, out) bind(c, name='td_communicator_create')
+      import
+      integer(c_int32_t), value :: rank, size
+      type(c_funptr), value :: all_reduce, all_to_all_v, broadcast, abort, release
+      type(c_ptr), value :: user
+      type(c_ptr), intent(out) :: out
+    end function
+
+    subroutine c_td_communicator_destroy(communicator) bind(c, name='td_communicator_destroy')
+      import
+      type(c_ptr), value :: communicator
+    end subroutine
+
+    integer(c_int32_t) function c_td_context_create_distributed(devices, options, communicator, out) bind(c, &
+      name='td_context_create_distributed')
+      import
+      character(kind=c_char), intent(in) :: devices(*)
+      type(c_ptr), value :: options, communicator
+      type(c_ptr), intent(out) :: out
+    end function
+
     integer(c_int32_t) function c_td_context_share(context, out) bind(c, name='td_context_share')
       import
       type(c_ptr), value :: context
