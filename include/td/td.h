@@ -572,7 +572,8 @@ TD_API td_status td_report_copy(const td_report *report, td_report **out);
 /** Ends a report. NULL is allowed. */
 TD_API void td_report_destroy(td_report *report);
 
-/** "iterations", "converged" (1 or 0), "order", "rank", "workers", "threads", "resumed_from" (iterations done before
+/** "iterations", "converged" (1 or 0), "order", "rank", "workers", "threads", "exchanged_bytes" (of rows of factors, that
+ *  this process has sent to others in this run's iterations), "resumed_from" (iterations done before
  *  this run), "effective_rank" (smallest of the last iteration's solves), "exact_residuals" (iterations whose residual
  *  was computed entry by entry). Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_i64(const td_report *report, const char *key, int64_t *value);
@@ -622,7 +623,8 @@ TD_API td_status td_plan_create(td_context *context, int32_t order, const int64_
 TD_API td_status td_plan_create_dense(td_context *context, int32_t order, const int64_t *dims, td_type value_type,
                                       int64_t rank, const td_options *options, td_plan **out);
 
-/** The same for a tensor that is there: how it is stored is settled and its bytes are exact. */
+/** The same for a tensor that is there: how it is stored is settled and its bytes are exact. Of a tensor that processes
+ *  share it is a plan of this process, by its part. */
 TD_API td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor, int64_t rank,
                                            const td_options *options, td_plan **out);
 
@@ -646,6 +648,9 @@ TD_API void td_plan_destroy(td_plan *plan);
  *    device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU
  *    device_bytes.streamed  of the tensor, from the host in every sweep; 0 on a CPU
  *    device_bytes.exchanged that each of several GPUs receives from the others in an iteration of CP-ALS
+ *    host_bytes.exchanged   that this process sends to others, and receives, in an iteration, of rows of factors; 0
+ *                           where the tensor is not shared
+ *  "processes" that share the tensor.
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 

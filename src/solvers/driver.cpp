@@ -233,10 +233,13 @@ private:
     i64 iteration = report_.iterations;
     char stop = 0;
     while (stop == 0) {
+      const i64 sent = sent_bytes();
       own->update(iteration++);
       Iteration::Outcome outcome = own->measure();
       if (x_->processes() != nullptr)
         share(outcome);
+      if (records(others))
+        report_.exchanged_bytes += sent_bytes() - sent;
       if (records(others))
         stop = record(*own, outcome) ? 1 : 0;
       others.broadcast(&stop, 1);
@@ -244,6 +247,8 @@ private:
     if (records(others))
       take_model(*own);
   }
+
+  i64 sent_bytes() const { return x_->processes() != nullptr ? x_->processes()->sent_bytes() : 0; }
 
   /// One worker of a process keeps what a run comes to.
   bool records(const Communicator &others) const { return x_->processes() != nullptr || others.rank() == 0; }
