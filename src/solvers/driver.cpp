@@ -215,7 +215,7 @@ private:
   /// Whether a checkpoint's norm is this tensor's. How many processes have added it up shows in its last bits.
   bool is_norm(double norm) const {
     const double here = given_.facts().norm;
-    return norm == here || (given_.processes() != nullptr && std::abs(norm - here) <= 1e-12 * here);
+    return norm == here || std::abs(norm - here) <= 1e-13 * here;
   }
 
   std::string path() const { return method_.path() + "\n" + settings_.path(); }

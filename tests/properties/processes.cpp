@@ -192,6 +192,8 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
   const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
   run_on(3, e, TD_F64, 3, Options{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}});
   const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
+  const Context alone = make_context("cpu");
+  expect_near(came_of(cpals(alone, make_sparse(alone, e), 3, on)).fit, whole.fit, 1e-9, "fit");
   for (const int size : sizes) {
     const Came came = run_on(size, e, TD_F64, 3, on).front();
     expect_near(came.fit, whole.fit, 1e-9, "fit");
