@@ -29,6 +29,7 @@
 extern "C" {
 #endif
 
+/** @cond */
 /* MPI counts in int: more than this goes in parts. */
 #define TD_MPI_PART ((int64_t)1 << 30)
 
@@ -110,6 +111,8 @@ static inline void td_mpi_release(void *user) {
     MPI_Comm_free(&u->comm);
   free(u);
 }
+
+/** @endcond */
 
 /** Makes a communicator for td of the processes of an MPI communicator, which is duplicated: all of them call it.
  *  Errors: TD_ERR_COMMUNICATION (MPI refused), TD_ERR_HOST_MEMORY; then td_last_error has no text of them. */
