@@ -15,6 +15,21 @@ std::string text_of_scope(const Options &options, std::string_view scope) {
   return text;
 }
 
+std::shared_ptr<const tensor::Tensor> store(const Context &context, const formats::Given &given, const Options &options,
+                                            std::string source) {
+  if (context.processes == nullptr)
+    return tensor::Tensor::make_sparse(given, options, context.threads(), std::move(source), context.target(),
+                                       context.backends.front().get());
+  const EntriesView &entries = given.on_host();
+  formats::check_shape(entries);
+  context.processes->require_same(fmt::format("{} {} {}", fmt::join(entries.dims, " "), name_of(entries.value_type),
+                                              text_of_scope(options, "tensor")),
+                                  "order, dims, value_type or options of a tensor");
+  formats::check_entries(entries, context.threads());
+  return tensor::Tensor::make_distributed(tensor::distribute(context.processes, entries, context.budget()), options,
+                                          context.threads(), std::move(source));
+}
+
 void require_alone(const Context &context, std::string_view call) {
   if (context.processes != nullptr)
     throw_error(Status::unsupported, "{} in a context that {} processes share; expected one of td_context_create", call,

@@ -13,22 +13,6 @@ using tensor::Tensor;
 
 namespace {
 
-/// Stores what a context is given: all of it, or of what its processes are given what comes here.
-std::shared_ptr<const Tensor> store(const Context &context, const formats::Given &given, const Options &options,
-                                    std::string source) {
-  if (context.processes == nullptr)
-    return Tensor::make_sparse(given, options, context.threads(), std::move(source), context.target(),
-                               context.backends.front().get());
-  const EntriesView &entries = given.on_host();
-  formats::check_shape(entries);
-  context.processes->require_same(fmt::format("{} {} {}", fmt::join(entries.dims, " "), name_of(entries.value_type),
-                                              text_of_scope(options, "tensor")),
-                                  "td_tensor_create: order, dims, value_type or options");
-  formats::check_entries(entries, context.threads());
-  return Tensor::make_distributed(tensor::distribute(context.processes, entries, context.budget()), options,
-                                  context.threads(), std::move(source));
-}
-
 constexpr NamedValue<Tensor, i64> integers[] = {
     {"sparse", [](const Tensor &x) { return i64{x.sparse()}; }},
     {"borrowed", [](const Tensor &x) { return i64{x.borrowed()}; }},

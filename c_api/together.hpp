@@ -61,6 +61,10 @@ template <class Handle> std::shared_ptr<Context> context_of(const td_context *co
 /// All options of a scope, as text.
 std::string text_of_scope(const Options &options, std::string_view scope);
 
+/// Stores what a context is given: all of it, or of what its processes are given what comes here. All of them call it.
+std::shared_ptr<const tensor::Tensor> store(const Context &context, const formats::Given &given, const Options &options,
+                                            std::string source);
+
 /// Throws Status::unsupported for a call that one process makes, where processes share the context or the tensor.
 void require_alone(const Context &context, std::string_view call);
 void require_whole(const tensor::Tensor &x, std::string_view call);

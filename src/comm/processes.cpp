@@ -114,6 +114,16 @@ std::vector<i64> Processes::all_to_all(std::span<const i64> numbers) {
   return received;
 }
 
+std::vector<i64> Processes::all_gather(std::span<const i64> mine) {
+  std::vector<i64> sent;
+  for (int process = 0; process < size_; ++process)
+    sent.insert(sent.end(), mine.begin(), mine.end());
+  const std::vector<i64> bytes(static_cast<std::size_t>(size_), static_cast<i64>(mine.size_bytes()));
+  std::vector<i64> received(sent.size());
+  all_to_all(sent.data(), bytes, received.data(), bytes);
+  return received;
+}
+
 void Processes::broadcast(void *data, i64 bytes, int root) {
   agree();
   check(functions_.broadcast(data, bytes, root, functions_.user), "broadcast");

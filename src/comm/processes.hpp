@@ -60,6 +60,8 @@ public:
                   std::span<const i64> received_bytes);
   /// Element k of the result is what process k gave for this one.
   std::vector<i64> all_to_all(std::span<const i64> numbers);
+  /// What each has given, one after the other; all give equally many.
+  std::vector<i64> all_gather(std::span<const i64> mine);
   void broadcast(void *data, i64 bytes, int root = 0);
   /// Throws Status::argument on those whose text is not that of process 0.
   void require_same(std::string_view text, std::string_view what);

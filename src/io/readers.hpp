@@ -16,6 +16,7 @@ struct ReadChoices {
   std::optional<ValueType> value_type;
   int threads = 1;
   MemoryBudget memory;
+  Readers readers;
 
   /// A reader asks before it allocates a tensor of so many numbers, of which `indices` are indices.
   void require_room(i64 values, i64 indices) const;

@@ -1,7 +1,8 @@
 // CP-ALS of a tensor that processes share: the run of one process, for any number of them.
 #include <algorithm>
 #include <cmath>
-#include <mutex>
+#include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -208,7 +209,8 @@ Entries skewed(Random &random, const std::vector<int64_t> &dims, int64_t nnz) {
     std::vector<int64_t> at;
     for (const int64_t dim : dims)
       at.push_back((static_cast<int64_t>(std::pow(static_cast<double>(dim), random.uniform())) - 1 +
-                   (random.below(3) == 0 ? random.below(dim / 2) : 0)) % dim);
+                    (random.below(3) == 0 ? random.below(dim / 2) : 0)) %
+                   dim);
     e.add(at, random.symmetric());
   }
   return e;
@@ -244,6 +246,106 @@ TEST(SharedPlan, TellsWhatIsSent) {
       EXPECT_LT(2 * all, (size - 1) * (3000 + 20000 + 40000 + 300) * row_bytes);
     }
   }
+}
+
+/// What a tensor that processes read from one file is, by products with it, and by what is told of it.
+void expect_read(const Entries &e, const std::string &path, const Options &options = Options{}) {
+  Random random(62);
+  const Context alone = make_context("cpu");
+  const Tensor whole = make<Tensor>(td_tensor_read, static_cast<td_context *>(alone), path.c_str(),
+                                    static_cast<const td_options *>(options));
+  const Factors factors = random_factors(random, e.dims, 3, TD_F64);
+  for (const int size : sizes) {
+    SCOPED_TRACE(path + " on " + std::to_string(size));
+    Processes processes(size);
+    processes.run("cpu", [&](int, td_context *context) {
+      const Tensor x = make<Tensor>(td_tensor_read, context, path.c_str(), static_cast<const td_options *>(options));
+      EXPECT_EQ(tensor_nnz(x), tensor_nnz(whole));
+      EXPECT_EQ(tensor_str(x, "source"), tensor_str(whole, "source"));
+      for (int mode = 0; mode < e.order(); ++mode)
+        expect_near(mttkrp(context, x, factors, mode, TD_F64), mttkrp(alone, whole, factors, mode, TD_F64), 1e-11,
+                    "product");
+    });
+    EXPECT_EQ(processes.trouble(), "");
+  }
+}
+
+void write_lines(const std::string &path, const std::string &text) { std::ofstream(path) << text; }
+
+// Each process parses its share of the lines, or of the numbers of a binary file.
+TEST(SharedRead, EveryFormat) {
+  Random random(63);
+  const Entries e = random_entries(random, {30, 40, 20}, 500, TD_F64);
+  const Context alone = make_context("cpu");
+  const Tensor x = make_sparse(alone, e);
+  const TemporaryFolder folder;
+  for (const char *name : {"x.tns", "x.tns.gz", "x.txt", "x.tdb"}) {
+    check(td_tensor_write(x, folder.file(name).c_str(), nullptr));
+    expect_read(e, folder.file(name));
+  }
+}
+
+// Blank lines, comments, fewer lines than processes, no newline at the end, and what entries alone settle: dims and
+// base.
+TEST(SharedRead, WhatTheEntriesOfAllSettle) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  const Entries e({4, 3, 9});
+  write_lines(path, "# of few lines\n\n1 1 1 2.5\n4 3 9 1 # the last of each\n\n2 3 4 -1");
+  expect_read(e, path);
+  expect_read(e, path, Options{{"value_type", "f64"}, {"dialect", "frostt"}});
+  write_lines(path, "sptensor\n3\n4 3 9\n3\n1 1 1 1\n2 2 2 2\n3 2 9 3\n");
+  expect_read(e, path); // the index 9 alone says that they count from 1
+  write_lines(path, "sptensor\n3\n4 3 9\n3\n1 1 1 1\n2 2 2 2\n3 2 0 3\n");
+  expect_read(e, path); // and 0 that they count from 0
+  write_lines(path, "%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n1 1 1\n3 2 2\n4 4 3\n");
+  expect_read(Entries({4, 4}), path);
+}
+
+// Lines are counted from the file's first, whoever reads them, and all say the same.
+TEST(SharedRead, ErrorsNameTheLine) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.tns");
+  const auto expect_refused = [&](const std::string &text, td_status status, const std::string &part) {
+    write_lines(path, text);
+    for (const int size : sizes) {
+      Processes processes(size);
+      std::vector<std::string> said(static_cast<std::size_t>(size));
+      processes.run("cpu", [&](int rank, td_context *context) {
+        Tensor x;
+        EXPECT_EQ(td_tensor_read(context, path.c_str(), nullptr, x.out()), status);
+        said[static_cast<std::size_t>(rank)] = last_error();
+      });
+      EXPECT_EQ(processes.trouble(), "");
+      for (const std::string &text_of_one : said) {
+        EXPECT_EQ(text_of_one, said.front());
+        EXPECT_NE(text_of_one.find(part), std::string::npos) << text_of_one;
+      }
+    }
+  };
+  std::string lines;
+  for (int k = 1; k <= 20; ++k)
+    lines += std::to_string(k) + " 1 2 0.5\n";
+  expect_refused(lines + "1 2 x 3\n" + lines, TD_ERR_IO, "line 21: ");
+  expect_refused(lines + "1 2 0 3\n" + lines, TD_ERR_INDEX, "line 21: index 0 of mode 2");
+  expect_refused("sptensor\n3\n20 1 2\n21\n" + lines, TD_ERR_IO, "line 4 states 21 entries, but 20 follow");
+  expect_refused("tensor\n2\n2 2\n1 2 3 4\n", TD_ERR_UNSUPPORTED, "dense");
+  // Each verifies a part of what a binary file's checksums are of.
+  const Context alone = make_context("cpu");
+  Random random(64);
+  const std::string binary = folder.file("x.tdb");
+  check(td_tensor_write(make_sparse(alone, random_entries(random, {5, 6, 7}, 100, TD_F64)), binary.c_str(), nullptr));
+  std::string bytes(std::filesystem::file_size(binary), ' ');
+  std::ifstream(binary, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  std::ofstream(path, std::ios::binary) << bytes;
+  Processes processes(3);
+  processes.run("cpu", [&](int, td_context *context) {
+    Tensor x;
+    EXPECT_EQ(td_tensor_read(context, path.c_str(), nullptr, x.out()), TD_ERR_IO);
+    EXPECT_NE(last_error().find("checksum"), std::string::npos) << last_error();
+    EXPECT_EQ(td_tensor_read(context, binary.c_str(), nullptr, x.out()), TD_OK) << last_error();
+  });
 }
 
 TEST(SharedTensor, TellsOfTheWhole) {
