@@ -6,6 +6,7 @@
 
 #include "core/parallel.hpp"
 #include "core/sentence.hpp"
+#include "formats/marks.hpp"
 #include "tensor/entry_partition.hpp"
 
 namespace td::tensor {
@@ -184,14 +185,34 @@ private:
   i64 each_;
 };
 
-std::vector<i64> touched_rows(const Buffer<i64> &indices) {
-  std::vector<i64> rows(indices.begin(), indices.end());
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  if (rows.empty())
-    rows.push_back(0);
-  return rows;
-}
+/// The rows of a mode that some indices name, ascending, and the place of each among them.
+class Touched {
+public:
+  Touched(const Buffer<i64> &indices, i64 dim) {
+    if (formats::Marks::are_small(dim, indices.size())) {
+      marks_ = formats::Marks(dim);
+      for (const i64 index : indices)
+        marks_.add(index);
+      rows_.resize(static_cast<std::size_t>(marks_.settle()));
+      marks_.for_each(1, [&](i64 place, i64 row) { rows_[static_cast<std::size_t>(place)] = row; });
+    } else {
+      rows_.assign(indices.begin(), indices.end());
+      std::sort(rows_.begin(), rows_.end());
+      rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());
+    }
+    if (rows_.empty())
+      rows_.push_back(0);
+  }
+
+  const std::vector<i64> &rows() const noexcept { return rows_; }
+  i64 place(i64 row) const noexcept {
+    return marks_.bytes() > 0 ? marks_.place(row) : std::lower_bound(rows_.begin(), rows_.end(), row) - rows_.begin();
+  }
+
+private:
+  formats::Marks marks_; // of a mode that is far longer than there are entries: none
+  std::vector<i64> rows_;
+};
 
 } // namespace
 
@@ -214,7 +235,8 @@ private:
   Processes &processes() { return *made_.processes_; }
 
   Distribution::Mode number(std::size_t m) {
-    const std::vector<i64> touched = touched_rows(entries_.indices[m]);
+    const Touched places(entries_.indices[m], made_.dims_[m]);
+    const std::vector<i64> &touched = places.rows();
     const std::vector<i64> owner = Directory(processes(), made_.dims_[m]).owners(touched);
     Distribution::Mode mode;
     mode.lent.resize(static_cast<std::size_t>(processes().size()));
@@ -236,10 +258,8 @@ private:
       number_of[k] = next[static_cast<std::size_t>(owner[k])]++;
       mode.rows[static_cast<std::size_t>(number_of[k])] = touched[k];
     }
-    for (i64 &index : entries_.indices[m]) {
-      const auto place = std::lower_bound(touched.begin(), touched.end(), index) - touched.begin();
-      index = number_of[static_cast<std::size_t>(place)];
-    }
+    for (i64 &index : entries_.indices[m])
+      index = number_of[static_cast<std::size_t>(places.place(index))];
     tell_owners(mode);
     return mode;
   }
