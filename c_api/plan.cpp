@@ -22,6 +22,7 @@ constexpr NamedValue<Plan, i64> integers[] = {
     {"rank", [](const Plan &p) { return p.rank; }},
     {"workers", [](const Plan &p) { return i64{p.workers}; }},
     {"threads", [](const Plan &p) { return i64{p.threads}; }},
+    {"sweeps", [](const Plan &p) { return p.sweeps; }},
     {"fits", [](const Plan &p) { return i64{p.fits}; }},
     {"host_bytes.tensor", [](const Plan &p) { return p.host.tensor; }},
     {"host_bytes.building", [](const Plan &p) { return p.host.building; }},
@@ -135,7 +136,12 @@ const std::string *mode_text(const Plan &p, std::string_view key) {
 }
 
 plan::PlanRequest request_in(const Context &context, i64 rank, const td_options *options) {
-  return {options_in(context, options), rank, context.backends, context.describe()};
+  plan::PlanRequest request{options_in(context, options), rank, context.backends, context.describe()};
+  if (const i64 workers = request.options.integer("workers"); workers > 0) {
+    request.backends.resize(static_cast<std::size_t>(workers), request.backends.front());
+    request.devices += fmt::format("; planned for {} worker{}, by option 'workers'", workers, workers == 1 ? "" : "s");
+  }
+  return request;
 }
 
 td_plan *handle_of(Plan p) { return make_handle<td_plan>(std::make_shared<const Plan>(std::move(p))); }

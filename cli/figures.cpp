@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
+#include <functional>
 
 #include "interrupt.hpp"
+#include "iteration_times.hpp"
 #include "median.hpp"
 #include "peak_memory.hpp"
 #include "scratch_folder.hpp"
@@ -22,31 +23,24 @@ void stop_if_interrupted() {
 std::int32_t stop_on_signal(const td_report *, void *) { return InterruptGuard::signal(); }
 
 SweepFigures sweep(td_context *context, const td_tensor *x, std::int64_t rank, std::int64_t repeats) {
-  const Options options{{"max_iters", std::to_string(repeats + 1)}, {"tol", "0"}, {"exact_residual", "never"}};
+  const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, rank, nullptr);
+  const auto period = get<std::int64_t>(td_plan_get_i64, plan, "sweeps");
+  const Options options{
+      {"max_iters", std::to_string(iterations_for(repeats, period))}, {"tol", "0"}, {"exact_residual", "never"}};
   const Fitted run = cpals(context, x, rank, options, nullptr, stop_on_signal);
   stop_if_interrupted();
 
   SweepFigures out;
   out.rank = rank;
-  // The first iteration warms caches and maps memory: it is left out.
-  const std::vector<double> mttkrp = series(td_report_get_series, run.report, "mttkrp_seconds");
-  const std::vector<double> elapsed = series(td_report_get_series, run.report, "seconds");
-  const std::size_t order = mttkrp.size() / elapsed.size();
-  std::vector<std::vector<double>> of_mode(order);
-  std::vector<double> sums, iterations;
-  for (std::size_t k = 1; k < elapsed.size(); ++k) {
-    const auto begin = mttkrp.begin() + static_cast<std::ptrdiff_t>(k * order);
-    for (std::size_t m = 0; m < order; ++m)
-      of_mode[m].push_back(begin[static_cast<std::ptrdiff_t>(m)]);
-    sums.push_back(std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(order), 0.0));
-    iterations.push_back(elapsed[k] - elapsed[k - 1]);
-  }
-  for (auto &times : of_mode)
-    out.mttkrp.push_back(median(std::move(times)));
+  IterationTimes times(run.report, period);
+  std::vector<double> sums(times.iteration.size());
+  for (const std::vector<double> &of_mode : times.mttkrp)
+    std::transform(sums.begin(), sums.end(), of_mode.begin(), sums.begin(), std::plus<>());
+  for (auto &of_mode : times.mttkrp)
+    out.mttkrp.push_back(median(std::move(of_mode)));
   out.mttkrp_sum = median(std::move(sums));
-  out.iteration = median(std::move(iterations));
+  out.iteration = median(std::move(times.iteration));
 
-  const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, rank, options);
   out.predicted = series(td_plan_get_series, plan, "mttkrp_seconds");
   out.predicted_mttkrp = get<double>(td_plan_get_f64, plan, "seconds.mttkrp");
   out.predicted_iteration = get<double>(td_plan_get_f64, plan, "seconds.iteration");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "commands.hpp"
 #include "entry_arrays.hpp"
 #include "flags.hpp"
+#include "iteration_times.hpp"
 #include "output.hpp"
 #include "recipe.hpp"
 
@@ -71,26 +73,22 @@ std::vector<Checked> check_plan(const PlanFlags &flags, td_context *context, con
     out.push_back({"building at most", stored + static_cast<double>(bytes(plan, "building")), peak});
   }
   Options run = copy(options);
-  run.set("max_iters", "4").set("tol", "0").set("exact_residual", "never");
+  const auto period = get<std::int64_t>(td_plan_get_i64, plan, "sweeps");
+  run.set("max_iters", std::to_string(iterations_for(3, period))).set("tol", "0").set("exact_residual", "never");
   const Allocated memory;
   const Fitted fitted = cpals(context, x, flags.rank, run);
   out.push_back({"CP-ALS at most", static_cast<double>(bytes(plan, "solver")), static_cast<double>(memory.most())});
 
-  // The first iteration warms caches and maps memory: it is left out.
-  const std::vector<double> elapsed = series(td_report_get_series, fitted.report, "seconds");
-  const std::vector<double> took = series(td_report_get_series, fitted.report, "mttkrp_seconds");
+  const IterationTimes times(fitted.report, period);
   const std::vector<double> predicted = series(td_plan_get_series, plan, "mttkrp_seconds");
-  const std::size_t order = predicted.size();
-  const std::size_t iterations = took.size() / order;
-  for (std::size_t m = 0; m < order && iterations > 1; ++m) {
-    double least = took[order + m];
-    for (std::size_t i = 2; i < iterations; ++i)
-      least = std::min(least, took[i * order + m]);
-    out.push_back({fmt::format("MTTKRP mode {}", m), predicted[m], least, true});
-  }
-  if (iterations > 1)
+  const auto least = [](const std::vector<double> &of) { return *std::min_element(of.begin(), of.end()); };
+  for (std::size_t m = 0; m < predicted.size() && !times.iteration.empty(); ++m)
+    out.push_back({fmt::format("MTTKRP mode {}", m), predicted[m], least(times.mttkrp[m]), true});
+  if (!times.iteration.empty())
     out.push_back({"iteration", get<double>(td_plan_get_f64, plan, "seconds.iteration"),
-                   (elapsed.back() - elapsed.front()) / static_cast<double>(elapsed.size() - 1), true});
+                   std::accumulate(times.iteration.begin(), times.iteration.end(), 0.0) /
+                       static_cast<double>(times.iteration.size()),
+                   true});
   return out;
 }
 
@@ -110,7 +108,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
   if (!flags.file.empty())
     out["file"] = flags.file;
   out["options"] = flags.work.table.given();
-  for (const char *key : {"order", "nnz", "sparse", "rank", "workers", "threads", "fits"})
+  for (const char *key : {"order", "nnz", "sparse", "rank", "workers", "threads", "sweeps", "fits"})
     out[key] = get<std::int64_t>(td_plan_get_i64, plan, key);
   for (const char *key :
        {"format", "groups", "rows", "tiles", "conflicts", "precision", "sharding", "exchange", "dense_kernel"})
@@ -160,6 +158,8 @@ int run_plan(const PlanFlags &flags) {
   if (!flags.file.empty() && !flags.type.empty())
     throw Failure(exit_usage, "--type is for a shape; a file's values take --value-type");
   const Options options = flags.work.table.options();
+  if (flags.check && get<std::int64_t>(td_options_get_i64, options, "workers") > 0)
+    throw Failure(exit_usage, "--check runs with the workers that there are: not with --workers");
   const Context context = flags.work.context();
   const Plan plan = make_plan(flags, context, options);
   if (!flags.work.json) {

@@ -613,8 +613,9 @@ TD_API td_status td_report_get_series(const td_report *report, const char *key, 
  *
  *  A plan can be made for what does not fit: then "fits" is 0, where td_tensor_create or td_cpals would give
  *  TD_ERR_HOST_MEMORY. Seconds are predicted from rates that are measured once a process (in about a tenth of a second)
- *  or given by options "read_rate" and "operation_rate"; they tell the order of magnitude. They are not known where
- *  too little memory is free to measure with (128 MiB, or 16 MiB a core).
+ *  or given by options "read_rate", "operation_rate" and "link_rate"; they tell the order of magnitude. They are not
+ *  known where too little memory is free to measure with (128 MiB, or 16 MiB a core). Option "workers" plans for more
+ *  devices than there are.
  *  Errors: TD_ERR_SHAPE (order, dims, nnz, rank), TD_ERR_TYPE, TD_ERR_UNSUPPORTED and TD_ERR_OPTION_RANGE as in
  *  td_tensor_create. */
 TD_API td_status td_plan_create(td_context *context, int32_t order, const int64_t *dims, int64_t nnz,
@@ -640,7 +641,8 @@ TD_API td_status td_plan_share(const td_plan *plan, td_plan **out);
 /** Ends a plan. NULL is allowed. */
 TD_API void td_plan_destroy(td_plan *plan);
 
-/** "order", "nnz", "sparse" (1 or 0), "rank", "workers", "threads", "fits" (1 or 0), and bytes:
+/** "order", "nnz", "sparse" (1 or 0), "rank", "workers", "threads", "sweeps" (after which what a dense tensor is read
+ *  for begins again: 1, or more where partial products serve several sweeps), "fits" (1 or 0), and bytes:
  *    host_bytes.tensor      of the stored tensor, as td_tensor_get_i64 gives under "bytes"
  *    host_bytes.building    needed besides while it is made, at the worst moment, without the caller's arrays
  *    host_bytes.solver      needed besides by CP-ALS, at the worst moment

@@ -2,6 +2,7 @@
 
 #include "comm/communicator.hpp"
 #include "core/error.hpp"
+#include "core/rows.hpp"
 
 namespace td {
 
@@ -21,7 +22,7 @@ i64 rows_of(const Ranges &ranges) {
   return rows;
 }
 
-/// Of the rows of some ranges, counted one after the other, those of a part.
+/// The part of the rows of some ranges, counted one after the other.
 Ranges nth_rows(const Ranges &ranges, Range part) {
   Ranges some;
   i64 before = 0;
@@ -34,24 +35,14 @@ Ranges nth_rows(const Ranges &ranges, Range part) {
   return some;
 }
 
-/// Calls f(rows, bytes) for rows that follow one another without a gap.
-template <class F> void for_together(const ConstMatrix &a, const Ranges &ranges, F &&f) {
-  const i64 row_bytes = a.cols * size_of(a.type);
-  for (const Range &range : ranges) {
-    const i64 step = a.ld == a.cols ? range.size() : 1;
-    for (i64 i = range.begin; i < range.end; i += step)
-      f(Range{i, i + step}, step * row_bytes);
-  }
-}
-
 void add_rows(Transfers &to, int worker, const Matrix &a, const Ranges &rows) {
   for_together(a, rows, [&](Range some, i64 bytes) {
     to.push_back({worker, a.slice(some.begin, some.end).data, bytes});
   });
 }
 
-/// For workers whose devices exchange by themselves: what is combined comes to each worker's scratch, and is added up
-/// there in the order of the workers.
+/// It serves workers whose devices exchange by themselves: what is combined comes to each worker's scratch, and is
+/// added up there in the order of the workers.
 class DeviceCommunicator : public Communicator {
 public:
   int rank() const noexcept override { return others_->rank(); }
@@ -86,7 +77,7 @@ protected:
   DeviceCommunicator(kernels::Backend &device, std::unique_ptr<Communicator> others)
       : device_(device), others_(std::move(others)) {}
 
-  /// As Link::exchange.
+  /// It does what Link::exchange does.
   virtual void exchange(const Transfers &sent, const Transfers &received) = 0;
   kernels::Backend &device() noexcept { return device_; }
   template <class F> void for_others(F &&f) const {
@@ -118,7 +109,7 @@ private:
     device_.combine_rows({parts, ValueType::f64, size(), count, count}, how, data.data());
   }
 
-  /// Of each worker's own rows, counted from 0, those of a part.
+  /// Adds up a part of each worker's own rows, counted from 0.
   void reduce_some(const ConstMatrix &partial, Matrix out, std::span<const Ranges> owned, Range part) {
     const Matrix from{const_cast<void *>(partial.data), partial.type, partial.rows, partial.cols, partial.ld};
     const Ranges mine = nth_rows(owned[static_cast<std::size_t>(rank())], part);
@@ -207,7 +198,8 @@ private:
   std::shared_ptr<Board> board_;
 };
 
-/// By a library of the devices'. Workers meet on the host first: then none waits on its device for one that has failed.
+/// It goes by a library of the devices'. Workers meet on the host first: then none waits on its device for one that has
+/// failed.
 class LinkedCommunicator final : public DeviceCommunicator {
 public:
   LinkedCommunicator(std::unique_ptr<kernels::Link> link, kernels::Backend &device,

@@ -2,6 +2,7 @@
 
 #include "comm/communicator.hpp"
 #include "core/buffer.hpp"
+#include "core/rows.hpp"
 
 namespace td {
 
@@ -95,15 +96,6 @@ private:
     for_together(to, rows, [&](Range some, i64 bytes) {
       device_.upload(to.slice(some.begin, some.end).data, from.slice(some.begin, some.end).data, bytes);
     });
-  }
-  /// Calls copy(rows, bytes) for rows that follow one another without a gap on the device.
-  template <class Copy> static void for_together(const ConstMatrix &a, const Ranges &ranges, Copy &&copy) {
-    const i64 row_bytes = a.cols * size_of(a.type);
-    for (const Range &range : ranges) {
-      const i64 step = a.ld == a.cols ? range.size() : 1;
-      for (i64 i = range.begin; i < range.end; i += step)
-        copy(Range{i, i + step}, step * row_bytes);
-    }
   }
 
   kernels::Device &device_;

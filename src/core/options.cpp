@@ -33,8 +33,7 @@ constexpr OptionRow table[] = {
      "way of the host's memory), auto (the first that can be of peer, nccl, host)"},
     {"context", "virtual_devices", OptionType::i64, "0", 0, 1, "",
      "1: a device string may name a GPU more than once, as \"cuda:0,0\", each time for a worker of its own, which "
-     "shares "
-     "the GPU and nothing else: for tests"},
+     "shares the GPU and nothing else: for tests"},
 
     {"tensor", "format", OptionType::str, "auto", 0, 0, "auto|coo|blco|sorted",
      "how a sparse tensor is stored: coo (coordinates), blco (one linearized copy for all modes), sorted (a copy "
@@ -70,7 +69,8 @@ constexpr OptionRow table[] = {
     {"tensor", "dense_kernel", OptionType::str, "auto", 0, 0, "auto|elem|slice|tile|gemm|fused|fused_tf32",
      "how a GPU computes MTTKRP of a dense tensor: elem, slice or tile (without matrix products: element by element, "
      "slice by slice, or in tiles of a slice), gemm (a matrix product with a Khatri-Rao product in memory), fused "
-     "(with one that is formed beside it), fused_tf32 (of f32, in pairs of TensorFloat-32: 6 digits), auto (fused)"},
+     "(with one that is formed beside it), fused_tf32 (of f32, in pairs of TensorFloat-32: about 6 digits), auto "
+     "(fused)"},
     {"tensor", "dense_tile_width", OptionType::i64, "0", 0, huge, "",
      "indices of each other mode that a tile of dense_kernel = tile has, cut to the mode's length; 0: as many as keep "
      "a tile's factor rows in near memory"},
@@ -83,6 +83,11 @@ constexpr OptionRow table[] = {
      "bytes a second that a plan's times assume memory to give; 0: measured"},
     {"plan", "operation_rate", OptionType::f64, "0", 0, largest, "",
      "floating-point operations a second that a plan's times assume; 0: measured"},
+    {"plan", "link_rate", OptionType::f64, "0", 0, largest, "",
+     "bytes a second that a plan's times assume a GPU to receive from others; 0: measured, where there are two"},
+    {"plan", "workers", OptionType::i64, "0", 0, 65536, "",
+     "how many workers a plan counts with, each on a device like the context's first, also more than there are; 0: "
+     "those of the context"},
 
     {"read", "dialect", OptionType::str, "auto", 0, 0, "auto|frostt|parti|toolbox|genten|matrixmarket",
      "dialect of a text file; auto: found from its content"},

@@ -1,4 +1,4 @@
-// Copying rows between matrices in host memory.
+// Rows of matrices as stretches of bytes, and copies of them in host memory.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,16 @@ inline void copy_rows(ConstMatrix from, Matrix to, Range rows) {
   const i64 at_once = together ? std::max<i64>(rows.size(), 1) : 1;
   for (i64 i = rows.begin; i < rows.end; i += at_once)
     std::memcpy(to.slice(i, i + 1).data, from.slice(i, i + 1).data, static_cast<std::size_t>(at_once * row_bytes));
+}
+
+/// Calls f(rows, bytes) for rows of the ranges that follow one another in memory without a gap.
+template <class F> void for_together(const ConstMatrix &a, const Ranges &ranges, F &&f) {
+  const i64 row_bytes = a.cols * size_of(a.type);
+  for (const Range &range : ranges) {
+    const i64 step = a.ld == a.cols ? range.size() : 1;
+    for (i64 i = range.begin; i < range.end; i += step)
+      f(Range{i, i + step}, step * row_bytes);
+  }
 }
 
 } // namespace td

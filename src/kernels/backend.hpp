@@ -8,7 +8,7 @@
 
 namespace td::kernels {
 
-// Of kernels/building.hpp:
+// They stand in kernels/building.hpp.
 class Building;
 class DeviceArrays;
 struct ElementSums;
@@ -24,8 +24,8 @@ public:
   /// How much of what keep can give building takes besides copies that are made already; 0 where it takes other memory.
   virtual i64 room_to_build(const EntriesView &) const { return 0; }
 
-  /// A caller's dense array in this memory(), for as long as a tensor borrows it: download gives its elements in the
-  /// order of memory and without gaps. Throws as borrow() does, and waits as it does.
+  /// Gives a caller's dense array in this memory(), for as long as a tensor borrows it: download gives its elements in
+  /// the order of memory and without gaps. Throws as borrow() does, and waits as it does.
   virtual std::shared_ptr<const DeviceArrays> lend(const DenseView &array, std::string_view name);
   /// sums[b] := over the elements [b * block, (b + 1) * block) in the order of memory, added one after the other.
   virtual void sum_elements(const DenseView &x, double scale, i64 block, ElementSums *sums);

@@ -74,6 +74,16 @@ struct ValueSums {
   double min = 0;
   double max = 0;
   i64 zeros = 0;
+
+  /// Adds scale * value to the sums; min, max and zeros are those of values as they are.
+  void add(double value, double scale) {
+    const double y = value * scale;
+    sum += y;
+    squares += y * y;
+    min = value < min ? value : min;
+    max = value > max ? value : max;
+    zeros += value == 0 ? 1 : 0;
+  }
 };
 
 /// What Backend::sum_elements finds in a block of a dense tensor.

@@ -106,12 +106,7 @@ ElementSums sums_of(const DenseView &x, Range elements, double scale) {
                  [&](i64 k, i64 offset, i64 count) {
                    for (i64 n = 0; n < count; ++n) {
                      const auto value = static_cast<double>(values[offset + n * strides[0]]);
-                     const double y = value * scale;
-                     s.sum += y;
-                     s.squares += y * y;
-                     s.min = std::min(s.min, value);
-                     s.max = std::max(s.max, value);
-                     s.zeros += value == 0 ? 1 : 0;
+                     s.add(value, scale);
                      if (!std::isfinite(value) && found.not_finite < 0) {
                        found.not_finite = k + n;
                        found.value = value;

@@ -195,7 +195,8 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
     const double row = rank * static_cast<double>(size_of(l.type));
     // Sums that come, or rows that go; and on the process that gathers the model its rows with their numbers, twice.
     sizes.staged = static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8;
-    sizes.staged = std::max(sizes.staged, static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) * (row + 16));
+    sizes.staged =
+        std::max(sizes.staged, static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) * (row + 16));
   }
   if (asked.solver.nvecs) {
     const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
@@ -388,12 +389,28 @@ void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
   double bytes = 0;
   for (const int m : UpdateOrder(request.options, order).updated_modes) {
     const auto mode = static_cast<std::size_t>(m);
-    bytes += rank * (static_cast<double>(l.shared.lent[mode]) * sum + static_cast<double>(l.shared.shared[mode]) * element);
+    bytes +=
+        rank * (static_cast<double>(l.shared.lent[mode]) * sum + static_cast<double>(l.shared.shared[mode]) * element);
   }
   plan.exchanged = saturated(bytes);
 }
 
-/// In each mode a GPU receives the rows of the factor that others own, and where sums are merged, theirs of its own.
+/// The rate between GPUs that are not there is that of two H200 by NVLink (bench/results): it is said to be assumed.
+double rate_of_link(Plan &plan, const PlanRequest &request, kernels::Exchange exchange) {
+  constexpr double of_nvlink = 3.95e11;
+  if (const double given = request.options.real("link_rate"); given > 0)
+    return given;
+  if (exchange == kernels::Exchange::host)
+    return 0;
+  if (request.backends[0] != request.backends[1])
+    return rate_between(*request.backends[0], *request.backends[1]);
+  plan.layout.assumptions.push_back(fmt::format(
+      "a GPU receives {:.0f} GB/s from others, as by NVLink between two H200 (option 'link_rate')", of_nvlink / 1e9));
+  return of_nvlink;
+}
+
+/// In each mode a GPU receives the rows of the factor that others own, and the sums of its own rows that others have
+/// where these are merged.
 void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked) {
   if (plan.layout.shared.processes > 1)
     return tell_shared(plan, request, asked);
@@ -420,8 +437,7 @@ void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked) {
              static_cast<double>(size_of(l.type));
   }
   plan.exchanged = saturated(bytes);
-  const double rate =
-      exchange == kernels::Exchange::host ? 0 : rate_between(*request.backends[0], *request.backends[1]);
+  const double rate = rate_of_link(plan, request, exchange);
   plan.seconds_exchange = rate > 0 ? bytes / rate : 0;
 }
 
@@ -443,6 +459,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   const SweepTree tree = tree_of(l, request, asked, kept);
   if (!l.sparse) {
     plan.layout.groups = tree.text();
+    plan.sweeps = tree.period() / std::ssize(tree.updated());
     plan.layout.why.groups += fmt::format("; a sweep reads the tensor {:.4g} times", tree.passes());
   }
   SweepPrediction sweep = sweep_of(l, tree, request, asked, plan.rates);
@@ -499,15 +516,11 @@ int threads_of(const PlanRequest &request) {
 
 bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
 
-SweepTree sweep_tree(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, i64 kept) {
-  return tree_of(layout, request, {settings, request.options}, kept);
-}
-
-void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint,
-                    i64 kept) {
+SweepTree require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request,
+                         bool checkpoint, i64 kept) {
   Asked asked(settings, request.options);
   asked.checkpoint = checkpoint;
-  const SweepTree tree = tree_of(layout, request, asked, kept);
+  SweepTree tree = tree_of(layout, request, asked, kept);
   const SweepPrediction sweep = sweep_of(layout, tree, request, asked, {});
   const SolverNeed need = solver_need(sizes_of(layout, tree, sweep, request, asked));
   const auto workers = request.backends.size();
@@ -515,6 +528,7 @@ void require_solver(const Layout &layout, const TensorSettings &settings, const 
                  is_gpu(request) ? need.host : need.together(),
                  host_memory(request.options, saturated(layout.bytes.stored)),
                  workers > 1 ? "a smaller rank needs less, and so do fewer workers" : "a smaller rank needs less");
+  return tree;
 }
 
 double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode) {

@@ -39,6 +39,7 @@ struct Plan {
   i64 rank = 0;
   int workers = 1;
   int threads = 1; // of all workers
+  i64 sweeps = 1;  // after which a dense tensor's partial products begin again
   std::string devices;
   PlaceBytes host, device;
   HostMemory available; // on the host, for what is not there yet
@@ -76,13 +77,11 @@ struct Stored {
   std::vector<i64> kept;             // bytes of entries that each worker's device has by now; empty: none
 };
 
-/// The partial products that sweeps of a dense tensor go through, of which GPUs hold `kept` bytes already; of a sparse
-/// one, and with option "solve" = "qr" unless groups are named, none.
-SweepTree sweep_tree(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, i64 kept);
-
-/// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor of this layout does not fit.
-void require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, bool checkpoint,
-                    i64 kept);
+/// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor of this layout does not fit. Gives the
+/// partial products that sweeps of a dense tensor go through, of which GPUs hold `kept` bytes already; of a sparse one,
+/// and with option "solve" = "qr" unless groups are named, none.
+SweepTree require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request,
+                         bool checkpoint, i64 kept);
 
 /// Bytes that kernels of one worker take while they compute MTTKRP in a mode.
 double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode);

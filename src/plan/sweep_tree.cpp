@@ -63,8 +63,6 @@ std::vector<Stretch> cheapest_cycle(const std::vector<Stretch> &all, int places)
   }
 }
 
-constexpr std::size_t most_modes_to_search = 12;
-
 } // namespace
 
 PartialProduct::PartialProduct(std::span<const i64> dims, int first, int count) {
@@ -114,11 +112,8 @@ std::optional<PartialProduct> product_by_itself(std::span<const i64> dims, const
 
 SweepTree::SweepTree(const Request &request) : request_(request), dims_(request.dims.begin(), request.dims.end()) {
   request_.dims = dims_;
-  // What a search looks at grows with the fourth power of the order.
-  const bool searches = request.groups.ask == Ask::automatic;
-  switch (dims_.size() > 2 && (!searches || dims_.size() <= most_modes_to_search) ? request.groups.ask : Ask::none) {
+  switch (dims_.size() > 2 ? request.groups.ask : Ask::none) {
   case Ask::none:
-    steps_.assign(request.updated.size(), -1);
     break;
   case Ask::named:
     add_named();
@@ -129,6 +124,8 @@ SweepTree::SweepTree(const Request &request) : request_(request), dims_(request.
   case Ask::automatic:
     add_cheapest();
   }
+  if (steps_.empty())
+    steps_.assign(request.updated.size(), -1);
   request_.backend = nullptr;
   find_reads();
 }
@@ -178,6 +175,7 @@ i64 SweepTree::serves(const PartialProduct &p, i64 step) const {
 void SweepTree::add_cheapest() {
   const auto order = static_cast<int>(dims_.size());
   const auto updates = static_cast<int>(request_.updated.size());
+  const kernels::Rates rates = request_.backend->nominal_rates();
   std::vector<Stretch> stretches;
   for (int count = 1; count < order; ++count)
     for (int first = 0; first < order; ++first) {
@@ -186,7 +184,10 @@ void SweepTree::add_cheapest() {
                            static_cast<double>(size_of(request_.type));
       if (count > 1 && bytes > request_.most_bytes)
         continue;
-      const double root = seconds_of(p);
+      const double root = seconds_of(p, rates);
+      std::vector<double> from_product(dims_.size());
+      for (std::size_t k = 0; k < p.modes.size() && count > 1; ++k)
+        from_product[static_cast<std::size_t>(p.modes[k])] = seconds_of(p, p.modes[k], rates);
       for (int place = 0; place < updates; ++place) {
         Stretch s{place, 0, count == 1 ? i64{p.keeps(mode_of(place))} : serves(p, place), 0, 0};
         if (s.updates == 0)
@@ -195,16 +196,14 @@ void SweepTree::add_cheapest() {
         s.next = static_cast<int>((place + s.updates) % updates);
         s.seconds = for_ever ? 0 : root;
         for (i64 k = 0; k < s.updates && count > 1; ++k)
-          s.seconds += seconds_of(p, mode_of(place + k));
+          s.seconds += from_product[static_cast<std::size_t>(mode_of(place + k))];
         s.product = first * order + count; // numbered once it is known to be wanted
         stretches.push_back(s);
       }
     }
   std::vector<Stretch> cycle = cheapest_cycle(stretches, updates);
-  if (cycle.empty()) { // of sizes that nothing has: no time is a number
-    steps_.assign(request_.updated.size(), -1);
+  if (cycle.empty()) // of sizes that nothing has: no time is a number
     return;
-  }
   // A product that begins with the first update of a run comes first, if there is one.
   const auto begin = std::find_if(cycle.begin(), cycle.end(), [](const Stretch &s) { return s.place == 0; });
   if (begin != cycle.end())
@@ -214,12 +213,11 @@ void SweepTree::add_cheapest() {
   std::rotate(steps_.begin(), steps_.end() - cycle.front().place, steps_.end());
 }
 
-double SweepTree::seconds_of(const PartialProduct &p) const {
+double SweepTree::seconds_of(const PartialProduct &p, const kernels::Rates &rates) const {
   double elements = 1;
   for (const i64 d : dims_)
     elements *= static_cast<double>(d);
   const double simple = elements + 2 * static_cast<double>(p.cells) * static_cast<double>(request_.rank);
-  const kernels::Rates rates = request_.backend->nominal_rates();
   const kernels::DenseView view{p.merged_dims, request_.type, nullptr};
   if (p.wraps) {
     const double seconds = request_.backend->predict_mttkrp_slabs(view, request_.rank, rates).seconds;
@@ -237,7 +235,7 @@ double SweepTree::seconds_of(const PartialProduct &p) const {
   return seconds > 0 ? seconds : simple;
 }
 
-double SweepTree::seconds_of(const PartialProduct &p, int mode) const {
+double SweepTree::seconds_of(const PartialProduct &p, int mode, const kernels::Rates &rates) const {
   std::vector<ConstMatrix> factors;
   for (const i64 d : p.dims)
     factors.push_back({nullptr, request_.type, d, request_.rank, request_.rank});
@@ -248,7 +246,7 @@ double SweepTree::seconds_of(const PartialProduct &p, int mode) const {
                                  {0, rows},
                                  {0, p.cells}};
   const kernels::CellsView cells{p.dims, {nullptr, request_.type, p.cells, request_.rank, request_.rank}};
-  const double seconds = request_.backend->predict_mttkrp_cells(cells, args, request_.backend->nominal_rates()).seconds;
+  const double seconds = request_.backend->predict_mttkrp_cells(cells, args, rates).seconds;
   return seconds > 0 ? seconds : static_cast<double>(p.cells) * static_cast<double>(request_.rank);
 }
 

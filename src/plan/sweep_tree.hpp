@@ -76,8 +76,8 @@ private:
   void find_reads();
   int product(int first, int count);
   i64 serves(const PartialProduct &p, i64 step) const;
-  double seconds_of(const PartialProduct &p) const;
-  double seconds_of(const PartialProduct &p, int mode) const;
+  double seconds_of(const PartialProduct &p, const kernels::Rates &rates) const;
+  double seconds_of(const PartialProduct &p, int mode, const kernels::Rates &rates) const;
   int mode_of(i64 step) const { return request_.updated[static_cast<std::size_t>(step) % request_.updated.size()]; }
 
   Request request_;

@@ -152,8 +152,7 @@ private:
     if (request_.resume || request_.init != nullptr) // then the start is there
       options.set_text("init", "random");
     const plan::PlanRequest plan{options, request_.rank, request_.backends, request_.devices};
-    tree_.emplace(tensor::sweep_tree(*x_, plan));
-    tensor::require_solver(*x_, plan, static_cast<bool>(request_.save));
+    tree_.emplace(tensor::require_solver(*x_, plan, static_cast<bool>(request_.save)));
   }
 
   Ktensor start() {

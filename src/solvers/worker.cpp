@@ -4,19 +4,15 @@
 
 namespace td::solvers {
 
+kernels::MttkrpArgs Worker::args(int mode, std::span<const ConstMatrix> factors, Matrix out,
+                                 std::span<const double *const> exponents) const {
+  return {mode,        factors, out,       {0, out.rows},      {0, x_.stored_entries()},
+          conflicts(), false,   exponents, x_.settings().dense};
+}
+
 void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
                     std::span<const double *const> exponents) const {
-  if (part_.mttkrp(mode, {mode,
-                          factors,
-                          out,
-                          {0, out.rows},
-                          {0, x_.stored_entries()},
-                          conflicts(),
-                          false,
-                          exponents,
-                          x_.settings().dense}))
-    return reduce(mode, out);
-  if (x_.distribution() != nullptr)
+  if (part_.mttkrp(mode, args(mode, factors, out, exponents)) || x_.distribution() != nullptr)
     return reduce(mode, out);
   if (sharding_.rows(mode).split.empty())
     return;
@@ -27,15 +23,7 @@ void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
 }
 
 Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
-  const Range cells = part_.merged_mttkrp(group, {x_.groups().merged_mode(group),
-                                                  outside,
-                                                  out,
-                                                  {0, out.rows},
-                                                  {0, x_.stored_entries()},
-                                                  conflicts(),
-                                                  false,
-                                                  {},
-                                                  x_.settings().dense});
+  const Range cells = part_.merged_mttkrp(group, args(x_.groups().merged_mode(group), outside, out, {}));
   if (!deterministic())
     return cells;
   others_.allgather_rows(out, sharding_.cells(group).owned);
@@ -44,15 +32,7 @@ Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, M
 
 Range Worker::partial_product(const plan::PartialProduct &product, std::span<const ConstMatrix> outside,
                               Matrix out) const {
-  const Range cells = part_.partial_product(product, {product.merged_mode,
-                                                      outside,
-                                                      out,
-                                                      {0, out.rows},
-                                                      {0, x_.stored_entries()},
-                                                      conflicts(),
-                                                      false,
-                                                      {},
-                                                      x_.settings().dense});
+  const Range cells = part_.partial_product(product, args(product.merged_mode, outside, out, {}));
   if (!deterministic())
     return cells;
   std::vector<Ranges> owned;

@@ -44,6 +44,8 @@ public:
 
 private:
   std::span<const Ranges> owned(int mode) const { return sharding_.rows(mode).owned; }
+  kernels::MttkrpArgs args(int mode, std::span<const ConstMatrix> factors, Matrix out,
+                           std::span<const double *const> exponents) const;
 
   const tensor::Tensor &x_;
   const tensor::Sharding &sharding_;

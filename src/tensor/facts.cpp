@@ -23,19 +23,11 @@ constexpr Sums nothing{0, 0, infinity, -infinity, 0};
 
 template <class T> Sums sums_of_block(const T *values, Range r, double scale) {
   Sums s = nothing;
-  for (i64 k = r.begin; k < r.end; ++k) {
-    const double x = static_cast<double>(values[k]);
-    const double y = x * scale;
-    s.sum += y;
-    s.squares += y * y;
-    s.min = std::min(s.min, x);
-    s.max = std::max(s.max, x);
-    s.zeros += x == 0 ? 1 : 0;
-  }
+  for (i64 k = r.begin; k < r.end; ++k)
+    s.add(static_cast<double>(values[k]), scale);
   return s;
 }
 
-/// Sums of scale * value; min, max and zeros of the values as they are.
 template <class T> void sums_of(const T *values, i64 n, i64 block, double scale, Buffer<Sums> &of_blocks, int threads) {
   parallel_ranges(threads, of_blocks.size(), 32768 / block, [&](Range r) {
     for (i64 b = r.begin; b < r.end; ++b)

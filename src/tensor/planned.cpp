@@ -39,11 +39,6 @@ i64 most_kept(const Tensor &x, const plan::PlanRequest &request) {
 
 } // namespace
 
-plan::SweepTree sweep_tree(const Tensor &x, const plan::PlanRequest &request) {
-  plan::require_rank(request.rank);
-  return plan::sweep_tree(layout_of(x, request), x.settings(), request, most_kept(x, request));
-}
-
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
   plan::require_rank(request.rank);
   plan::Stored stored{layout_of(x, request), x.settings(), {}, {}};
@@ -59,9 +54,9 @@ plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
   return plan_of(std::move(stored), request);
 }
 
-void require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint) {
+plan::SweepTree require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint) {
   plan::require_rank(request.rank);
-  require_solver(layout_of(x, request), x.settings(), request, checkpoint, most_kept(x, request));
+  return require_solver(layout_of(x, request), x.settings(), request, checkpoint, most_kept(x, request));
 }
 
 void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode) {

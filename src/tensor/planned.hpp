@@ -8,13 +8,11 @@ namespace td::tensor {
 
 plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request);
 
-/// The partial products that sweeps of a dense tensor go through; of a sparse one none.
-plan::SweepTree sweep_tree(const Tensor &x, const plan::PlanRequest &request);
-
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request);
 
-/// Throws Status::host_memory, with what would need less, if CP-ALS does not fit.
-void require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint);
+/// Throws Status::host_memory, with what would need less, if CP-ALS does not fit. Gives the partial products that sweeps
+/// of a dense tensor go through; of a sparse one none.
+plan::SweepTree require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint);
 
 /// Throws the same if one MTTKRP does not fit.
 void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode);

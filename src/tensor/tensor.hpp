@@ -158,9 +158,9 @@ private:
   /// Copies by each mode, or BLCO, in the builder's memory.
   void store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
                    const plan::StorageRequest &request);
-  /// What is on the host as forms.
-  /// With what the facts say of its elements.
+  /// The view of a dense tensor, with the largest magnitude that its facts know.
   kernels::DenseView dense_view() const;
+  /// What is on the host as forms.
   void list_forms();
   void sort(formats::Packed &packed, const plan::StorageRequest &request);
   int form_of(int mode) const;

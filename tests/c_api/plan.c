@@ -248,6 +248,41 @@ static void check_refusals(td_context *context) {
   refuses(context, TD_ERR_UNSUPPORTED, "conflicts", "owner", "dense", "for format dense");
 }
 
+/* A plan for more workers than there are says what one of so many says. */
+static void check_more_workers(void) {
+  td_options *options = NULL;
+  td_context *four = NULL, *one = NULL;
+  td_plan *there = NULL, *counted = NULL;
+  double load[2][12] = {{0}}, same = 0, imbalance = 0;
+  const char *bytes[] = {"workers",         "threads", "host_bytes.tensor", "host_bytes.building", "host_bytes.solver",
+                         "host_bytes.peak", "order"};
+  DONE(td_options_create(&options));
+  DONE(td_options_set_i64(options, "threads", 4));
+  DONE(td_context_create("cpu:4", options, &four));
+  DONE(td_options_set_i64(options, "threads", 1));
+  DONE(td_context_create("cpu", options, &one));
+  there = shape_plan(four, NULL, NULL);
+  counted = shape_plan(one, "workers", "4");
+  for (size_t k = 0; k < sizeof bytes / sizeof bytes[0]; ++k)
+    CHECK(number(there, bytes[k]) == number(counted, bytes[k]));
+  DONE(td_plan_get_series(there, "load", load[0], 12, NULL));
+  DONE(td_plan_get_series(counted, "load", load[1], 12, NULL));
+  for (int k = 0; k < 12; ++k)
+    CHECK(load[0][k] > 0 && load[0][k] == load[1][k]);
+  DONE(td_plan_get_series(there, "imbalance", &same, 1, NULL));
+  DONE(td_plan_get_series(counted, "imbalance", &imbalance, 1, NULL));
+  CHECK(same == imbalance);
+  CHECK(strstr(text(counted, "devices"), "planned for 4 workers, by option 'workers'") != NULL);
+  td_plan_destroy(counted);
+  counted = shape_plan(four, "workers", "1");
+  CHECK(number(counted, "workers") == 1 && strcmp(text(counted, "sharding"), "none") == 0);
+  td_plan_destroy(counted);
+  td_plan_destroy(there);
+  td_context_destroy(four);
+  td_context_destroy(one);
+  td_options_destroy(options);
+}
+
 int main(void) {
   td_context *context = NULL;
   td_options *options = NULL;
@@ -258,6 +293,7 @@ int main(void) {
   check_shape(context);
   check_forced(context);
   check_narrow();
+  check_more_workers();
   check_tensor(context);
   check_refusals(context);
   td_context_destroy(context);

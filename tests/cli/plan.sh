@@ -37,6 +37,7 @@ expect 0 "$td" plan --dims 20x15x10 --dense --rank 3 --check
 
 expect 2 "$td" plan small.tns
 expect 2 "$td" plan --rank 3
+expect 2 "$td" plan small.tns --rank 3 --check --workers 4
 expect 2 "$td" plan small.tns --dims 3x2 --rank 3
 expect 2 "$td" plan small.tns --type f32 --rank 3
 expect 3 "$td" plan missing.tns --rank 3

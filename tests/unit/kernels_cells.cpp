@@ -38,19 +38,21 @@ template <class T> struct Numbers {
         factors(random_factors<T>(dims, rank, 1, shape.seed + 10)) {}
 };
 
-template <class T> TestMatrix<T> product(Backend &backend, const Numbers<T> &x, int mode, Range rows, Range cells) {
-  Copies copies(backend);
-  const auto copied = [&](ConstMatrix a) {
+/// The matrices in the backend's memory.
+std::vector<ConstMatrix> copied(const Backend &backend, Copies &copies, std::vector<ConstMatrix> matrices) {
+  for (ConstMatrix &a : matrices)
     if (backend.memory() != nullptr)
       a.data = copies.of_bytes(a.data, a.rows * a.ld * size_of(a.type));
-    return a;
-  };
-  std::vector<ConstMatrix> factors;
-  for (const ConstMatrix &a : views(x.factors))
-    factors.push_back(copied(a));
+  return matrices;
+}
+
+template <class T> TestMatrix<T> product(Backend &backend, const Numbers<T> &x, int mode, Range rows, Range cells) {
+  Copies copies(backend);
+  std::vector<ConstMatrix> factors = copied(backend, copies, views(x.factors));
   const auto &own = x.factors[static_cast<std::size_t>(mode)];
   Placed<T> out(backend, TestMatrix<T>(own.rows(), own.cols(), 2));
-  backend.mttkrp_cells({x.dims, copied(x.rows.view())}, {mode, factors, out.view(), rows, cells});
+  backend.mttkrp_cells({x.dims, copied(backend, copies, {x.rows.view()}).front()},
+                       {mode, factors, out.view(), rows, cells});
   return out.download();
 }
 
@@ -138,14 +140,7 @@ template <class T> void check_device(Backend &device) {
 
 template <class T> TestMatrix<T> slabs(Backend &backend, const Numbers<T> &x, const std::vector<T> &values) {
   Copies copies(backend);
-  const auto copied = [&](ConstMatrix a) {
-    if (backend.memory() != nullptr)
-      a.data = copies.of_bytes(a.data, a.rows * a.ld * size_of(a.type));
-    return a;
-  };
-  std::vector<ConstMatrix> factors;
-  for (const ConstMatrix &a : views(x.factors))
-    factors.push_back(copied(a));
+  std::vector<ConstMatrix> factors = copied(backend, copies, views(x.factors));
   factors.front() = factors.back() = {}; // not read
   const kernels::TensorView dense = kernels::DenseView{x.dims, value_type_of<T>, values.data()};
   const auto there = std::get<kernels::DenseView>(backend.memory() != nullptr ? copies.of(dense) : dense);

@@ -64,6 +64,26 @@ TEST(PlanSeconds, WhatIsStreamedTakesItsTime) {
   }
 }
 
+// Sorted copies leave nothing to merge: a GPU receives the factor rows that the others own, and nothing else.
+TEST(PlanSeconds, GpusThatAreNotThereExchangeAtARateThatIsSaid) {
+  const std::vector<double> values(40 * 30 * 20, 1.0);
+  const auto x = sparse_tensor<double>({40, 30, 20}, values, "sorted", "none");
+  plan::PlanRequest request;
+  request.rank = 4;
+  request.backends.assign(8, std::make_shared<FastDevice>(i64{1} << 30));
+  const double bytes = (40 + 30 + 20) * 4 * 8 * 7.0 / 8;
+  const plan::Plan assumed = tensor::plan_of(*x, request);
+  EXPECT_EQ(assumed.workers, 8);
+  EXPECT_EQ(assumed.exchange.what, "peer");
+  EXPECT_EQ(assumed.exchanged, static_cast<i64>(bytes));
+  EXPECT_DOUBLE_EQ(assumed.seconds_exchange, bytes / 395e9);
+  EXPECT_NE(assumed.describe().find("receives 395 GB/s from others"), std::string::npos);
+  request.options.set_text("link_rate", "1e9");
+  const plan::Plan given = tensor::plan_of(*x, request);
+  EXPECT_DOUBLE_EQ(given.seconds_exchange, bytes / 1e9);
+  EXPECT_EQ(given.describe().find("from others, as by NVLink"), std::string::npos);
+}
+
 // How fast a tensor comes is measured with what is free; no copy goes for it.
 TEST(PlanSeconds, AreNotToldWhereMeasuringWouldTakeMemoryAway) {
   const std::vector<double> values(40 * 30 * 20, 1.0);

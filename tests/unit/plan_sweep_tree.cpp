@@ -1,5 +1,8 @@
 #include "plan/sweep_tree.hpp"
 
+#include <limits>
+#include <numeric>
+
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu.hpp"
@@ -75,6 +78,19 @@ TEST(PlanSweepTree, ProductsAreValid) {
         }
         EXPECT_LE(some.passes(), static_cast<double>(updated.size()));
       }
+}
+
+TEST(PlanSweepTree, HighOrdersAndExtremeSizesEnd) {
+  const auto cpu = kernels::cpu::make_backend(1);
+  std::vector<int> all(62);
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<int> some(all.begin(), all.begin() + 14);
+  EXPECT_LT(tree(std::vector<i64>(14, 2), 4, {}, some, 1e9, *cpu).passes(), 14); // products pay at order 14, too
+  const SweepTree most = tree(std::vector<i64>(62, 2), 4, {}, all, 1e9, *cpu);
+  EXPECT_EQ(most.period() % 62, 0);
+  const i64 largest = std::numeric_limits<i64>::max();
+  const SweepTree none = tree({largest, 1, 1, 1}, largest, {}, {0, 1, 2, 3}, 1e300, *cpu);
+  EXPECT_EQ(none.period() % 4, 0);
 }
 
 TEST(PlanSweepTree, TheCheapestSequence) {

@@ -79,7 +79,7 @@ public:
 TEST(DenseChoice, ReachesKernelsAndPredictions) {
   const std::vector<i64> dims = dims_of(3);
   const auto values = noise(dims);
-  for (const char *groups : {"none", "0,1|2"}) {
+  for (const char *groups : {"none", "auto", "0,1|2"}) { // by auto a named kernel takes all of the tensor
     Options options;
     options.set_text("dense_kernel", "tile");
     options.set_text("dense_tile_width", "3");
@@ -100,7 +100,7 @@ TEST(DenseChoice, ReachesKernelsAndPredictions) {
     request.backends = {backend};
     EXPECT_EQ(tensor::plan_of(*x, request).dense_kernel.what, "tile");
     EXPECT_EQ(backend->computed.size(), 3u) << groups;
-    EXPECT_EQ(backend->predicted.size(), std::string_view(groups) == "none" ? 3u : 2u); // a pair's partial product
+    EXPECT_EQ(backend->predicted.size(), std::string_view(groups) != "0,1|2" ? 3u : 2u); // a pair's partial product
     for (const auto *choices : {&backend->computed, &backend->predicted})
       for (const kernels::DenseChoice &choice : *choices) {
         EXPECT_EQ(choice.kernel, kernels::DenseKernel::tile);

@@ -78,7 +78,7 @@ private:
     }
   }
 
-  /// Of the cells of a tile those that are asked for.
+  /// It adds the cells of a tile that are asked for.
   void add_tile(simd::CellTile<T> tile, Range left, Range rows, i64 q) const {
     const auto first = [&](i64 i) { return shape_.left * (i + shape_.n * q); };
     const T *const cells = x_.rows.template row<T>(0);

@@ -149,6 +149,21 @@ def get_series(function: Callable[..., int], handle: Any, key: str) -> list[floa
     return list(values)
 
 
+class Named:
+    """What has items by the names of ``td.h`` has them as attributes, too."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise NotImplementedError
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("_"):
+            raise AttributeError(key)
+        try:
+            return self[key]
+        except KeyError as e:
+            raise AttributeError(e.args[0]) from None
+
+
 def get_named(noun: str, handle: Any, key: str) -> int | float | str:
     """A fact by name, whichever of the three kinds it is. An unknown name is a KeyError, with the nearest name."""
     getters: tuple[Callable[[], Any], ...] = (

@@ -9,7 +9,7 @@ import numpy as np
 from . import _abi
 from ._arrays import REAL_CODES, coordinates_of, dense_of, on_device
 from ._context import ContextLike, working
-from ._library import Handle, encoded_path, get_named, get_series, get_text, int64, int64s, lib
+from ._library import Handle, Named, encoded_path, get_named, get_series, get_text, int64, int64s, lib
 from ._options import options_from
 from ._tensor import Tensor
 
@@ -30,7 +30,7 @@ class PlanMode(NamedTuple):
     load: list[float]
 
 
-class Plan:
+class Plan(Named):
     """What td would do with a tensor at a rank, what that takes, and why: made by `plan`, shown as text by ``print``.
 
     ``p.fits``, ``p.format``, ``p["format.why"]``, ``p["host_bytes.peak"]``, ``p["seconds.iteration"]``, ... are facts by
@@ -42,14 +42,6 @@ class Plan:
 
     def __getitem__(self, key: str) -> Any:
         return get_named("plan", self._handle, key)
-
-    def __getattr__(self, key: str) -> Any:
-        if key.startswith("_"):
-            raise AttributeError(key)
-        try:
-            return self[key]
-        except KeyError as e:
-            raise AttributeError(e.args[0]) from None
 
     def series(self, key: str) -> Any:
         """A value per mode.

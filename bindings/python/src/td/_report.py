@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import _abi
-from ._library import Handle, get_named, get_series, lib
+from ._library import Handle, Named, get_named, get_series, lib
 
 # The names of td.h. A newer library's are found by name all the same; these are what pickling takes along.
 FACTS = ("iterations", "converged", "order", "rank", "workers", "threads", "resumed_from", "effective_rank",
@@ -16,7 +16,7 @@ FACTS = ("iterations", "converged", "order", "rank", "workers", "threads", "resu
 SERIES = ("fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds")
 
 
-class Report:
+class Report(Named):
     """What a run did: ``report.fit``, ``report.iterations``, ``report.stop_reason``, ``report.seconds``, ... by the names
     of ``td.h``, also as ``report["seconds.mttkrp"]``; a value per iteration by `series`.
 
@@ -41,14 +41,6 @@ class Report:
         if self._handle is None:
             return self._facts[key]
         return get_named("report", self._handle, key)
-
-    def __getattr__(self, key: str) -> Any:
-        if key.startswith("_"):
-            raise AttributeError(key)
-        try:
-            return self[key]
-        except KeyError as e:
-            raise AttributeError(e.args[0]) from None
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(f for f in FACTS if "." not in f)]
