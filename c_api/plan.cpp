@@ -181,7 +181,10 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
     require_out(out, "out");
     const auto c = object_of(context, "context");
     const auto x = tensor_for(*c, tensor);
-    *out = handle_of(tensor::plan_of(*x, request_in(*c, rank, options)));
+    const plan::PlanRequest request = request_in(*c, rank, options);
+    if (request.backends.size() > 1)
+      require_whole(*x, "option 'workers' of a plan");
+    *out = handle_of(tensor::plan_of(*x, request));
   });
 }
 

@@ -176,26 +176,25 @@ void ProcessCommunicator::allreduce_max(std::span<double> data) {
 }
 
 i64 bytes_of(const ConstMatrix &a, const Ranges &rows) {
-  i64 count = 0;
-  for (const Range &range : rows)
-    count += range.size();
-  return count * a.cols * size_of(a.type);
+  i64 sum = 0;
+  for_together(a, rows, [&](Range, i64 bytes) { sum += bytes; });
+  return sum;
 }
 
-/// Rows without gaps, one after the other.
+/// Rows one after the other, without gaps.
 std::byte *pack(const ConstMatrix &a, const Ranges &rows, std::byte *to) {
-  const auto row_bytes = static_cast<std::size_t>(a.cols * size_of(a.type));
-  for (const Range &range : rows)
-    for (i64 i = range.begin; i < range.end; ++i, to += row_bytes)
-      std::memcpy(to, a.slice(i, i + 1).data, row_bytes);
+  for_together(a, rows, [&](Range some, i64 bytes) {
+    std::memcpy(to, a.slice(some.begin, some.end).data, static_cast<std::size_t>(bytes));
+    to += bytes;
+  });
   return to;
 }
 
 const std::byte *unpack(const std::byte *from, const Ranges &rows, const Matrix &a) {
-  const auto row_bytes = static_cast<std::size_t>(a.cols * size_of(a.type));
-  for (const Range &range : rows)
-    for (i64 i = range.begin; i < range.end; ++i, from += row_bytes)
-      std::memcpy(a.slice(i, i + 1).data, from, row_bytes);
+  for_together(a, rows, [&](Range some, i64 bytes) {
+    std::memcpy(a.slice(some.begin, some.end).data, from, static_cast<std::size_t>(bytes));
+    from += bytes;
+  });
   return from;
 }
 
