@@ -202,7 +202,7 @@ TEST(OneProcessFails, ByItsEntriesAndOptions) {
                          return made(Part(rank, 2), context, Options{{"format", rank == 0 ? "coo" : "blco"}});
                        })
                   .front(),
-              TD_ERR_ARGUMENT, "process 1 of 2: td_tensor_create: order, dims, value_type or options differ");
+              TD_ERR_ARGUMENT, "process 1 of 2: order, dims, value_type or options of a tensor differ");
   expect_text(ended_of(2,
                        [](int rank, td_context *context) -> Ended {
                          Tensor x;
