@@ -11,6 +11,7 @@
 #include "commands.hpp"
 #include "handles.hpp"
 #include "output.hpp"
+#include "processes.hpp"
 
 namespace {
 
@@ -106,15 +107,12 @@ int run(int argc, char **argv) {
 
 int fail(int code, const char *sentence) {
   std::fflush(stdout);
-  std::fprintf(stderr, "td: %s\n", shown(sentence).c_str());
+  if (!Processes::all().is_told(sentence))
+    std::fprintf(stderr, "td: %s\n", shown(sentence).c_str());
   return code;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  // A write beyond the limit on files' sizes fails with a sentence instead of ending the program.
-  std::signal(SIGXFSZ, SIG_IGN);
+int run_to_end(int argc, char **argv) {
   constexpr const char *no_output = "standard output cannot be written";
   try {
     const int code = run(argc, argv);
@@ -133,4 +131,14 @@ int main(int argc, char **argv) {
       return fail(exit_input, no_output);
     return fail(exit_internal, e.what());
   }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  // A write beyond the limit on files' sizes fails with a sentence instead of ending the program.
+  std::signal(SIGXFSZ, SIG_IGN);
+  const int code = run_to_end(argc, argv);
+  Processes::all().finish(code);
+  return code;
 }

@@ -54,6 +54,12 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL Unspecified)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME td)
+if(TD_MPI AND TD_BUILD_CLI)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+  set(CPACK_COMPONENT_MPI_DESCRIPTION "The plug-in by which mpirun makes one run of several processes of the command td.")
+  set(CPACK_DEBIAN_MPI_PACKAGE_NAME td-mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "td (= ${PROJECT_VERSION})")
+endif()
 if(TD_CUDA)
   # CUDA's libraries are in NVIDIA's packages, which not everybody who has them has them from: recommended, not needed.
   # All else that the backend links, td depends on.

@@ -1,7 +1,8 @@
-# MPI where there is one, for tests and examples: libtd needs none, and td_mpi.h is compiled by whoever uses it.
-option(TD_BUILD_MPI "Compile the tests and examples that use MPI, if it is found" ON)
+# MPI where there is one, for the command's plug-in, tests and examples: libtd needs none, and td_mpi.h is compiled by
+# whoever uses it.
+option(TD_BUILD_MPI "Compile the command's plug-in, tests and examples that use MPI, if it is found" ON)
 set(TD_MPI OFF)
-if(TD_BUILD_MPI AND NOT TD_SANITIZE AND (TD_BUILD_TESTS OR TD_BUILD_EXAMPLES))
+if(TD_BUILD_MPI AND NOT TD_SANITIZE AND (TD_BUILD_CLI OR TD_BUILD_TESTS OR TD_BUILD_EXAMPLES))
   enable_language(C)
   find_package(MPI COMPONENTS C)
   set(TD_MPI ${MPI_C_FOUND})

@@ -573,10 +573,10 @@ TD_API td_status td_report_copy(const td_report *report, td_report **out);
 /** Ends a report. NULL is allowed. */
 TD_API void td_report_destroy(td_report *report);
 
-/** "iterations", "converged" (1 or 0), "order", "rank", "workers", "threads", "exchanged_bytes" (of rows of factors, that
- *  this process has sent to others in this run's iterations), "resumed_from" (iterations done before
- *  this run), "effective_rank" (smallest of the last iteration's solves), "exact_residuals" (iterations whose residual
- *  was computed entry by entry). Errors: TD_ERR_OPTION_UNKNOWN. */
+/** "iterations", "converged" (1 or 0), "order", "rank", "workers", "threads", "exchanged_bytes" (that this process has
+ *  sent to others in this run's iterations, of rows of factors), "resumed_from" (iterations done before this run),
+ *  "effective_rank" (smallest of the last iteration's solves), "exact_residuals" (iterations whose residual was
+ *  computed entry by entry). Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_i64(const td_report *report, const char *key, int64_t *value);
 
 /** "fit", "explained", "relative", "residual" (as in td_ktensor_fit, of the last iteration), "fit_error" (a bound of
