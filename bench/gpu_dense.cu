@@ -204,7 +204,7 @@ int main(int argc, char **argv) {
   std::vector<Variant> variants;
   for (const auto &name : split(argc > 3 ? argv[3] : "fused", ','))
     variants.push_back(variant_of(name));
-  CudaBackend backend(0, {});
+  CudaBackend backend(0, 0, {});
   Gpu &gpu = backend.gpu();
   std::printf("%s\n", backend.describe().c_str());
   Rates rates;

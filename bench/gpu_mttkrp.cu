@@ -389,7 +389,7 @@ int main(int argc, char **argv) {
   check(cudaDeviceGetDefaultMemPool(&pool, 0), "finding the memory pool");
   u64 keep_all = ~u64{0};
   check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all), "setting up the memory pool");
-  CudaBackend backend(0, {});
+  CudaBackend backend(0, 0, {});
   int driver = 0;
   cudaDriverGetVersion(&driver);
   std::printf("%s, CUDA of the driver %d.%d; medians of 9; floor: each byte of tensor and factors once at %.2f TB/s\n",

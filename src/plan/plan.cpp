@@ -212,6 +212,9 @@ SweepTree tree_by(GroupsSetting groups, double most_bytes, const Layout &l, cons
                     request.backends.front().get(), most_bytes});
 }
 
+/// Bytes that a partial product may take at most, wherever the tensor lies.
+double quarter_of(const Layout &l) { return (l.bytes.stored + l.lent_bytes) / 4; }
+
 /// Bytes that a partial product may take on a device that keeps `kept` bytes of the tensor: a quarter of the tensor
 /// where it fits besides, and where the tensor is streamed little of the room that it leaves less of.
 double most_on_device(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
@@ -219,8 +222,9 @@ double most_on_device(const Layout &l, const PlanRequest &request, const Asked &
                                  asked.solver.deterministic);
   const double workers = slabs ? static_cast<double>(request.backends.size()) : 1;
   const auto room = static_cast<double>(request.backends.front()->room() + kept);
-  return l.bytes.stored / workers + l.bytes.stored / 4 <= room ? l.bytes.stored / 4
-                                                               : std::min(l.bytes.stored / 4, room / 16);
+  const double quarter = quarter_of(l);
+  const double resident = l.in_place ? 0 : 4 * quarter / workers;
+  return resident + quarter <= room ? quarter : std::min(quarter, room / 16);
 }
 
 SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
@@ -237,7 +241,7 @@ SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &aske
     return tree_by(groups, 0, l, request);
   if (is_gpu(request))
     return tree_by(groups, most_on_device(l, request, asked, kept), l, request);
-  SweepTree tree = tree_by(groups, l.bytes.stored / 4, l, request);
+  SweepTree tree = tree_by(groups, quarter_of(l), l, request);
   const SweepPrediction sweep = sweep_of(l, tree, request, asked, {});
   const i64 need = solver_need(sizes_of(l, tree, sweep, request, asked)).together().total();
   if (need <= host_memory(request.options, l.exists ? saturated(l.bytes.stored) : 0).bytes)

@@ -541,6 +541,10 @@ TEST_F(KernelsDevice, DenseOfManyTiles) {
                                {{2, 129, 1, 260}, 200},
                                {{3000, 40}, 31},
                                {{3, 33, 3, 35, 5, 2}, 64},
+                               // More tiles of rows than blocks: most are written by one, some have several.
+                               {{85000, 3, 5}, 10},
+                               {{37001, 37}, 33, 1},
+                               {{41, 37001}, 65},
                                {{70, 70, 128}, 1000}}); // parts of a Khatri-Rao product
   for (const auto &device : backends_)
     for (const DenseCase &dense : cases) {

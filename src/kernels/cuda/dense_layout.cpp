@@ -10,6 +10,8 @@ i64 tiles(i64 n, i64 each) { return (n + each - 1) / each; }
 
 /// Rows of the result that a block meets: those of its share of the row tiles, at least one of them.
 i64 slots_of(const DenseLayout &l) {
+  if (l.direct)
+    return 2 * dense_rows;
   const i64 units = l.row_tiles() * l.chunks();
   const i64 tiles_met = std::min(l.row_tiles(), tiles(units, l.blocks) / l.chunks() + 2);
   return std::min(l.count, tiles_met * dense_rows / l.inner + 2);
@@ -37,7 +39,7 @@ void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
 double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, double memory_bytes) {
   const double multiply_adds = l.multiply == Multiply::f64 ? 104 : 180; // a cycle, of 128 and a third of 640
   constexpr double cache_bytes = 40;                                    // a cycle, from the second-level cache
-  constexpr double tile_end = 2;                                        // cycles for a row and a column
+  const double tile_end = l.direct ? 0.5 : 2;                           // cycles for a row and a column
   constexpr double product = 1;  // cycles to make a number of a Khatri-Rao product
   constexpr double part = 14000; // cycles of each multiprocessor, to start the kernels of a part
   const auto number = [](i64 n) { return static_cast<double>(n); };
@@ -49,7 +51,8 @@ double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, doub
   const double parts = number(tiles(l.depth, l.depth_part));
   return elements * element + number(l.row_tiles()) * depth * columns * 8 / cache_bytes + made +
          number(l.row_tiles() + l.blocks) * dense_rows * columns * tile_end +
-         parts * (part * chip.multiprocessors + 32 * l.partials() / memory_bytes);
+         parts * (part * chip.multiprocessors + 32 * l.partials() / memory_bytes) +
+         (l.direct ? number(l.rows()) * columns * 8 / memory_bytes : 0);
 }
 
 DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, Multiply multiply,
@@ -89,6 +92,8 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
     const i64 units = l.row_tiles() * l.chunks();
     l.blocks = std::clamp<i64>(together * chip.multiprocessors / l.column_tiles, 1,
                                std::min(std::max<i64>(units, 1), dense_most_blocks));
+    l.direct = l.inner == 1 && l.outer == 1 && l.row_tiles() >= l.blocks &&
+               (multiply == Multiply::f64 || l.chunks() <= dense_chunks_in_f32);
     l.slots = slots_of(l);
     constexpr double memory_bytes = 18; // a cycle and multiprocessor, of an H200
     const double cost = dense_cycles(l, type, chip, memory_bytes);

@@ -52,6 +52,10 @@ constexpr i64 dense_shared_bytes(bool leading, i64 element, Multiply multiply, i
   return (stages * stage + 32 * products_ld * 8 + 2 * dense_rows * 8 + 15) / 16 * 16;
 }
 
+/// Sums in f32 take no more chunks than this one after the other, which bounds what they lose by 256 roundings, 2^-16
+/// of their terms' magnitudes; of terms of one magnitude it was 3e-7.
+inline constexpr int dense_chunks_in_f32 = 256;
+
 /// The leading dimension of a Khatri-Rao product: rows of 16 bytes.
 constexpr i64 dense_product_ld(i64 rank) { return (rank + 1) / 2 * 2; }
 
@@ -68,8 +72,9 @@ struct DenseLayout {
   i64 columns = 0;      // of a tile, a multiple of 8
   i64 column_tiles = 0;
   int stages = 0;
-  i64 blocks = 0; // of each column tile: they share its pairs of a row tile and a chunk equally
-  i64 slots = 0;  // rows of the result that a block adds up, at most
+  i64 blocks = 0;      // of each column tile: they share its pairs of a row tile and a chunk equally
+  bool direct = false; // rows are those of the result, in so many tiles that most have one block, which writes them
+  i64 slots = 0;       // rows of the result that a block adds up, at most; if direct, of its first and last tile
   bool makes_products =
       false;          // of rows of several factors, or f32 ones; else a factor serves as the Khatri-Rao product
   i64 depth_part = 0; // how much of the depth has products at a time

@@ -157,6 +157,39 @@ __global__ void __launch_bounds__(32 * add_parts)
   }
 }
 
+/// The same for tiles of rows of the result that several blocks share: each is added up for the block that begins it. A
+/// warp has a row and 32 columns.
+template <class T, class Out>
+__global__ void __launch_bounds__(32 * add_parts)
+    add_shared_tiles(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const i64 across = (job.rank + 31) / 32;
+  const i64 stride = job.column_tiles * job.slots * job.columns;
+  const i64 chunks = job.chunks;
+  const auto begin_of = [&](i64 block) { return part_of({0, job.units}, block, job.blocks).begin; };
+  for (i64 work = i64{blockIdx.x} * add_parts + threadIdx.x / 32; work < job.blocks * dense_rows * across;
+       work += i64{gridDim.x} * add_parts) {
+    const auto block = static_cast<i64>(quotient(work, dense_rows * across));
+    const i64 end = part_of({0, job.units}, block, job.blocks).end;
+    const auto tile = static_cast<i64>(quotient(end, chunks));
+    const i64 rest = work - block * dense_rows * across;
+    const auto k = static_cast<i64>(quotient(rest, across));
+    const i64 row = tile * dense_rows + k;
+    const i64 r = (rest - k * across) * 32 + lane;
+    if (end == tile * chunks || begin_of(block) > tile * chunks || row >= job.rows || r >= job.rank)
+      continue;
+    const i64 column_tile = r / job.columns;
+    const double *const partial = job.partial + column_tile * job.slots * job.columns + (r - column_tile * job.columns);
+    double sum = 0;
+    for (i64 b = block; b < job.blocks && begin_of(b) < (tile + 1) * chunks; ++b) {
+      const i64 slot = k + (begin_of(b) >= tile * chunks ? 0 : dense_rows);
+      sum += partial[b * stride + slot * job.columns];
+    }
+    Out &to = out(job.first + row, r);
+    to = static_cast<Out>(add ? static_cast<double>(to) + sum : sum);
+  }
+}
+
 template <class T> Mode<T> mode_of(const DenseView &x, const MttkrpArgs &args, int m) {
   const auto at = static_cast<std::size_t>(m);
   return {static_cast<const T *>(args.factors[at].data), args.factors[at].ld, x.dims[at]};
@@ -181,6 +214,10 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   job.columns = static_cast<int>(l.columns);
   job.column_tiles = static_cast<int>(l.column_tiles);
   job.slots = l.slots;
+  job.direct = l.direct;
+  job.out_f64 = args.out.type == ValueType::f64;
+  job.out = args.out.slice(args.rows.begin, args.rows.end).data;
+  job.out_ld = args.out.ld;
   job.values_end = job.values + entries_of(x);
   constexpr i64 wide = 16 / static_cast<i64>(sizeof(T));
   const i64 first = job.row_step * l.inner * job.first;
@@ -252,6 +289,7 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
   job.whole_chunks = static_cast<u32>(job.depth / l.chunk());
   job.units = l.row_tiles() * job.chunks;
   job.blocks = std::min(l.blocks, job.units);
+  job.grows = args.add || part.begin > 0;
   if constexpr (std::is_same_v<T, float>)
     l.multiply == Multiply::f64 ? launch<T, Multiply::f64>(device, job, l)
                                 : launch<T, Multiply::tf32_pairs>(device, job, l);
@@ -261,9 +299,13 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
   dispatch(args.out.type, [&](auto zero) {
     using Out = decltype(zero);
     const Rows<Out> out = rows_of<Out>(args.out);
-    const bool add = args.add || part.begin > 0;
-    const i64 work = l.count * ((job.rank + 31) / 32);
-    if (l.outer > 1 || l.count < l.blocks) // each row is in many blocks
+    const bool add = job.grows;
+    const i64 across = (job.rank + 31) / 32;
+    const i64 work = (l.direct ? job.blocks * dense_rows : l.count) * across;
+    if (l.direct)
+      add_shared_tiles<T, Out>
+          <<<blocks_for(device, work, add_parts), 32 * add_parts, 0, device.stream()>>>(job, out, add);
+    else if (l.outer > 1 || l.count < l.blocks) // each row is in many blocks
       add_blocks<T, Out, true><<<blocks_for(device, work, 1), 32 * add_parts, 0, device.stream()>>>(job, out, add);
     else
       add_blocks<T, Out, false>

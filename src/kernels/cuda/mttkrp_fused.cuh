@@ -6,7 +6,9 @@
 // since the few multiplications in f64 that it takes wait for the tensor cores, whose pipe they share (H200, rank 500).
 //
 // The pairs of a row tile and a chunk are dealt out to blocks in equal neighbouring ranges. A block keeps sums of its
-// own for the rows that it meets; they are added up in the order of blocks, so results are the same in each run.
+// own for the rows that it meets; they are added up in the order of blocks, so results are the same in each run. Where
+// the rows are those of the result and many, a block writes tiles that it has alone, and keeps sums of its first and
+// last tile.
 #pragma once
 
 #include "kernels/cuda/dense_layout.hpp"
@@ -58,6 +60,11 @@ template <class T> struct Job {
   int column_tiles;
   i64 slots;
   double *partial; // [blocks][column_tiles][slots][columns]
+  bool direct;     // DenseLayout::direct
+  bool grows;      // what is written directly is added
+  bool out_f64;
+  void *out; // row `first` of the result
+  i64 out_ld;
 };
 
 template <class T> __device__ inline u64 quotient(T a, T b) {
@@ -91,10 +98,6 @@ template <class T, Multiply How, bool Leading, int Across, int Count> struct Sta
 };
 
 inline constexpr int producers = 128; // threads
-
-/// Sums in f32 take no more chunks than this one after the other, which bounds what they lose by 256 roundings, 2^-16
-/// of their terms' magnitudes; of terms of one magnitude it was 3e-7.
-inline constexpr int most_chunks_in_f32 = 256;
 
 /// Rows of four numbers, halves of what TensorFloat-32 makes of rows k and k + 4 of a Khatri-Rao product, as an
 /// instruction takes them: first both high halves.
@@ -364,6 +367,8 @@ public:
     for (i64 k = thread_; k < job_.slots * job_.columns; k += threads)
       partial[k] = 0;
     const auto first_slot = static_cast<i64>(quotient(i64{at_.tile} * dense_rows, job_.inner));
+    const u32 first_tile = at_.tile;
+    bool whole = at_.chunk == 0; // the tile is the block's from its first chunk on
     while (at_.left > 0) {
       shared_.full[at_.stage].wait(at_.round);
       if (eights_ > 0)
@@ -373,11 +378,15 @@ public:
         shared_.empty[at_.stage].arrive();
       at_.template next_stage<Shared::count>();
       const bool ends = ++at_.chunk == job_.chunks || at_.left == 0;
-      if (ends || (How == Multiply::tf32_pairs && ++chunks_ == most_chunks_in_f32))
-        add_tile(first_slot, partial);
+      if (ends || (How == Multiply::tf32_pairs && ++chunks_ == dense_chunks_in_f32))
+        if (job_.direct && whole && at_.chunk == job_.chunks)
+          write_tile();
+        else
+          add_tile(job_.direct && at_.tile != first_tile ? (i64{at_.tile} - 1) * dense_rows : first_slot, partial);
       if (ends) {
         at_.chunk = 0;
         ++at_.tile;
+        whole = true;
       }
     }
   }
@@ -462,9 +471,8 @@ private:
           sums_[i * 2 + e / 2][j][e % 2] += chunk[i][j][e];
   }
 
-  /// Adds what there is of a tile to the block's sums, 32 rows at a time.
-  __device__ void add_tile(i64 first_slot, double *partial) {
-    Sums<double> sums;
+  /// What the lane has of a tile's rows; it begins anew.
+  __device__ void take_sums(Sums<double> &sums) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -475,6 +483,37 @@ private:
           sums_[i][j][e] = 0;
         }
     multiply_rows(sums);
+    chunks_ = 0;
+  }
+
+  /// Writes a tile's rows to the result, or adds them.
+  __device__ void write_tile() {
+    Sums<double> sums;
+    take_sums(sums);
+    job_.out_f64 ? write_rows(static_cast<double *>(job_.out), sums) : write_rows(static_cast<float *>(job_.out), sums);
+  }
+  template <class Out> __device__ void write_rows(Out *out, const Sums<double> &sums) const {
+    const i64 first_column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * 32 + lane() % 4 * 2;
+    const auto columns = static_cast<int>(min(job_.rank - first_column, i64{8} * eights_)); // from the lane's first on
+    const i64 first_row = i64{at_.tile} * dense_rows + down() * 32 + lane() / 4;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const i64 row = first_row + i * 8;
+      Out *const to = out + row * job_.out_ld + first_column;
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (row < job_.rows && j < eights_ && j * 8 + e < columns)
+            to[j * 8 + e] =
+                static_cast<Out>(job_.grows ? static_cast<double>(to[j * 8 + e]) + sums[i][j][e] : sums[i][j][e]);
+    }
+  }
+
+  /// Adds what there is of a tile to the block's sums, 32 rows at a time.
+  __device__ void add_tile(i64 first_slot, double *partial) {
+    Sums<double> sums;
+    take_sums(sums);
 #pragma unroll 1
     for (int part = 0; part < 4; ++part) {
       meet();
@@ -483,7 +522,6 @@ private:
       meet();
       add_rows(i64{at_.tile} * dense_rows + part * 32, first_slot, partial);
     }
-    chunks_ = 0;
   }
 
   /// From shared memory to the block's sums: each is one thread's, in the order of rows. Neighbouring rows that belong
