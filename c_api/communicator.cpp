@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include "together.hpp"
 
 namespace td::c_api {
