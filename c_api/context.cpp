@@ -15,6 +15,8 @@ int Context::threads() const {
 
 std::string Context::describe() const {
   const std::string one = backends.front()->describe();
+  if (processes != nullptr)
+    return fmt::format("process {} of {}, {}", processes->rank(), processes->size(), one);
   if (backends.size() == 1)
     return one;
   if (backends.front()->memory() == nullptr)
@@ -23,6 +25,18 @@ std::string Context::describe() const {
   for (std::size_t worker = 1; worker < backends.size(); ++worker)
     all += "; " + backends[worker]->describe();
   return all;
+}
+
+std::shared_ptr<Context> open_context(const char *devices, const Options &options) {
+  auto context = std::make_shared<Context>();
+  context->memory_limit = options.integer("memory_limit");
+  context->spec = kernels::parse_devices(devices, options.integer("virtual_devices") == 1);
+  context->spec.memory_limit = options.integer("device_memory_limit");
+  context->spec.exchange = kernels::exchange_of(options.text("exchange"));
+  context->backends = kernels::open_backends(context->spec, static_cast<int>(options.integer("threads")));
+  if (context->spec.kind == kernels::DeviceSpec::Kind::cuda)
+    context->gpu_process = getpid();
+  return context;
 }
 
 void Context::require_own_process() const {
@@ -52,16 +66,7 @@ td_status td_context_create(const char *devices, const td_options *options, td_c
   return guard([&] {
     require_out(out, "out");
     require(devices, "devices");
-    const Options o = options_or_defaults(options);
-    auto context = std::make_shared<Context>();
-    context->memory_limit = o.integer("memory_limit");
-    context->spec = kernels::parse_devices(devices, o.integer("virtual_devices") == 1);
-    context->spec.memory_limit = o.integer("device_memory_limit");
-    context->spec.exchange = kernels::exchange_of(o.text("exchange"));
-    context->backends = kernels::open_backends(context->spec, static_cast<int>(o.integer("threads")));
-    if (context->spec.kind == kernels::DeviceSpec::Kind::cuda)
-      context->gpu_process = getpid();
-    *out = make_handle<td_context>(std::move(context));
+    *out = make_handle<td_context>(open_context(devices, options_or_defaults(options)));
   });
 }
 

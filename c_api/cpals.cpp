@@ -6,6 +6,7 @@
 #include "guard.hpp"
 #include "handles.hpp"
 #include "io/io.hpp"
+#include "together.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -115,47 +116,56 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
                    const td_options *options, td_progress_fn progress, void *user, td_ktensor **model,
                    td_report **report) {
   return guard([&]() -> td_status {
-    require_out(model, "model");
+    const auto c = context_of(context, model);
     if (report != nullptr)
       *report = nullptr;
-    const auto c = object_of(context, "context");
-    const auto x = tensor_for(*c, tensor);
-    const auto start = init == nullptr ? nullptr : object_of(init, "init");
+    td_status status = TD_OK;
+    const auto undo = [&] {
+      take_back(model);
+      take_back(report);
+    };
+    const auto run = [&] {
+      require(model, "model");
+      const auto x = tensor_for(*c, tensor);
+      const auto start = init == nullptr ? nullptr : object_of(init, "init");
 
-    solvers::RunRequest request;
-    request.tensor = x.get();
-    request.rank = rank;
-    request.init = start.get();
-    request.options = options_in(*c, options);
-    request.backends = c->backends;
-    request.devices = c->describe();
-    if (progress != nullptr)
-      request.progress = [&](const solvers::Report &so_far) {
-        return progress(LentReport(so_far).handle(), user) == 0;
-      };
-    if (const std::string path = request.options.text("checkpoint"); !path.empty()) {
-      io::require_place_for_record(path);
-      request.save = [path, &c](const State &state) { return save(*c, state, path); };
-    }
-    if (const std::string path = request.options.text("resume"); !path.empty())
-      request.resume = state_of(path, c->budget().beside(x->bytes()));
+      solvers::RunRequest request;
+      request.tensor = x.get();
+      request.rank = rank;
+      request.init = start.get();
+      request.options = options_in(*c, options);
+      if (c->processes != nullptr)
+        c->processes->require_same(
+            fmt::format("{} {} {}", rank, start != nullptr, text_of_scope(request.options, "cpals")),
+            "td_cpals: rank, options or whether there is an init");
+      request.backends = c->backends;
+      request.devices = c->describe();
+      if (progress != nullptr)
+        request.progress = [&](const solvers::Report &so_far) {
+          return progress(LentReport(so_far).handle(), user) == 0;
+        };
+      if (const std::string path = request.options.text("checkpoint"); !path.empty()) {
+        const bool writes = c->processes == nullptr || c->processes->rank() == 0;
+        if (writes)
+          io::require_place_for_record(path);
+        request.save = [path, writes, &c](const State &state) {
+          return writes ? save(*c, state, path) : std::string();
+        };
+      }
+      if (const std::string path = request.options.text("resume"); !path.empty())
+        request.resume = state_of(path, c->budget().beside(x->bytes()));
 
-    solvers::RunResult result = solvers::cpals(request);
-    if (Labels labels = object_of<td_tensor>(tensor, "tensor")->labels; !labels.empty())
-      result.model.labels() = std::move(labels);
-    c->say_shortage();
-    td_report *report_handle =
-        report == nullptr ? nullptr
-                          : make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));
-    try {
+      solvers::RunResult result = solvers::cpals(request);
+      if (Labels labels = object_of<td_tensor>(tensor, "tensor")->labels; !labels.empty())
+        result.model.labels() = std::move(labels);
+      status = result.stopped ? TD_STOPPED : TD_OK;
+      c->say_shortage();
+      if (report != nullptr)
+        *report = make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));
       *model = make_handle<td_ktensor>(std::make_shared<Model>(std::move(result.model), c->budget()));
-    } catch (...) {
-      drop_handle(report_handle);
-      throw;
-    }
-    if (report != nullptr)
-      *report = report_handle;
-    return result.stopped ? TD_STOPPED : TD_OK;
+    };
+    together(*c, undo, run);
+    return status;
   });
 }
 

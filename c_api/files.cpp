@@ -2,11 +2,18 @@
 #include "guard.hpp"
 #include "handles.hpp"
 #include "reading.hpp"
+#include "together.hpp"
 
 namespace td::c_api {
 
 io::ReadTensor read_for(const Context &context, const std::string &path, const Options &options) {
-  io::ReadTensor file = io::read_tensor(path, options, context.threads());
+  io::Readers readers;
+  if (Processes *const processes = context.processes.get()) {
+    readers.number = processes->rank();
+    readers.count = processes->size();
+    readers.gather = [processes](std::span<const i64> mine) { return processes->all_gather(mine); };
+  }
+  io::ReadTensor file = io::read_tensor(path, options, context.threads(), readers);
   context.say(2, fmt::format("{}: {}", path, file.source));
   return file;
 }
@@ -20,22 +27,25 @@ extern "C" {
 
 td_status td_tensor_read(td_context *context, const char *path, const td_options *options, td_tensor **out) {
   return guard([&] {
-    require_out(out, "out");
-    const auto c = object_of(context, "context");
-    require(path, "path");
-    Options o = options_in(*c, options);
-    require_no_borrowing(o, "a tensor that is read from a file");
-    io::ReadTensor file = read_for(*c, path, o);
-    o = beside(o, file.bytes()); // what was read is there until it is stored
-    std::shared_ptr<const tensor::Tensor> x = about(path, [&] {
-      if (auto *entries = std::get_if<Entries>(&file.content))
-        return tensor::Tensor::make_sparse(entries->view(), o, c->threads(), std::move(file.source), c->target(),
-                                           c->backends.front().get());
-      return tensor::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(),
-                                        std::move(file.source), c->target());
+    const auto c = context_of(context, out);
+    make_together(*c, out, [&] {
+      require(path, "path");
+      Options o = options_in(*c, options);
+      require_no_borrowing(o, "a tensor that is read from a file");
+      if (c->processes != nullptr)
+        c->processes->require_same(text_of_scope(o, "read"), "options of a tensor that is read");
+      io::ReadTensor file = read_for(*c, path, o);
+      o = beside(o, file.bytes()); // what was read is there until it is stored
+      std::shared_ptr<const tensor::Tensor> x = about(path, [&] {
+        if (auto *entries = std::get_if<Entries>(&file.content))
+          return store(*c, formats::Given(entries->view()), o, std::move(file.source));
+        require_alone(*c, "a dense tensor");
+        return tensor::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(),
+                                          std::move(file.source), c->target());
+      });
+      c->say_shortage();
+      *out = make_tensor(std::move(x), std::move(file.labels));
     });
-    c->say_shortage();
-    *out = make_tensor(std::move(x), std::move(file.labels));
   });
 }
 
@@ -43,6 +53,7 @@ td_status td_tensor_write(const td_tensor *tensor, const char *path, const td_op
   return guard([&] {
     const auto labelled = object_of<td_tensor>(tensor, "tensor");
     const auto &x = labelled->x;
+    require_whole(*x, "td_tensor_write");
     require(path, "path");
     const Options o = options_or_defaults(options);
     if (!x->sparse()) {

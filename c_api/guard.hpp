@@ -16,6 +16,8 @@ namespace td::c_api {
 void remember_error(std::string_view text) noexcept;
 
 td_status status_of_current_exception() noexcept;
+/// This thread's text for td_last_error.
+std::string_view last_error_text() noexcept;
 
 /// Runs a function body that gives nothing (TD_OK) or a td_status. It passes on a thread's own end: where a callback
 /// ends its thread (pthread_exit), the thread unwinds through td and what it held is given back.

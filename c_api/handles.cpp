@@ -56,6 +56,8 @@ const char *name_of(Kind kind) {
     return "td_report";
   case Kind::plan:
     return "td_plan";
+  case Kind::communicator:
+    return "td_communicator";
   }
   return "unknown kind";
 }
@@ -69,7 +71,7 @@ Kind kind_of(std::uintptr_t handle) { return static_cast<Kind>(handle & 15); }
 bool is_ours(std::uintptr_t handle) {
   const auto kind = handle & 15;
   return (handle & mark_mask) == mark && kind >= static_cast<std::uintptr_t>(Kind::context) &&
-         kind <= static_cast<std::uintptr_t>(Kind::plan);
+         kind <= static_cast<std::uintptr_t>(Kind::communicator);
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "comm/processes.hpp"
 #include "core/ktensor.hpp"
 #include "core/memory.hpp"
 #include "core/options.hpp"
@@ -21,8 +22,9 @@ namespace td::c_api {
 struct Context {
   kernels::DeviceSpec spec;
   std::vector<std::shared_ptr<kernels::Backend>> backends;
-  i64 memory_limit = 0; // option of that name
-  int gpu_process = 0;  // which opened the GPU; 0 without one
+  i64 memory_limit = 0;                 // option of that name
+  int gpu_process = 0;                  // which opened the GPU; 0 without one
+  std::shared_ptr<Processes> processes; // that share it; null: it is this process's alone
   td_log_fn log = nullptr;
   void *log_user = nullptr;
 
@@ -42,6 +44,9 @@ struct Context {
   }
 };
 
+/// Opens the devices that a string names.
+std::shared_ptr<Context> open_context(const char *devices, const Options &options);
+
 /// A ktensor, and what host memory the context that it was made in leaves to it and to work on it.
 struct Model : Ktensor {
   Model(Ktensor &&k, const MemoryBudget &b) : Ktensor(std::move(k)), budget(b) {}
@@ -54,7 +59,7 @@ struct LabelledTensor {
   Labels labels;
 };
 
-enum class Kind : int { context = 1, options, tensor, ktensor, report, plan };
+enum class Kind : int { context = 1, options, tensor, ktensor, report, plan, communicator };
 
 template <class Handle> struct HandleTraits;
 template <> struct HandleTraits<td_context> {
@@ -80,6 +85,10 @@ template <> struct HandleTraits<td_report> {
 template <> struct HandleTraits<td_plan> {
   using Object = const plan::Plan;
   static constexpr Kind kind = Kind::plan;
+};
+template <> struct HandleTraits<td_communicator> {
+  using Object = Processes;
+  static constexpr Kind kind = Kind::communicator;
 };
 template <class Handle> using ObjectOf = typename HandleTraits<Handle>::Object;
 
@@ -114,9 +123,13 @@ inline td_tensor *make_tensor(std::shared_ptr<const tensor::Tensor> x, Labels la
 }
 
 /// A tensor for work in a context. Throws Status::unsupported for one that is borrowed in a memory which a device of
-/// the context does not reach.
+/// the context does not reach, or that other processes share than the context.
 inline std::shared_ptr<const tensor::Tensor> tensor_for(const Context &context, const td_tensor *tensor) {
   auto x = object_of(tensor, "tensor");
+  if (x->processes() != context.processes.get())
+    throw_error(Status::unsupported, "tensor: was made in a context that {} share, this one is that of {}",
+                x->processes() == nullptr ? "no processes" : "other processes",
+                context.processes == nullptr ? "one process" : "others");
   for (const auto &backend : context.backends)
     x->require_reach(*backend);
   return x;

@@ -8,6 +8,7 @@
 #include "handles.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
+#include "together.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -139,6 +140,7 @@ td_status td_ktensor_dot_tensor(td_context *context, const td_ktensor *ktensor, 
     const auto c = object_of(context, "context");
     const auto k = ktensor_of(ktensor);
     const auto x = tensor_for(*c, tensor);
+    require_whole(*x, "td_ktensor_dot_tensor");
     require(dot, "dot");
     require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
     require_comparison(*c, *x, *k);
@@ -152,6 +154,7 @@ td_status td_ktensor_fit(td_context *context, const td_ktensor *ktensor, const t
     const auto c = object_of(context, "context");
     const auto k = ktensor_of(ktensor);
     const auto x = tensor_for(*c, tensor);
+    require_whole(*x, "td_ktensor_fit");
     require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
     require_comparison(*c, *x, *k);
     const solvers::Fit f = solvers::fit(*c->backends.front(), *x, *k);

@@ -10,6 +10,7 @@
 #include "handles.hpp"
 #include "space.hpp"
 #include "tensor/planned.hpp"
+#include "together.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -57,32 +58,36 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
                     const void *const *factors, const int64_t *ld, void *out, int64_t ld_out, td_space space) {
   return guard([&] {
     const auto c = object_of(context, "context");
-    const auto x = tensor_for(*c, tensor);
-    require_mode(mode, x->order());
-    require(factors, "factors");
-    require(ld, "ld");
-    require(out, "out");
-    const Space where(*c, space);
-    const auto dims = x->dims();
-    require_ld(ld_out, dims[static_cast<std::size_t>(mode)], "out");
-    for (int m = 0; m < x->order(); ++m) {
-      if (m == mode)
-        continue;
-      if (factors[m] == nullptr)
-        throw_error(Status::argument, "factors[{}]: null pointer", m);
-      require_ld(ld[m], dims[static_cast<std::size_t>(m)], fmt::format("factor {}", m));
-    }
-    require_room(*c, *x, rank, mode);
-    solvers::CallerFactors given{std::vector<ConstMatrix>(dims.size()), where.gpu() != nullptr};
-    for (std::size_t m = 0; m < dims.size(); ++m) {
-      if (static_cast<int>(m) == mode)
-        continue;
-      const std::string name = fmt::format("factor {}", m);
-      given.columns[m] = columns_of(factors[m], x->type(), dims[m], rank, ld[m], name);
-      where.borrow(factors[m], name);
-    }
-    solvers::mttkrp(c->backends, *x, mode, given, result_of(where, out, *x, mode, rank, ld_out));
-    c->say_shortage();
+    together(
+        *c, [] {},
+        [&] {
+          const auto x = tensor_for(*c, tensor);
+          require_mode(mode, x->order());
+          require(factors, "factors");
+          require(ld, "ld");
+          require(out, "out");
+          const Space where(*c, space);
+          const auto dims = x->dims();
+          require_ld(ld_out, dims[static_cast<std::size_t>(mode)], "out");
+          for (int m = 0; m < x->order(); ++m) {
+            if (m == mode)
+              continue;
+            if (factors[m] == nullptr)
+              throw_error(Status::argument, "factors[{}]: null pointer", m);
+            require_ld(ld[m], dims[static_cast<std::size_t>(m)], fmt::format("factor {}", m));
+          }
+          require_room(*c, *x, rank, mode);
+          solvers::CallerFactors given{std::vector<ConstMatrix>(dims.size()), where.gpu() != nullptr};
+          for (std::size_t m = 0; m < dims.size(); ++m) {
+            if (static_cast<int>(m) == mode)
+              continue;
+            const std::string name = fmt::format("factor {}", m);
+            given.columns[m] = columns_of(factors[m], x->type(), dims[m], rank, ld[m], name);
+            where.borrow(factors[m], name);
+          }
+          solvers::mttkrp(c->backends, *x, mode, given, result_of(where, out, *x, mode, rank, ld_out));
+          c->say_shortage();
+        });
   });
 }
 
@@ -90,20 +95,24 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
                             void *out, int64_t ld_out, td_space space) {
   return guard([&] {
     const auto c = object_of(context, "context");
-    const auto x = tensor_for(*c, tensor);
-    const auto k = object_of(ktensor, "ktensor");
-    require_mode(mode, x->order());
-    require(out, "out");
-    const Space where(*c, space);
-    require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
-    if (k->type() != x->type())
-      throw_error(Status::type, "ktensor is {}, tensor is {}: expected the same type", name_of(k->type()),
-                  name_of(x->type()));
-    require_ld(ld_out, x->dims()[static_cast<std::size_t>(mode)], "out");
-    const solvers::CallerResult result = result_of(where, out, *x, mode, k->rank(), ld_out);
-    require_room(*c, *x, k->rank(), mode);
-    solvers::mttkrp(c->backends, *x, mode, *k, result);
-    c->say_shortage();
+    together(
+        *c, [] {},
+        [&] {
+          const auto x = tensor_for(*c, tensor);
+          const auto k = object_of(ktensor, "ktensor");
+          require_mode(mode, x->order());
+          require(out, "out");
+          const Space where(*c, space);
+          require_same_dims(k->dims(), "ktensor", x->dims(), "tensor");
+          if (k->type() != x->type())
+            throw_error(Status::type, "ktensor is {}, tensor is {}: expected the same type", name_of(k->type()),
+                        name_of(x->type()));
+          require_ld(ld_out, x->dims()[static_cast<std::size_t>(mode)], "out");
+          const solvers::CallerResult result = result_of(where, out, *x, mode, k->rank(), ld_out);
+          require_room(*c, *x, k->rank(), mode);
+          solvers::mttkrp(c->backends, *x, mode, *k, result);
+          c->say_shortage();
+        });
   });
 }
 

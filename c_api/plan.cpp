@@ -7,6 +7,7 @@
 #include "handles.hpp"
 #include "named.hpp"
 #include "reading.hpp"
+#include "together.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -32,7 +33,9 @@ constexpr NamedValue<Plan, i64> integers[] = {
     {"device_bytes.building", [](const Plan &p) { return p.device.building; }},
     {"device_bytes.solver", [](const Plan &p) { return p.device.solver; }},
     {"device_bytes.streamed", [](const Plan &p) { return p.device.streamed; }},
-    {"device_bytes.exchanged", [](const Plan &p) { return p.exchanged; }},
+    {"device_bytes.exchanged", [](const Plan &p) { return p.layout.shared.processes > 1 ? 0 : p.exchanged; }},
+    {"host_bytes.exchanged", [](const Plan &p) { return p.layout.shared.processes > 1 ? p.exchanged : 0; }},
+    {"processes", [](const Plan &p) { return i64{p.layout.shared.processes}; }},
     {"device_bytes.peak", [](const Plan &p) { return p.device.peak(); }},
 };
 
@@ -152,6 +155,7 @@ td_status td_plan_create(td_context *context, int32_t order, const int64_t *dims
   return guard([&] {
     require_out(out, "out");
     const auto c = object_of(context, "context");
+    require_alone(*c, "td_plan_create");
     const auto shape = dims_view(order, dims);
     const plan::PlanRequest request = request_in(*c, rank, options);
     require_no_borrowing(request.options, "a sparse tensor");
@@ -164,6 +168,7 @@ td_status td_plan_create_dense(td_context *context, int32_t order, const int64_t
   return guard([&] {
     require_out(out, "out");
     const auto c = object_of(context, "context");
+    require_alone(*c, "td_plan_create_dense");
     const auto shape = dims_view(order, dims);
     *out = handle_of(
         plan::plan_of_dense(shape, c_api::value_type(value_type, "value_type"), request_in(*c, rank, options)));
@@ -176,7 +181,10 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
     require_out(out, "out");
     const auto c = object_of(context, "context");
     const auto x = tensor_for(*c, tensor);
-    *out = handle_of(tensor::plan_of(*x, request_in(*c, rank, options)));
+    const plan::PlanRequest request = request_in(*c, rank, options);
+    if (request.backends.size() > 1)
+      require_whole(*x, "option 'workers' of a plan");
+    *out = handle_of(tensor::plan_of(*x, request));
   });
 }
 
@@ -184,6 +192,7 @@ td_status td_plan_read(td_context *context, const char *path, int64_t rank, cons
   return guard([&] {
     require_out(out, "out");
     const auto c = object_of(context, "context");
+    require_alone(*c, "td_plan_read");
     require(path, "path");
     const plan::PlanRequest request = request_in(*c, rank, options);
     require_no_borrowing(request.options, "a tensor that is read from a file");

@@ -15,6 +15,8 @@ io::ReadTensor read_for(const Context &context, const std::string &path, const O
 template <class Body> auto about(const std::string &path, Body &&body) {
   try {
     return body();
+  } catch (const AgreedError &) { // says what it is about
+    throw;
   } catch (const Error &e) {
     throw Error(e.status(), fmt::format("{}: {}", path, e.what()));
   }

@@ -21,6 +21,7 @@ constexpr NamedValue<Report, i64> integers[] = {
     {"workers", [](const Report &r) { return r.workers; }},
     {"threads", [](const Report &r) { return r.threads; }},
     {"resumed_from", [](const Report &r) { return r.resumed_from; }},
+    {"exchanged_bytes", [](const Report &r) { return r.exchanged_bytes; }},
     {"effective_rank", [](const Report &r) { return r.smallest_effective_rank(); }},
     {"exact_residuals", [](const Report &r) { return r.exact_residuals; }},
 };

@@ -21,6 +21,7 @@ static_assert(static_cast<int>(Status::stopped) == TD_STOPPED &&
               static_cast<int>(Status::device_memory) == TD_ERR_DEVICE_MEMORY &&
               static_cast<int>(Status::device) == TD_ERR_DEVICE &&
               static_cast<int>(Status::numerical) == TD_ERR_NUMERICAL && static_cast<int>(Status::io) == TD_ERR_IO &&
+              static_cast<int>(Status::communication) == TD_ERR_COMMUNICATION &&
               static_cast<int>(Status::internal) == TD_ERR_INTERNAL);
 static_assert(static_cast<int>(ValueType::f32) == TD_F32 && static_cast<int>(ValueType::f64) == TD_F64 &&
               static_cast<int>(IndexType::i32) == TD_I32 && static_cast<int>(IndexType::i64) == TD_I64);
@@ -34,6 +35,8 @@ thread_local char last_error[1024] = "";
 void remember_error(std::string_view text) noexcept {
   last_error[escape(text, last_error, sizeof last_error - 1)] = '\0';
 }
+
+std::string_view last_error_text() noexcept { return last_error; }
 
 td_status status_of_current_exception() noexcept {
   try {
@@ -121,6 +124,7 @@ const char *td_status_name(td_status status) {
     TD_CASE(TD_ERR_DEVICE)
     TD_CASE(TD_ERR_NUMERICAL)
     TD_CASE(TD_ERR_IO)
+    TD_CASE(TD_ERR_COMMUNICATION)
     TD_CASE(TD_ERR_INTERNAL)
 #undef TD_CASE
   default:

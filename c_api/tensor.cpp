@@ -5,6 +5,7 @@
 #include "named.hpp"
 #include "space.hpp"
 #include "tensor/export.hpp"
+#include "together.hpp"
 
 using namespace td;
 using namespace td::c_api;
@@ -17,6 +18,7 @@ constexpr NamedValue<Tensor, i64> integers[] = {
     {"borrowed", [](const Tensor &x) { return i64{x.borrowed()}; }},
     {"duplicates", [](const Tensor &x) { return x.facts().duplicates; }},
     {"zeros", [](const Tensor &x) { return x.facts().zeros; }},
+    {"stored_here", [](const Tensor &x) { return x.stored_entries(); }},
     {"index_bits", [](const Tensor &x) { return i64{formats::linear_bits(x.dims())}; }},
     {"bytes", [](const Tensor &x) { return x.bytes(); }},
 };
@@ -52,26 +54,25 @@ td_status td_tensor_create(td_context *context, int32_t order, const int64_t *di
                            const void *const *indices, int32_t index_base, td_type value_type, const void *values,
                            td_space space, const td_options *options, td_tensor **out) {
   return guard([&] {
-    require_out(out, "out");
-    const auto c = object_of(context, "context");
-    EntriesView view = coordinates_view(dims_view(order, dims), nnz, index_type, indices, index_base);
-    view.value_type = c_api::value_type(value_type, "value_type");
-    Space where(*c, space);
-    if (nnz > 0) {
-      require(values, "values");
-      where.borrow(values, "values");
-      for (int m = 0; m < view.order(); ++m)
-        where.borrow(indices[m], fmt::format("indices[{}]", m));
-    }
-    view.values = values;
-    const Options o = options_in(*c, options);
-    require_no_borrowing(o, "a sparse tensor");
-    const auto make = [&](const formats::Given &given) {
-      return Tensor::make_sparse(given, o, c->threads(), "", c->target(), c->backends.front().get());
-    };
-    auto x = where.gpu() == nullptr ? make(formats::Given(view)) : make(formats::Given(view, *where.gpu()));
-    c->say_shortage();
-    *out = make_tensor(std::move(x));
+    const auto c = context_of(context, out);
+    make_together(*c, out, [&] {
+      EntriesView view = coordinates_view(dims_view(order, dims), nnz, index_type, indices, index_base);
+      view.value_type = c_api::value_type(value_type, "value_type");
+      Space where(*c, space);
+      if (nnz > 0) {
+        require(values, "values");
+        where.borrow(values, "values");
+        for (int m = 0; m < view.order(); ++m)
+          where.borrow(indices[m], fmt::format("indices[{}]", m));
+      }
+      view.values = values;
+      const Options o = options_in(*c, options);
+      require_no_borrowing(o, "a sparse tensor");
+      auto x = where.gpu() == nullptr ? store(*c, formats::Given(view), o, "")
+                                      : store(*c, formats::Given(view, *where.gpu()), o, "");
+      c->say_shortage();
+      *out = make_tensor(std::move(x));
+    });
   });
 }
 
@@ -81,6 +82,7 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
   return guard([&] {
     require_out(out, "out");
     const auto c = object_of(context, "context");
+    require_alone(*c, "td_tensor_create_dense");
     const auto shape = dims_view(order, dims);
     const auto type = c_api::value_type(value_type, "value_type");
     Space where(*c, space);
@@ -155,6 +157,7 @@ td_status td_tensor_get_str(const td_tensor *tensor, const char *key, char *buf,
 td_status td_tensor_slice_counts(const td_tensor *tensor, int32_t mode, int64_t *counts) {
   return guard([&] {
     const auto x = object_of(tensor, "tensor");
+    require_whole(*x, "td_tensor_slice_counts");
     require_mode(mode, x->order());
     require(counts, "counts");
     x->slice_counts(mode, counts);
@@ -165,6 +168,7 @@ td_status td_tensor_get_entries(const td_tensor *tensor, td_type index_type, voi
                                 td_type value_type, void *values) {
   return guard([&] {
     const auto x = object_of(tensor, "tensor");
+    require_whole(*x, "td_tensor_get_entries");
     const auto itype = c_api::index_type(index_type, "index_type");
     require_index_base(index_base);
     const auto vtype = c_api::value_type(value_type, "value_type");
@@ -175,6 +179,7 @@ td_status td_tensor_get_entries(const td_tensor *tensor, td_type index_type, voi
 td_status td_tensor_get_dense(const td_tensor *tensor, const int64_t *strides, td_type value_type, void *values) {
   return guard([&] {
     const auto x = object_of(tensor, "tensor");
+    require_whole(*x, "td_tensor_get_dense");
     const auto type = c_api::value_type(value_type, "value_type");
     require(values, "values");
     tensor::export_dense(*x, strides_view(x->order(), strides), type, values);

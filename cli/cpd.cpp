@@ -14,6 +14,7 @@
 #include "flags.hpp"
 #include "interrupt.hpp"
 #include "output.hpp"
+#include "processes.hpp"
 #include "progress.hpp"
 #include "tensor_facts.hpp"
 
@@ -61,13 +62,14 @@ Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const
   Ktensor start;
   if (!flags.start.empty())
     start = make<Ktensor>(td_ktensor_read, context, flags.start.c_str());
-  std::FILE *out = flags.work.quiet ? nullptr : flags.work.json ? stderr : stdout;
+  const bool first = Processes::all().first();
+  std::FILE *out = flags.work.quiet || !first ? nullptr : flags.work.json ? stderr : stdout;
   Progress progress(out, flags.every);
   const InterruptGuard guard;
   Result result(cpals(context, x, flags.rank, options, start, Progress::callback, &progress));
   result.signal = InterruptGuard::signal();
   progress.finish(result.report);
-  if (!flags.output.empty())
+  if (!flags.output.empty() && first)
     check(td_ktensor_write(result.model, flags.output.c_str(), options));
   return result;
 }
@@ -199,6 +201,9 @@ void print_summary(const CpdFlags &flags, const Result &r) {
 }
 
 int run_cpd(const CpdFlags &flags) {
+  Processes::all().join();
+  if (Processes::all().idle())
+    return exit_ok;
   const Json given = flags.work.table.given();
   const std::string checkpoint = given.value("checkpoint", "");
   const std::string resume = given.value("resume", "");

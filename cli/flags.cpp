@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "processes.hpp"
+
 namespace cli {
 
 namespace {
@@ -131,11 +133,15 @@ void print_warning(std::int32_t level, const char *text, void *) {
 
 Context WorkFlags::context() const {
   Context context;
-  const td_status status = td_context_create(devices.c_str(), table.options(), context.out());
+  const Processes &processes = Processes::all();
+  const char *const shared_devices = devices == "auto" ? "cpu" : devices.c_str();
+  const td_status status = processes.shared() ? td_context_create_distributed(shared_devices, table.options(),
+                                                                              processes.communicator(), context.out())
+                                              : td_context_create(devices.c_str(), table.options(), context.out());
   if (status == TD_ERR_ARGUMENT) // a device string with no meaning is the command line's fault, not the input's
     throw Failure(exit_usage, last_error());
   check(status);
-  if (!quiet)
+  if (!quiet && processes.first())
     check(td_context_set_log(context, print_warning, nullptr));
   return context;
 }

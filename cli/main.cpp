@@ -12,6 +12,7 @@
 #include "flags.hpp"
 #include "handles.hpp"
 #include "output.hpp"
+#include "processes.hpp"
 
 namespace {
 
@@ -108,15 +109,12 @@ int run(int argc, char **argv) {
 
 int fail(int code, const char *sentence) {
   std::fflush(stdout);
-  std::fprintf(stderr, "td: %s\n", shown(in_flags(sentence)).c_str());
+  if (!Processes::all().is_told(sentence))
+    std::fprintf(stderr, "td: %s\n", shown(in_flags(sentence)).c_str());
   return code;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  // A write beyond the limit on files' sizes fails with a sentence instead of ending the program.
-  std::signal(SIGXFSZ, SIG_IGN);
+int run_to_end(int argc, char **argv) {
   constexpr const char *no_output = "standard output cannot be written";
   try {
     const int code = run(argc, argv);
@@ -135,4 +133,14 @@ int main(int argc, char **argv) {
       return fail(exit_input, no_output);
     return fail(exit_internal, e.what());
   }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  // A write beyond the limit on files' sizes fails with a sentence instead of ending the program.
+  std::signal(SIGXFSZ, SIG_IGN);
+  const int code = run_to_end(argc, argv);
+  Processes::all().finish(code);
+  return code;
 }

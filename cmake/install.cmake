@@ -27,7 +27,7 @@ if(TD_CUDA)
   # A component of its own: who has no GPU can do without its 3 MB and without CUDA's libraries.
   install(TARGETS td_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda NAMELINK_SKIP)
 endif()
-install(FILES include/td/td.h include/td/td.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/td)
+install(FILES include/td/td.h include/td/td.hpp include/td/td_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/td)
 install(EXPORT tdTargets NAMESPACE td:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/td)
 if(TD_BUILD_CLI)
   install(TARGETS td_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -93,6 +93,12 @@ set(CPACK_COMPONENT_MAIN_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION}")
 # The library and the command need none of these: what `import td` needs, and what linking libtd.a needs.
 set(CPACK_DEBIAN_MAIN_PACKAGE_RECOMMENDS "python3, python3-numpy")
 set(CPACK_DEBIAN_MAIN_PACKAGE_SUGGESTS "pkg-config, g++, libfmt-dev, libhwy-dev, zlib1g-dev, gfortran")
+if(TD_MPI AND TD_BUILD_CLI)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+  set(CPACK_COMPONENT_MPI_DESCRIPTION "The plug-in by which mpirun makes one run of several processes of the command td.")
+  set(CPACK_DEBIAN_MPI_PACKAGE_NAME td-mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "td (= ${PROJECT_VERSION})")
+endif()
 if(TD_CUDA)
   # CUDA's libraries are in NVIDIA's packages, which not everybody who has them has them from: recommended, not needed.
   # All else that the backend links, td depends on.

@@ -93,6 +93,7 @@ enum {
   TD_ERR_DEVICE = -32,              /**< a device failed while working */
   TD_ERR_NUMERICAL = -40,           /**< a computation overflowed or failed to converge */
   TD_ERR_IO = -50,                  /**< a file could not be read or written, or is not what it should be */
+  TD_ERR_COMMUNICATION = -60,       /**< a function of the caller's communicator failed */
   TD_ERR_INTERNAL = -99             /**< a defect in td: please report it with the text */
 };
 
@@ -150,12 +151,13 @@ enum {
 /** @defgroup td_handles Handles
  *  @{ */
 
-typedef struct td_context td_context; /**< where work runs */
-typedef struct td_options td_options; /**< named settings */
-typedef struct td_tensor td_tensor;   /**< a sparse or dense tensor, immutable */
-typedef struct td_ktensor td_ktensor; /**< weights and factor matrices */
-typedef struct td_report td_report;   /**< what a run did, by name; immutable */
-typedef struct td_plan td_plan;       /**< what would be done with a tensor, and what that takes; immutable */
+typedef struct td_context td_context;           /**< where work runs */
+typedef struct td_options td_options;           /**< named settings */
+typedef struct td_tensor td_tensor;             /**< a sparse or dense tensor, immutable */
+typedef struct td_ktensor td_ktensor;           /**< weights and factor matrices */
+typedef struct td_report td_report;             /**< what a run did, by name; immutable */
+typedef struct td_plan td_plan;                 /**< what would be done with a tensor, and what that takes; immutable */
+typedef struct td_communicator td_communicator; /**< how processes that compute together meet */
 
 /** @} */
 
@@ -251,6 +253,59 @@ TD_API td_status td_context_set_log(td_context *context, td_log_fn log, void *us
  *  is being captured into a graph, for which calls with TD_DEVICE are refused, too). While any stream of the GPU is
  *  captured, a call with TD_DEVICE needs one that is not: without, it is refused, and CUDA ends the capture. */
 TD_API td_status td_context_set_stream(td_context *context, int32_t slot, void *stream);
+
+/* Processes that compute together, on one machine or many, mostly by MPI: td/td_mpi.h makes a td_communicator of an
+ * MPI_Comm, and all below is what it does that with. Each process makes a context of its own with the same
+ * communicator, brings a part of the tensor, and gets the whole model. The functions that say so are collective: all
+ * processes of the communicator call them in the same order, with the same options and sizes. If one fails on any
+ * process (a bad entry, no memory, a communicator's function), it gives the same status on all, and the text names the
+ * process; but a null handle is known on its own process alone. */
+
+/** Sums (operation = 0) or takes the largest (1) of data[k] over all processes, for each of count numbers, in place.
+ *  The result is the same bits on every process. A function of a communicator is called by the thread that calls td;
+ *  user is what td_communicator_create was given. It returns 0, or another number where it failed, and then it has
+ *  returned on all processes, too, or will. */
+typedef int32_t (*td_all_reduce_fn)(double *data, int64_t count, int32_t operation, void *user);
+/** Sends sent_bytes[p] bytes to each process p, this one included, which lie in `sent` one process after the other, and
+ *  receives received_bytes[p] from it in the same way. */
+typedef int32_t (*td_all_to_all_v_fn)(const void *sent, const int64_t *sent_bytes, void *received,
+                                      const int64_t *received_bytes, void *user);
+/** Copies bytes of process root to all. */
+typedef int32_t (*td_broadcast_fn)(void *data, int64_t bytes, int32_t root, void *user);
+/** Ends what the other processes wait for: called where the communicator failed in such a way that they cannot be told.
+ *  Of MPI that is MPI_Abort. If it returns, the call that failed does too, and every function of the communicator must
+ *  fail from then on, on all processes. */
+typedef void (*td_abort_fn)(td_status status, void *user);
+/** Called once, when neither the handle nor a context or tensor uses the communicator any more. */
+typedef void (*td_release_fn)(void *user);
+
+/** Makes a communicator of functions. rank: of this process, 0 .. size - 1. release may be NULL, and is not called if
+ *  this fails. Errors: TD_ERR_ARGUMENT. */
+TD_API td_status td_communicator_create(int32_t rank, int32_t size, td_all_reduce_fn all_reduce,
+                                        td_all_to_all_v_fn all_to_all_v, td_broadcast_fn broadcast, td_abort_fn abort,
+                                        td_release_fn release, void *user, td_communicator **out);
+
+/** Ends a handle. NULL is allowed. The functions are used as long as a context or tensor that was made with them. */
+TD_API void td_communicator_destroy(td_communicator *communicator);
+
+/** As td_context_create, of a context that the processes of a communicator share. Collective. Each process may have its
+ *  own number of threads. devices: "cpu" or "reference".
+ *
+ *  Collective in such a context:
+ *    td_tensor_create      each process brings any of the entries, of the tensor's whole dims; those at the same
+ *                          coordinates are summed, whichever processes brought them. Entries move once, to the process
+ *                          that works on them. What is asked of the tensor is answered for the whole; "stored_here"
+ *                          tells how many entries this process holds
+ *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each
+ *    td_cpals              every process gets the same model and report. A callback is called on each process that gave
+ *                          one, and stops all. init: that of process 0 counts. Process 0 writes checkpoints; each reads
+ *                          "resume". Not with "deterministic" = 1, "init" = "nvecs" or "solve" = "qr"
+ *    td_mttkrp, td_mttkrp_ktensor    with the same factors on every process; every process gets all rows
+ *  Other functions that work on a tensor refuse one that processes share, and such a context (TD_ERR_UNSUPPORTED).
+ *
+ *  Errors: as td_context_create; TD_ERR_UNSUPPORTED (several workers, a GPU); TD_ERR_COMMUNICATION. */
+TD_API td_status td_context_create_distributed(const char *devices, const td_options *options,
+                                               td_communicator *communicator, td_context **out);
 
 /** One line for people: the devices, workers, threads and instruction set. Text as in td_options_get_str. */
 TD_API td_status td_context_describe(const td_context *context, char *buf, int64_t cap, int64_t *needed);
@@ -576,9 +631,10 @@ TD_API td_status td_report_copy(const td_report *report, td_report **out);
 /** Ends a report. NULL is allowed. */
 TD_API void td_report_destroy(td_report *report);
 
-/** "iterations", "converged" (1 or 0), "order", "rank", "workers", "threads", "resumed_from" (iterations done before
- *  this run), "effective_rank" (smallest of the last iteration's solves), "exact_residuals" (iterations whose residual
- *  was computed entry by entry). Errors: TD_ERR_OPTION_UNKNOWN. */
+/** "iterations", "converged" (1 or 0), "order", "rank", "workers", "threads", "exchanged_bytes" (that this process has
+ *  sent to others in this run's iterations, of rows of factors), "resumed_from" (iterations done before this run),
+ *  "effective_rank" (smallest of the last iteration's solves), "exact_residuals" (iterations whose residual was
+ *  computed entry by entry). Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_report_get_i64(const td_report *report, const char *key, int64_t *value);
 
 /** "fit", "explained", "relative", "residual" (as in td_ktensor_fit, of the last iteration), "fit_error" (a bound of
@@ -647,7 +703,8 @@ TD_API td_status td_plan_create(td_context *context, int32_t order, const int64_
 TD_API td_status td_plan_create_dense(td_context *context, int32_t order, const int64_t *dims, td_type value_type,
                                       int64_t rank, const td_options *options, td_plan **out);
 
-/** The same for a tensor that is there: how it is stored is settled and its bytes are exact. */
+/** The same for a tensor that is there: how it is stored is settled and its bytes are exact. Of a tensor that processes
+ *  share it is a plan of this process, by its part. */
 TD_API td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor, int64_t rank,
                                            const td_options *options, td_plan **out);
 
@@ -671,7 +728,10 @@ TD_API void td_plan_destroy(td_plan *plan);
  *    host_bytes.available   what there is (2^63 - 1: not known), for what is not there yet
  *    device_bytes.tensor, .building, .solver, .peak   the same on all devices together; 0 on a CPU
  *    device_bytes.streamed  of the tensor, from the host in every sweep; 0 on a CPU
- *    device_bytes.exchanged  that each of several GPUs receives from the others in an iteration of CP-ALS
+ *    device_bytes.exchanged that each of several GPUs receives from the others in an iteration of CP-ALS
+ *    host_bytes.exchanged   that this process sends to others, and receives, in an iteration, of rows of factors; 0
+ *                           where the tensor is not shared
+ *  "processes" that share the tensor.
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 

@@ -112,11 +112,12 @@ private:
   T *handle_ = nullptr;
 };
 
-using Context = Owner<td_context, td_context_destroy>; /**< where work runs */
-using Tensor = Owner<td_tensor, td_tensor_destroy>;    /**< a sparse or dense tensor */
-using Ktensor = Owner<td_ktensor, td_ktensor_destroy>; /**< weights and factor matrices */
-using Report = Owner<td_report, td_report_destroy>;    /**< what a run did */
-using Plan = Owner<td_plan, td_plan_destroy>;          /**< what would be done, and what that takes */
+using Context = Owner<td_context, td_context_destroy>;                /**< where work runs */
+using Tensor = Owner<td_tensor, td_tensor_destroy>;                   /**< a sparse or dense tensor */
+using Ktensor = Owner<td_ktensor, td_ktensor_destroy>;                /**< weights and factor matrices */
+using Report = Owner<td_report, td_report_destroy>;                   /**< what a run did */
+using Plan = Owner<td_plan, td_plan_destroy>;                         /**< what would be done, and what that takes */
+using Communicator = Owner<td_communicator, td_communicator_destroy>; /**< how processes meet */
 
 /** What a function of td.h makes through its last argument, here left out:
  *  make<Tensor>(td_tensor_read, context, "x.tns", nullptr). */

@@ -26,6 +26,7 @@ enum class Status : std::int32_t {
   device = -32,
   numerical = -40,
   io = -50,
+  communication = -60,
   internal = -99
 };
 

@@ -41,6 +41,14 @@ Marks mark_rows(const EntriesView &e, int mode, int threads) {
 
 } // namespace
 
+Numbering::Numbering(std::span<const std::span<const i64>> rows) : modes_(rows.size()) {
+  for (std::size_t m = 0; m < rows.size(); ++m) {
+    dims_.push_back(std::ssize(rows[m]));
+    modes_[m].rows = Buffer<i64>(dims_.back(), "rows that are held");
+    std::copy(rows[m].begin(), rows[m].end(), modes_[m].rows.begin());
+  }
+}
+
 Numbering::Numbering(const EntriesView &e, EmptyRows empty, int threads) : Numbering(e.dims) {
   number_rows(e, empty, threads, [&](int mode) { return mark_rows(e, mode, threads); });
 }

@@ -22,6 +22,8 @@ class Numbering {
 public:
   /// A row's number is its index.
   explicit Numbering(std::span<const i64> dims) : dims_(dims.begin(), dims.end()), modes_(dims.size()) {}
+  /// Row rows[m][k] has number k, in any order. It has no number().
+  explicit Numbering(std::span<const std::span<const i64>> rows);
   /// Numbers the rows of checked entries.
   Numbering(const EntriesView &entries, EmptyRows empty, int threads);
   /// Numbers the rows of checked entries that `building` has begun with.
@@ -44,7 +46,7 @@ public:
     const Mode &m = modes_[static_cast<std::size_t>(mode)];
     return m.rows.size() == 0 ? number : m.rows[number];
   }
-  /// The rows that hold an entry, ascending; empty where is_index(mode).
+  /// The rows that hold an entry, mostly ascending (Numbering(rows)); empty where is_index(mode).
   std::span<const i64> rows(int mode) const noexcept {
     const Buffer<i64> &rows = modes_[static_cast<std::size_t>(mode)].rows;
     return {rows.data(), static_cast<std::size_t>(rows.size())};

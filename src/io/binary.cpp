@@ -108,14 +108,16 @@ ReadTensor read_sparse(const ContainerReader &file, const ReadChoices &choices) 
   x.dims = read_dims(file, min_order);
   x.index_base = static_cast<std::int32_t>(read_whole_number(file, "index_base", 0, 1));
   const Section &values = file.section("values");
-  choices.require_room(values.count, values.count * static_cast<i64>(x.dims.size()));
+  const Readers &readers = choices.readers;
+  const i64 count = part_of({0, values.count}, readers.number, readers.count).size();
+  choices.require_room(count, count * static_cast<i64>(x.dims.size()));
   for (std::size_t m = 0; m < x.dims.size(); ++m) {
     const Section &column = section_of_count(file, numbered("index", m), values.count);
-    x.indices.emplace_back(values.count, "the indices of a binary file");
-    file.read_indices(column, x.indices.back().data(), choices.threads);
+    x.indices.emplace_back(count, "the indices of a binary file");
+    file.read_indices(column, x.indices.back().data(), choices.threads, readers);
   }
-  x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), values.count, "the values of a binary file");
-  file.read_values(values, x.values.type(), x.values.data(), choices.threads);
+  x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), count, "the values of a binary file");
+  file.read_values(values, x.values.type(), x.values.data(), choices.threads, readers);
   std::string source =
       fmt::format("td binary version {}; sparse, {} values", container_version, name_of(stored_type(values)));
   Labels labels = read_labels(file, x.dims);
@@ -182,8 +184,12 @@ ReadTensor read_tensor_binary(const Source &source, const ReadChoices &choices) 
   const ContainerReader file(source);
   if (file.kind() == ContainerKind::sparse)
     return read_sparse(file, choices);
-  if (file.kind() == ContainerKind::dense)
+  if (file.kind() == ContainerKind::dense) {
+    if (choices.readers.count > 1)
+      throw_error(Status::unsupported, "{}: a dense tensor, which {} processes cannot share; expected a sparse one",
+                  source.name(), choices.readers.count);
     return read_dense(file, choices);
+  }
   file.refuse(fmt::format("holds a {}, expected a tensor", name_of(file.kind())));
 }
 

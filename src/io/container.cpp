@@ -239,8 +239,16 @@ const Section &ContainerReader::section(std::string_view name) const {
   refuse(fmt::format("{} without section {}", name_of(kind_), name));
 }
 
-void ContainerReader::verify(const Section &section, int threads, const EachBlock &also) const {
-  if (checksum(source_, section.place, threads, also) != section.checksum)
+void ContainerReader::verify(const Section &section, int threads, const EachBlock &also, const Readers &readers) const {
+  const Range part = part_of({0, section.count}, readers.number, readers.count);
+  const i64 element = size_of(section.type);
+  const Range mine{section.place.begin + part.begin * element, section.place.begin + part.end * element};
+  const i64 here[] = {checksum(source_, mine, threads, also), mine.size()};
+  const std::vector<i64> all = readers.gather(here);
+  std::uint32_t sum = 0;
+  for (std::size_t reader = 0; reader < all.size(); reader += 2)
+    sum = join_checksums(sum, static_cast<std::uint32_t>(all[reader]), all[reader + 1]);
+  if (sum != section.checksum)
     refuse(fmt::format("corrupt: the checksum of section {} does not match", section.name));
 }
 
@@ -253,33 +261,40 @@ std::string ContainerReader::read_text(const Section &section) const {
   return text;
 }
 
-void ContainerReader::read_values(const Section &section, ValueType type, void *out, int threads) const {
+void ContainerReader::read_values(const Section &section, ValueType type, void *out, int threads,
+                                  const Readers &readers) const {
   if (!is_real(section.type))
     refuse(fmt::format("section {}: expected f32 or f64 elements", section.name));
   std::atomic<bool> fits{true};
   dispatch(type, [&](auto zero) {
     using T = decltype(zero);
     T *to = static_cast<T *>(out);
-    verify(section, threads, [&](i64 begin, std::span<const char> block) {
-      T *first = to + begin / size_of(section.type);
-      if (section.type == ElementType::f32 ? !convert<float>(block, first) : !convert<double>(block, first))
-        fits = false;
-    });
+    verify(
+        section, threads,
+        [&](i64 begin, std::span<const char> block) {
+          T *first = to + begin / size_of(section.type);
+          if (section.type == ElementType::f32 ? !convert<float>(block, first) : !convert<double>(block, first))
+            fits = false;
+        },
+        readers);
   });
   if (!fits)
     refuse(fmt::format("section {}: a value is beyond the range of {}", section.name, name_of(type)));
 }
 
-void ContainerReader::read_indices(const Section &section, i64 *out, int threads) const {
+void ContainerReader::read_indices(const Section &section, i64 *out, int threads, const Readers &readers) const {
   if (section.type != ElementType::i32 && section.type != ElementType::i64)
     refuse(fmt::format("section {}: expected i32 or i64 elements", section.name));
-  verify(section, threads, [&](i64 begin, std::span<const char> block) {
-    i64 *first = out + begin / size_of(section.type);
-    if (section.type == ElementType::i32)
-      convert<std::int32_t>(block, first);
-    else
-      convert<i64>(block, first);
-  });
+  verify(
+      section, threads,
+      [&](i64 begin, std::span<const char> block) {
+        i64 *first = out + begin / size_of(section.type);
+        if (section.type == ElementType::i32)
+          convert<std::int32_t>(block, first);
+        else
+          convert<i64>(block, first);
+      },
+      readers);
 }
 
 } // namespace td::io

@@ -10,6 +10,7 @@
 #include "io/atomic_file.hpp"
 #include "io/checksum.hpp"
 #include "io/file.hpp"
+#include "io/io.hpp"
 
 namespace td::io {
 
@@ -82,9 +83,9 @@ public:
 
   std::string read_text(const Section &section) const;
   /// f32 and f64 in the file become `type`; a value that is too large for it is refused.
-  void read_values(const Section &section, ValueType type, void *out, int threads) const;
+  void read_values(const Section &section, ValueType type, void *out, int threads, const Readers &readers = {}) const;
   /// i32 and i64 in the file become i64.
-  void read_indices(const Section &section, i64 *out, int threads) const;
+  void read_indices(const Section &section, i64 *out, int threads, const Readers &readers = {}) const;
 
   [[noreturn]] void refuse(const std::string &why) const;
   const std::string &name() const noexcept { return source_.name(); }
@@ -92,7 +93,8 @@ public:
 private:
   void read_header();
   void read_table(std::span<const char> table);
-  void verify(const Section &section, int threads, const EachBlock &also) const;
+  /// Of several readers each looks at its part of the elements.
+  void verify(const Section &section, int threads, const EachBlock &also, const Readers &readers = {}) const;
 
   Source source_;
   ContainerKind kind_ = ContainerKind::sparse;

@@ -1,9 +1,12 @@
 // Files. Readers give coordinates or arrays and say what they decided; writers make a file appear whole or not at all.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "core/entries.hpp"
 #include "core/ktensor.hpp"
@@ -20,9 +23,20 @@ struct ReadTensor {
   i64 bytes() const; // of content and labels
 };
 
-/// Takes options "dialect", "index_base", "value_type", those of tables (TableChoices), and "memory_limit" for what is
-/// read and what a compressed file inflates to. Text is parsed on `threads` threads.
-ReadTensor read_tensor(const std::string &path, const Options &options, int threads);
+/// Processes that read one file together, each a share of its entries.
+struct Readers {
+  int number = 0;
+  int count = 1;
+  /// Gives what each has brought, one after the other; all bring equally many numbers.
+  std::function<std::vector<i64>(std::span<const i64>)> gather = [](std::span<const i64> mine) {
+    return std::vector<i64>(mine.begin(), mine.end());
+  };
+};
+
+/// Takes options "dialect", "index_base", "value_type", those of tables (TableChoices), and "memory_limit" for what is read and what a compressed file
+/// inflates to. Text is parsed on `threads` threads.
+/// Several readers get entries each, of a tensor whose dims all get; a dense tensor is refused.
+ReadTensor read_tensor(const std::string &path, const Options &options, int threads, const Readers &readers = {});
 
 /// Only td's binary format holds labels.
 void write_tensor(const EntriesView &entries, const std::string &path, const Options &options,

@@ -52,11 +52,31 @@ i64 mark_size(std::string_view text) noexcept {
   return text.starts_with(mark) ? static_cast<i64>(mark.size()) : 0;
 }
 
+namespace {
+
+void refuse_dense(const Source &source, const ReadChoices &choices, bool dense) {
+  if (dense && choices.readers.count > 1)
+    throw_error(Status::unsupported, "{}: a dense tensor, which {} processes cannot share; expected a sparse one",
+                source.name(), choices.readers.count);
+}
+
+/// On machines of their own processes may find different files under one name.
+void require_same_file(const Source &source, const Readers &readers) {
+  const i64 here = source.size();
+  for (const i64 size : readers.gather({&here, 1}))
+    if (size != here)
+      throw_error(Status::io, "{}: has {} bytes here and {} for another process; expected one file", source.name(),
+                  here, size);
+}
+
+} // namespace
+
 ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices) {
   const std::string begin = source.beginning(longest_magic);
   if (is_container(begin))
     return read_tensor_binary(source, choices);
   if (is_npy(begin)) {
+    refuse_dense(source, choices, true);
     NpyArray npy = read_npy(source, choices.value_type, choices.threads, choices.memory);
     if (npy.array.dims.size() < min_order)
       throw_error(Status::shape, "{}: .npy array of {}, expected {} to {}", source.name(),
@@ -64,13 +84,18 @@ ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices) {
     return {std::move(npy.array), fmt::format("NumPy .npy; dense, {} elements", npy.type)};
   }
   const TextHeader header = read_text_header(source, choices.dialect);
+  refuse_dense(source, choices, header.dense);
   return header.dense ? read_array_text(source, header, choices) : read_entries_text(source, header, choices);
 }
 
-ReadTensor read_tensor(const std::string &path, const Options &options, int threads) {
+ReadTensor read_tensor(const std::string &path, const Options &options, int threads, const Readers &readers) {
   const File file(path);
   ReadChoices choices = ReadChoices::from(options, threads);
+  choices.readers = readers;
+  require_same_file(file.source(), readers);
   if (choices.table.asked()) {
+    if (readers.count > 1)
+      throw_error(Status::unsupported, "{}: a table is read by one process, not by {} together", path, readers.count);
     const std::string begin = file.source().beginning(longest_magic);
     if (is_container(begin) || is_npy(begin))
       throw_error(Status::unsupported, "{}: is no table but a {} file, which is read without option 'columns'", path,

@@ -18,6 +18,7 @@ struct ReadChoices {
   TableChoices table;
   int threads = 1;
   MemoryBudget memory;
+  Readers readers;
 
   /// A reader asks before it allocates a tensor of so many numbers, of which `indices` are indices.
   void require_room(i64 values, i64 indices) const;

@@ -25,6 +25,13 @@ i64 behind_newline(const Source &source, Range rest) {
 
 } // namespace
 
+Range lines_of(const Source &source, Range body, int k, int n) {
+  const auto cut = [&](int at) {
+    return at == 0 ? body.begin : at == n ? body.end : behind_newline(source, {part_of(body, at, n).begin, body.end});
+  };
+  return {cut(k), cut(k + 1)};
+}
+
 void Chunks::split(Range body, int threads) {
   constexpr i64 smallest = i64{1} << 18; // bytes; below this the threads cost more than they bring
   constexpr i64 largest = i64{1} << 20;  // stays in a core's cache between being read and being parsed

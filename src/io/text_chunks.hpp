@@ -33,6 +33,9 @@ struct Chunk {
   }
 };
 
+/// Part k of n of a body, cut between lines.
+Range lines_of(const Source &source, Range body, int k, int n);
+
 class Chunks {
 public:
   /// count(text) gives the Count of a chunk's text; it is called by several threads.
@@ -42,14 +45,20 @@ public:
     std::vector<Count> counts(chunks_.size());
     each(threads, [&](std::size_t i, std::span<const char> text) { counts[i] = count(text); });
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
-      chunks_[i].first_line = first_line;
+      chunks_[i].first_line = first_line + lines_;
       chunks_[i].first_record = records_;
       chunks_[i].records = counts[i].records;
-      first_line += counts[i].lines;
+      lines_ += counts[i].lines;
       records_ += counts[i].records;
     }
   }
 
+  i64 lines() const noexcept { return lines_; }
+  /// There are more lines before the first than were known of.
+  void move_lines(i64 more) noexcept {
+    for (Chunk &chunk : chunks_)
+      chunk.first_line += more;
+  }
   i64 records() const noexcept { return records_; }
   std::size_t size() const noexcept { return chunks_.size(); }
 
@@ -79,6 +88,7 @@ private:
 
   const Source &source_;
   std::vector<Chunk> chunks_;
+  i64 lines_ = 0;
   i64 records_ = 0;
 };
 

@@ -41,6 +41,16 @@ struct Extremes {
       largest[m] = std::max(largest[m], other.largest[m]);
     }
   }
+
+  void take_all(const Readers &readers) {
+    const std::vector<i64> low = readers.gather(smallest);
+    const std::vector<i64> high = readers.gather(largest);
+    for (std::size_t k = 0; k < low.size(); ++k) {
+      const std::size_t m = k % smallest.size();
+      smallest[m] = std::min(smallest[m], low[k]);
+      largest[m] = std::max(largest[m], high[k]);
+    }
+  }
 };
 
 /// What an entry's line holds.
@@ -135,8 +145,8 @@ template <class Wanted> Place find_index(const Entries &x, Wanted &&wanted) {
 class Settlement {
 public:
   Settlement(const std::string &name, const TextHeader &header, const ReadChoices &choices, const Chunks &chunks,
-             const Extremes &seen, Entries &x)
-      : name_(name), header_(header), choices_(choices), chunks_(chunks), seen_(seen), x_(x) {}
+             const Extremes &seen, i64 records, Entries &x)
+      : name_(name), header_(header), choices_(choices), chunks_(chunks), seen_(seen), records_(records), x_(x) {}
 
   /// The line that tells what was decided.
   std::string settle() {
@@ -151,7 +161,28 @@ public:
   }
 
 private:
-  bool empty() const { return x_.values.size() == 0; }
+  struct Found {
+    i64 line = -1; // none
+    int mode = 0;
+    i64 index = 0;
+  };
+
+  /// As find_index, among the entries of all readers, who all look for the same.
+  template <class Wanted> Found find(Wanted &&wanted) const {
+    const Place place = find_index(x_, wanted);
+    i64 here[] = {-1, place.mode, 0};
+    if (place.entry >= 0) {
+      here[0] = chunks_.line_of(place.entry);
+      here[2] = x_.indices[static_cast<std::size_t>(place.mode)][place.entry];
+    }
+    const std::vector<i64> all = choices_.readers.gather(here);
+    for (std::size_t reader = 0; reader < all.size(); reader += 3)
+      if (all[reader] >= 0)
+        return {all[reader], static_cast<int>(all[reader + 1]), all[reader + 2]};
+    return {};
+  }
+
+  bool empty() const { return records_ == 0; }
   bool has_zero() const {
     return std::any_of(seen_.smallest.begin(), seen_.smallest.end(), [](i64 i) { return i == 0; });
   }
@@ -172,24 +203,23 @@ private:
   void decide_base_by_content() {
     const auto &dims = header_.dims;
     const bool zero = !empty() && has_zero();
-    const auto full = find_index(x_, [&](std::size_t m, i64 index) { return index == dims[m]; });
-    const auto beyond = find_index(x_, [&](std::size_t m, i64 index) { return index > dims[m]; });
+    const Found full = find([&](std::size_t m, i64 index) { return index == dims[m]; });
+    const Found beyond = find([&](std::size_t m, i64 index) { return index > dims[m]; });
     base_glue_ = ": ";
-    if (zero && full.entry >= 0)
+    if (zero && full.line >= 0)
       throw_error(
           Status::io,
           "{}: index 0 occurs in line {}, as if counted from 0, and index {} = dim of mode {} in line {}, as if "
           "counted from 1; set option index_base to 0 or 1 to say which is meant",
-          name_, chunks_.line_of(first_zero().entry), dims[static_cast<std::size_t>(full.mode)], full.mode,
-          chunks_.line_of(full.entry));
+          name_, first_zero().line, dims[static_cast<std::size_t>(full.mode)], full.mode, full.line);
     if (zero) {
       x_.index_base = 0;
-      base_reason_ = fmt::format("index 0 occurs in line {}", chunks_.line_of(first_zero().entry));
-    } else if (full.entry >= 0) {
+      base_reason_ = fmt::format("index 0 occurs in line {}", first_zero().line);
+    } else if (full.line >= 0) {
       x_.index_base = 1;
       base_reason_ = fmt::format("index {} = dim of mode {} occurs in line {}",
-                                 dims[static_cast<std::size_t>(full.mode)], full.mode, chunks_.line_of(full.entry));
-    } else if (empty() || beyond.entry >= 0) { // nothing to decide, or wrong in either base
+                                 dims[static_cast<std::size_t>(full.mode)], full.mode, full.line);
+    } else if (empty() || beyond.line >= 0) { // nothing to decide, or wrong in either base
       x_.index_base = 1;
       base_reason_ = "no entry decides it";
     } else {
@@ -201,8 +231,8 @@ private:
     }
   }
 
-  Place first_zero() const {
-    return find_index(x_, [](std::size_t, i64 index) { return index == 0; });
+  Found first_zero() const {
+    return find([](std::size_t, i64 index) { return index == 0; });
   }
 
   void take_dims_from_indices() {
@@ -224,10 +254,10 @@ private:
       bad = bad || outside(m, seen_.smallest[m]) || outside(m, seen_.largest[m]);
     if (!bad)
       return;
-    const Place place = find_index(x_, outside);
-    const auto mode = static_cast<std::size_t>(place.mode);
-    const i64 index = x_.indices[mode][place.entry];
-    const i64 line = chunks_.line_of(place.entry);
+    const Found found = find(outside);
+    const auto mode = static_cast<std::size_t>(found.mode);
+    const i64 index = found.index;
+    const i64 line = found.line;
     if (index == 0)
       throw_error(Status::index,
                   "{}: line {}: index 0 of mode {}, but indices count from 1 ({}); set option index_base to 0 if this "
@@ -241,20 +271,36 @@ private:
   const TextHeader &header_;
   const ReadChoices &choices_;
   const Chunks &chunks_;
-  const Extremes &seen_;
+  const Extremes &seen_; // by all readers
+  i64 records_;          // of all readers
   Entries &x_;
   std::string base_glue_;
   std::string base_reason_;
 };
 
+/// Lines count from the file's first, whoever reads them. Gives the records of all readers.
+i64 place_share(Chunks &chunks, const Readers &readers) {
+  const i64 here[] = {chunks.lines(), chunks.records()};
+  const std::vector<i64> all = readers.gather(here);
+  i64 records = 0;
+  for (std::size_t reader = 0; reader < all.size() / 2; ++reader) {
+    if (static_cast<int>(reader) < readers.number)
+      chunks.move_lines(all[2 * reader]);
+    records += all[2 * reader + 1];
+  }
+  return records;
+}
+
 } // namespace
 
 ReadTensor read_entries_text(const Source &source, const TextHeader &header, const ReadChoices &choices) {
-  Chunks chunks(source, header.body, header.body_line, choices.threads, count_entries);
-  if (header.entries && *header.entries != chunks.records())
+  const Readers &readers = choices.readers;
+  Chunks chunks(source, lines_of(source, header.body, readers.number, readers.count), header.body_line, choices.threads,
+                count_entries);
+  const i64 records = place_share(chunks, readers);
+  if (header.entries && *header.entries != records)
     throw_error(Status::io, "{}: line {} states {}, but {} {}", source.name(), header.entries_line,
-                count_text(*header.entries, "entry", "entries"), chunks.records(),
-                chunks.records() == 1 ? "follows" : "follow");
+                count_text(*header.entries, "entry", "entries"), records, records == 1 ? "follows" : "follow");
   const ValueType type = choices.value_type.value_or(ValueType::f64);
   choices.require_room(chunks.records(), chunks.records() * header.order); // an entry has as many characters
   Entries x;
@@ -274,8 +320,9 @@ ReadTensor read_entries_text(const Source &source, const TextHeader &header, con
   Extremes all(header.order);
   for (const Extremes &e : seen)
     all.take(e);
+  all.take_all(readers);
 
-  std::string notes = Settlement(source.name(), header, choices, chunks, all, x).settle();
+  std::string notes = Settlement(source.name(), header, choices, chunks, all, records, x).settle();
   mirror_entries(header.symmetry, source.name(), chunks, x);
   notes += header.pattern ? "; a pattern, each value 1" : "";
   notes += name_in_source(header.symmetry);

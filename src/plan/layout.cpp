@@ -186,6 +186,7 @@ Layout layout_of(const Existing &x, int threads) {
   layout.sparse = x.sparse;
   layout.format = x.format;
   layout.why = x.why;
+  layout.shared = x.shared;
   layout.rows = rows_text(layout);
   layout.groups = x.groups.text();
   if (x.format == Format::sorted || x.format == Format::dense)

@@ -13,6 +13,13 @@ struct GroupLayout {
   bool shared = false;
 };
 
+/// Rows of factors that one process exchanges with others in an update, of each mode; none: the tensor is one process's.
+struct SharedRows {
+  int processes = 1;
+  std::vector<i64> lent;   // rows that others own: sums go to them, and the rows come back
+  std::vector<i64> shared; // own rows, each as often as another process has it
+};
+
 struct Layout {
   std::vector<i64> dims;
   std::vector<i64> stored_dims; // rows that take part
@@ -33,6 +40,7 @@ struct Layout {
   double lent_bytes = 0;    // of the caller's array
   bool in_place = false;    // the kernels work on it where it lies; else on copies on GPUs
   std::vector<i64> strides; // of what the kernels work on, as a DenseView has them
+  SharedRows shared;        // of a tensor that processes share
   std::vector<std::string> assumptions;
 
   /// Finds a mode's place in the partition.
@@ -58,6 +66,7 @@ struct Existing {
   double lent_bytes = 0;   // as in Layout
   bool in_place = false;
   std::vector<i64> strides = {};
+  SharedRows shared = {};
 };
 
 Layout layout_of(const Existing &x, int threads);

@@ -190,6 +190,14 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
     for (const formats::CopySize &copy : l.copies)
       sizes.part_lists += 16 * copy.rows + sizes.workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
   }
+  if (l.shared.processes > 1) {
+    const auto rank = static_cast<double>(request.rank);
+    const double row = rank * static_cast<double>(size_of(l.type));
+    // Sums that come, or rows that go; and on the process that gathers the model its rows with their numbers, twice.
+    sizes.staged = static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8;
+    sizes.staged =
+        std::max(sizes.staged, static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) * (row + 16));
+  }
   if (asked.solver.nvecs) {
     const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
     sizes.start = is_gpu(request) ? start.device : start.together;
@@ -373,6 +381,24 @@ double rate_between(kernels::Backend &to, kernels::Backend &from) {
   return static_cast<double>(bytes) / least;
 }
 
+/// Sums of rows that others own go to them, and the updated rows come back; as much comes and goes of its own rows. The
+/// sums of all processes besides, of rank x rank numbers a mode, are not counted.
+void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
+  const Layout &l = plan.layout;
+  plan.exchange = {"processes", "by the functions of the caller's communicator"};
+  const auto order = static_cast<int>(l.dims.size());
+  const double rank = static_cast<double>(plan.rank);
+  const auto element = static_cast<double>(size_of(l.type));
+  const double sum = asked.tensor.precision(l.type).f64_sums ? 8 : element;
+  double bytes = 0;
+  for (const int m : UpdateOrder(request.options, order).updated_modes) {
+    const auto mode = static_cast<std::size_t>(m);
+    bytes +=
+        rank * (static_cast<double>(l.shared.lent[mode]) * sum + static_cast<double>(l.shared.shared[mode]) * element);
+  }
+  plan.exchanged = saturated(bytes);
+}
+
 /// The rate between GPUs that are not there is that of two H200 by NVLink (bench/results): it is said to be assumed.
 double rate_of_link(Plan &plan, const PlanRequest &request, kernels::Exchange exchange) {
   constexpr double of_nvlink = 3.95e11;
@@ -389,7 +415,10 @@ double rate_of_link(Plan &plan, const PlanRequest &request, kernels::Exchange ex
 
 /// In each mode a GPU receives the rows of the factor that others own, and the sums of its own rows that others have
 /// where these are merged.
-void tell_exchange(Plan &plan, const PlanRequest &request, bool deterministic) {
+void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked) {
+  if (plan.layout.shared.processes > 1)
+    return tell_shared(plan, request, asked);
+  const bool deterministic = asked.solver.deterministic;
   const kernels::Exchange wanted = request.backends.front()->exchange();
   if (!is_gpu(request) || plan.workers == 1) {
     plan.exchange = {"none", plan.workers == 1 ? "one worker" : "workers share the host's memory"};
@@ -445,7 +474,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   const bool slabs = is_gpu(request) && !l.sparse &&
                      takes_slabs(l.slabs(), plan.workers, asked.tensor.sharding, asked.solver.deterministic);
   set_loads(plan, x.partitions, asked, slabs);
-  tell_exchange(plan, request, asked.solver.deterministic);
+  tell_exchange(plan, request, asked);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers,
                                     asked.tensor.dense.kernel == kernels::DenseKernel::gemm);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));

@@ -52,7 +52,7 @@ struct Plan {
   double seconds_mttkrp = 0; // of an iteration; 0: not known
   double seconds_update = 0;
   double seconds_exchange = 0; // between GPUs; 0: none, or not known
-  i64 exchanged = 0;           // bytes that a GPU receives from others in an iteration
+  i64 exchanged = 0;           // bytes that a GPU receives from others in an iteration, or a process sends to others
 
   std::string describe() const;
 };

@@ -59,7 +59,10 @@ std::string Plan::describe() const {
     text += line("kernel", choice(dense_kernel.what, dense_kernel.why));
   text += line("precision", choice(precision.what, precision.why));
   text += line("sharding", choice(sharding.what, sharding.why));
-  if (exchanged > 0)
+  if (l.shared.processes > 1)
+    text += line("exchange", fmt::format("{} of {}; this one sends {} to others in an iteration", exchange.what,
+                                         l.shared.processes, size_text(exchanged)));
+  else if (exchanged > 0)
     text += line("exchange",
                  fmt::format("{}; each GPU receives {} in an iteration, {}", choice(exchange.what, exchange.why),
                              size_text(exchanged), seconds_text(seconds_exchange)));

@@ -111,8 +111,12 @@ public:
 
   RunResult run() {
     prepare_report();
+    if (given_.processes() != nullptr)
+      require_shared();
     require_memory();
     model_ = request_.resume ? resumed() : start();
+    if (x_->processes() != nullptr && (request_.init != nullptr || request_.resume))
+      share(model_);
     report_.seconds_init = seconds_since(begin_);
     last_saved_ = Clock::now();
     const tensor::Sharding sharding(*x_, static_cast<int>(request_.backends.size()), settings_.deterministic);
@@ -120,7 +124,9 @@ public:
     if (!settled()) {
       for (double &w : model_.weights()) // the workers' tensor is scaled
         w = Scaled(w, -x_.exponent()).value();
-      run_workers(request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); });
+      run_workers(
+          request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); },
+          x_->processes());
     }
     report_.seconds = seconds_since(begin_);
     if (report_.stop_reason == "tol")
@@ -133,10 +139,26 @@ public:
   }
 
 private:
+  /// What processes cannot do together is refused.
+  void require_shared() const {
+    if (settings_.deterministic)
+      throw_error(
+          Status::unsupported,
+          "option 'deterministic' = 1 of a tensor that processes share: sums of theirs are added up; expected 0");
+    if (settings_.nvecs && !request_.resume && request_.init == nullptr)
+      throw_error(Status::unsupported,
+                  "option 'init' = \"nvecs\" of a tensor that processes share: no process has all entries of a mode; "
+                  "expected random, or a start that is given");
+    if (plan::SolverSettings(request_.options).qr)
+      throw_error(Status::unsupported,
+                  "option 'solve' = qr of a tensor that processes share: no process has all rows; expected normal");
+  }
+
   void prepare_report() {
     report_.order = given_.order();
     report_.rank = request_.rank;
-    report_.workers = static_cast<i64>(request_.backends.size());
+    const i64 processes = given_.processes() != nullptr ? given_.processes()->size() : 1;
+    report_.workers = processes * static_cast<i64>(request_.backends.size());
     report_.threads = threads_;
     report_.norm = given_.facts().norm;
     report_.format = name_of(given_.format());
@@ -189,7 +211,7 @@ private:
     if (state.factors.type() != given_.type())
       throw_error(Status::type, "resume: the checkpoint is {}, the tensor {}; expected the same type",
                   name_of(state.factors.type()), name_of(given_.type()));
-    if (state.tensor_norm != given_.facts().norm)
+    if (!is_norm(state.tensor_norm))
       throw_error(Status::shape, "resume: the checkpoint is of a tensor of norm {}, this one has {}", state.tensor_norm,
                   given_.facts().norm);
     check_same_path(state.settings, path());
@@ -209,6 +231,12 @@ private:
     return state.factors.copy();
   }
 
+  /// Whether a checkpoint's norm is this tensor's. How many processes have added it up shows in its last bits.
+  bool is_norm(double norm) const {
+    const double here = given_.facts().norm;
+    return norm == here || std::abs(norm - here) <= 1e-13 * here;
+  }
+
   std::string path() const { return method_.path() + "\n" + settings_.path(); }
 
   void tell_quality(const Fit &fit) {
@@ -225,15 +253,50 @@ private:
     i64 iteration = report_.iterations;
     char stop = 0;
     while (stop == 0) {
+      const i64 sent = sent_bytes();
       own->update(iteration++);
-      const Iteration::Outcome outcome = own->measure();
-      if (others.rank() == 0)
+      Iteration::Outcome outcome = own->measure();
+      if (x_->processes() != nullptr)
+        share(outcome);
+      if (records(others))
+        report_.exchanged_bytes += sent_bytes() - sent;
+      if (records(others))
         stop = record(*own, outcome) ? 1 : 0;
       others.broadcast(&stop, 1);
     }
-    if (others.rank() == 0)
+    if (records(others))
       take_model(*own);
   }
+
+  i64 sent_bytes() const { return x_->processes() != nullptr ? x_->processes()->sent_bytes() : 0; }
+
+  /// One worker of a process keeps what a run comes to.
+  bool records(const Communicator &others) const { return x_->processes() != nullptr || others.rank() == 0; }
+
+  /// Where processes were given a start each, that of process 0 counts.
+  void share(Ktensor &start) const {
+    for (int m = 0; m < start.order(); ++m) {
+      const Matrix a = start.factor(m);
+      x_->processes()->broadcast(a.data, a.rows * a.cols * size_of(a.type));
+    }
+    x_->processes()->broadcast(start.weights().data(), start.rank() * i64{sizeof(double)});
+  }
+
+  /// Processes may be on machines whose roundings differ, and go on together or stop together.
+  void share(Iteration::Outcome &outcome) const {
+    std::vector<double> numbers{outcome.residual_squared, outcome.fit_error};
+    numbers.insert(numbers.end(), outcome.effective_rank.begin(), outcome.effective_rank.end());
+    numbers.insert(numbers.end(), outcome.condition.begin(), outcome.condition.end());
+    x_->processes()->broadcast(numbers.data(), std::ssize(numbers) * i64{sizeof(double)});
+    outcome.residual_squared = numbers[0];
+    outcome.fit_error = numbers[1];
+    const auto solves = static_cast<std::ptrdiff_t>(outcome.effective_rank.size());
+    outcome.effective_rank.assign(numbers.begin() + 2, numbers.begin() + 2 + solves);
+    outcome.condition.assign(numbers.begin() + 2 + solves, numbers.end());
+  }
+
+  /// Whether it is so on any process.
+  bool any(bool here) const { return x_->processes() != nullptr ? x_->processes()->any(here) : here; }
 
   /// Keeps what an iteration came to, tells the caller, and decides whether it was the last.
   bool record(const Iteration &own, const Iteration::Outcome &outcome) {
@@ -259,15 +322,15 @@ private:
     report_.seconds_fit = own.times().fit;
 
     bool last = settled();
-    if (!last && time_is_up()) {
+    if (!last && settings_.max_seconds > 0 && any(time_is_up())) {
       report_.stop_reason = "max_seconds";
       last = true;
     }
-    if (request_.progress && !request_.progress(report_)) {
+    if (any(request_.progress && !request_.progress(report_))) {
       report_.stop_reason = "callback";
       stopped_ = last = true;
     }
-    if (request_.save && (last || save_is_due()))
+    if (request_.save && (last || any(save_is_due())))
       save(own);
     return last;
   }

@@ -25,6 +25,7 @@ struct Report {
   i64 iterations = 0; // of all runs, those before a resume included
   i64 resumed_from = 0;
   i64 exact_residuals = 0;
+  i64 exchanged_bytes = 0; // rows that this process has sent to others in this run's iterations
   bool converged = false;
   double norm = 0; // of the tensor
   double explained = 0, relative = 0;

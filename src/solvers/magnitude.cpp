@@ -34,10 +34,21 @@ std::shared_ptr<const tensor::Tensor> scaled_copy(const tensor::Tensor &x, int e
                                       x.target());
   }
   std::optional<formats::Coo> holder;
+  settings.format = x.format();
+  if (x.distribution() != nullptr) {
+    const kernels::CooView coo = x.stored_coordinates(holder, threads);
+    Entries entries{{x.stored_dims().begin(), x.stored_dims().end()}, {}, 0, {}, {}};
+    for (int m = 0; m < x.order(); ++m) {
+      entries.indices.emplace_back(coo.nnz, "a copy of the tensor in a safe range");
+      std::copy_n(coo.indices[m], coo.nnz, entries.indices.back().begin());
+    }
+    entries.values = scaled_values(coo.values, x.type(), coo.nnz, exponent);
+    return tensor::Tensor::make_distributed({x.shared_distribution(), std::move(entries)}, settings, threads,
+                                            x.source());
+  }
   const kernels::CooView coo = x.coordinates(holder, threads);
   const ValueBuffer values = scaled_values(coo.values, x.type(), coo.nnz, exponent);
   std::vector<const void *> indices(coo.indices, coo.indices + x.order());
-  settings.format = x.format();
   return tensor::Tensor::make_sparse({x.dims(), coo.nnz, IndexType::i64, indices.data(), 0, x.type(), values.data()},
                                      settings, threads, x.source(), x.target());
 }

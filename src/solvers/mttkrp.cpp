@@ -14,8 +14,8 @@ namespace {
 /// worker's memory.
 class Giving {
 public:
-  Giving(const Worker &worker, const formats::Numbering &numbering, int mode, const CallerResult &result)
-      : worker_(worker), numbering_(numbering), mode_(mode), result_(result) {}
+  Giving(const tensor::Tensor &x, const Worker &worker, int mode, const CallerResult &result)
+      : x_(x), worker_(worker), numbering_(x.numbering()), mode_(mode), result_(result) {}
 
   /// Comes before give(): with the rows that have no number.
   void set_zero(kernels::Backend &backend) const {
@@ -28,9 +28,11 @@ public:
   }
 
   void give(kernels::Backend &backend, Communicator &others, Matrix product) const {
+    if (x_.distribution() != nullptr)
+      return give_all(backend, product);
     if (!result_.on_device || others.size() == 1)
       return give_rows(backend, product, worker_.own(mode_));
-    others.allgather_rows(product, worker_.owned(mode_));
+    worker_.gather(mode_, product);
     if (others.rank() == 0)
       give_rows(backend, product, {{0, product.rows}});
   }
@@ -49,6 +51,15 @@ private:
     }
   }
 
+  /// Every process has a caller, who gets the rows of all.
+  void give_all(kernels::Backend &backend, Matrix product) const {
+    const DeviceMatrix all(backend, x_.dims()[static_cast<std::size_t>(mode_)], product.cols, product.type,
+                           "the result of MTTKRP of all processes");
+    x_.distribution()->collect(mode_, product, all.view());
+    give_columns(backend, all.view(), {}, result_.columns, false);
+  }
+
+  const tensor::Tensor &x_;
   const Worker &worker_;
   const formats::Numbering &numbering_;
   int mode_;
@@ -61,37 +72,40 @@ void run(const Backends &backends, const tensor::Tensor &x, int mode, const Call
   const formats::Numbering &numbering = x.numbering();
   const i64 rank = result.columns.rows;
   const tensor::Sharding sharding(x, static_cast<int>(backends.size()), false);
-  run_workers(backends, [&](kernels::Backend &backend, Communicator &others) {
-    const Worker worker(x, sharding, backend, others);
-    Replica replica(backend, x.stored_dims(), rank, x.type());
-    take(replica, backend, others);
-    const i64 rows = x.stored_dims()[static_cast<std::size_t>(mode)];
-    const DeviceMatrix product(backend, rows, rank, x.type(), "the result of MTTKRP");
-    // What is wanted once gains nothing from a partial product of a dense tensor; where the option names the groups it
-    // is taken through one all the same, so that this path can be reached by itself.
-    const auto partial = plan::product_by_itself(x.dims(), x.settings().groups, mode);
-    if (x.sparse() ? x.groups().shared(x.groups().group_of(mode)) : partial.has_value()) {
-      Products products(x, worker, backend, rank);
-      products.reserve(x.sparse() ? 0 : partial->cells);
-      products.mttkrp(mode, replica.views(), product.view(), x.sparse() ? nullptr : &*partial);
-    } else
-      MixedMttkrp(x, worker, backend).mttkrp(mode, replica.views(), product.view());
-    const Ranges &own_rows = worker.own(mode);
-    std::vector<ConstMatrix> mine;
-    for (const Range &own : own_rows)
-      mine.push_back(product.view().slice(own.begin, own.end));
-    const std::vector<i64> overflowed = first_not_finite(backend, mine);
-    for (std::size_t k = 0; k < mine.size(); ++k)
-      if (const i64 at = overflowed[k]; at < mine[k].rows * rank)
-        throw_error(Status::numerical, "MTTKRP in mode {} overflowed {} at row {}, column {}", mode, name_of(x.type()),
-                    numbering.row(mode, own_rows[k].begin + at / rank), at % rank);
-    const Giving giving(worker, numbering, mode, result);
-    if (others.rank() == 0)
-      giving.set_zero(backend);
-    others.barrier();
-    giving.give(backend, others, product.view());
-    backend.wait(); // the result is the caller's when the call returns
-  });
+  run_workers(
+      backends,
+      [&](kernels::Backend &backend, Communicator &others) {
+        const Worker worker(x, sharding, backend, others);
+        Replica replica(backend, x.stored_dims(), rank, x.type());
+        take(replica, backend, others);
+        const i64 rows = x.stored_dims()[static_cast<std::size_t>(mode)];
+        const DeviceMatrix product(backend, rows, rank, x.type(), "the result of MTTKRP");
+        // What is wanted once gains nothing from a partial product of a dense tensor; where the option names the groups
+        // it is taken through one all the same, so that this path can be reached by itself.
+        const auto partial = plan::product_by_itself(x.dims(), x.settings().groups, mode);
+        if (x.sparse() ? x.groups().shared(x.groups().group_of(mode)) : partial.has_value()) {
+          Products products(x, worker, backend, rank);
+          products.reserve(x.sparse() ? 0 : partial->cells);
+          products.mttkrp(mode, replica.views(), product.view(), x.sparse() ? nullptr : &*partial);
+        } else
+          MixedMttkrp(x, worker, backend).mttkrp(mode, replica.views(), product.view());
+        const Ranges &own_rows = worker.own(mode);
+        std::vector<ConstMatrix> mine;
+        for (const Range &own : own_rows)
+          mine.push_back(product.view().slice(own.begin, own.end));
+        const std::vector<i64> overflowed = first_not_finite(backend, mine);
+        for (std::size_t k = 0; k < mine.size(); ++k)
+          if (const i64 at = overflowed[k]; at < mine[k].rows * rank)
+            throw_error(Status::numerical, "MTTKRP in mode {} overflowed {} at row {}, column {}", mode,
+                        name_of(x.type()), numbering.row(mode, own_rows[k].begin + at / rank), at % rank);
+        const Giving giving(x, worker, mode, result);
+        if (others.rank() == 0)
+          giving.set_zero(backend);
+        others.barrier();
+        giving.give(backend, others, product.view());
+        backend.wait(); // the result is the caller's when the call returns
+      },
+      x.processes());
 }
 
 } // namespace

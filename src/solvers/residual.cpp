@@ -101,6 +101,8 @@ Comparison Cells::compare(kernels::Backend &backend, Communicator &others, const
                           const double *weights, std::span<const ConstMatrix> factors) {
   if (!visits_stored())
     return compare_entries(backend, others, view(backend), weights, factors);
+  if (x_.distribution() != nullptr)
+    return compare_own(backend, others, x_.whole_view(backend), weights, factors);
   if (part.has_own() && !in_order)
     return compare_own(backend, others, part.own_view(), weights, part.own_factors(factors));
   const Range mine = compared_entries(x_.facts().nnz, others.rank(), others.size());

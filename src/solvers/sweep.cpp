@@ -51,34 +51,45 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
     grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
   backend_.upload(weights_of(settings.updated_modes.size() - 1), weights_.data(),
                   rank_ * static_cast<i64>(sizeof(double)));
-  for (int m = 0; m < problem.x.order(); ++m) {
-    compute_gram(m);
-    add_empty_rows(m);
-  }
+  for (int m = 0; m < problem.x.order(); ++m)
+    compute_start_gram(m);
 }
 
-// A start's rows without entries count until their factor is first updated: then they are zero.
-void Sweep::add_empty_rows(int mode) {
-  const std::span<const i64> rows = problem_.x.numbering().rows(mode);
-  if (rows.empty())
+// A start's rows without entries count until their factor is first updated: then they are zero. Where processes share
+// the tensor none knows which rows these are: each takes its part of all rows of the start, which it has.
+void Sweep::compute_start_gram(int mode) {
+  const i64 rows = problem_.start.factor(mode).rows;
+  DeviceNumbers &gram = grams_[static_cast<std::size_t>(mode)];
+  if (problem_.x.distribution() == nullptr) {
+    compute_gram(mode);
+    if (!problem_.x.numbering().is_index(mode))
+      add_start_rows(mode, {0, rows}, problem_.x.numbering().rows(mode));
     return;
+  }
+  gram.upload(std::vector<double>(static_cast<std::size_t>(gram.count()), 0.0));
+  add_start_rows(mode, part_of({0, rows}, others_.rank(), others_.size()), {});
+  others_.allreduce_sum(gram.span());
+}
+
+void Sweep::add_start_rows(int mode, Range range, std::span<const i64> but) {
   const ConstMatrix start = problem_.start.factor(mode);
   const DeviceMatrix some(backend_, empty_rows_at_once, rank_, start.type, "rows of a start without entries");
-  std::vector<i64> empty;
+  std::vector<i64> rows;
   std::vector<double> sum = grams_[static_cast<std::size_t>(mode)].download();
-  for (i64 row = 0, next = 0; row < start.rows || !empty.empty(); ++row) {
-    const bool numbered = next < std::ssize(rows) && rows[static_cast<std::size_t>(next)] == row;
-    next += numbered ? 1 : 0;
-    if (row < start.rows && !numbered)
-      empty.push_back(row);
-    if (std::ssize(empty) < empty_rows_at_once && row < start.rows)
+  auto next = std::lower_bound(but.begin(), but.end(), range.begin);
+  for (i64 row = range.begin; row < range.end || !rows.empty(); ++row) {
+    const bool left_out = next != but.end() && *next == row;
+    next += left_out ? 1 : 0;
+    if (row < range.end && !left_out)
+      rows.push_back(row);
+    if (std::ssize(rows) < empty_rows_at_once && row < range.end)
       continue;
-    const Matrix staged = some.view(std::ssize(empty));
-    upload_rows(backend_, start, empty, staged);
+    const Matrix staged = some.view(std::ssize(rows));
+    upload_rows(backend_, start, rows, staged);
     backend_.gram(staged, normal_.data());
     const std::vector<double> gram = normal_.download();
     std::transform(sum.begin(), sum.end(), gram.begin(), sum.begin(), std::plus<>());
-    empty.clear();
+    rows.clear();
   }
   grams_[static_cast<std::size_t>(mode)].upload(sum);
 }
@@ -146,7 +157,7 @@ void Sweep::normalize(int mode, std::size_t k) {
   const bool deterministic = problem_.settings.deterministic;
   const Matrix factor = factors_[mode];
   if (deterministic)
-    others_.allgather_rows(factor, worker_.owned(mode));
+    worker_.gather(mode, factor);
   const NormKind kind = iteration_ == 0 ? NormKind::two : NormKind::max;
   double *weights = weights_of(k);
   over_part(mode, {weights, columns()}, kind == NormKind::two ? Combine::sum : Combine::max,
@@ -156,7 +167,7 @@ void Sweep::normalize(int mode, std::size_t k) {
     backend_.divide_and_gram(factor.slice(rows.begin, rows.end), weights, gram);
   });
   if (!deterministic)
-    others_.allgather_rows(factor, worker_.owned(mode));
+    worker_.gather(mode, factor);
 }
 
 void Sweep::compute_gram(int mode) {
@@ -196,7 +207,7 @@ void Sweep::ask_for_fit() {
   const int mode = settings_.updated_modes.back();
   const Matrix product = scratch_.view(factors_[mode].rows);
   if (problem_.settings.deterministic)
-    others_.allgather_rows(product, worker_.owned(mode));
+    worker_.gather(mode, product);
   over_part(mode, {tally_.there().inner, columns()}, Combine::sum, [&](Range rows, double *dots) {
     backend_.column_dots(product.slice(rows.begin, rows.end), factors_[mode].slice(rows.begin, rows.end), dots);
   });
@@ -246,6 +257,11 @@ ResidualSquared Sweep::exact_residual_squared(const ModelNorm &model) {
 
 void Sweep::download(Ktensor &to) const {
   for (int m = 0; m < to.order(); ++m) {
+    if (const tensor::Distribution *d = problem_.x.distribution()) {
+      if (is_updated(m)) // else it is as the start has it
+        d->collect(m, factors_[m], to.factor(m));
+      continue;
+    }
     const std::span<const i64> rows = problem_.x.numbering().rows(m);
     if (!rows.empty() && is_updated(m))
       zero_other_rows(to.factor(m), rows);

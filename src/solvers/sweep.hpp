@@ -36,7 +36,9 @@ private:
   const double *weights_before(std::size_t k) const;
   void normalize(int mode, std::size_t k);
   void compute_gram(int mode);
-  void add_empty_rows(int mode);
+  void compute_start_gram(int mode);
+  /// Adds the Gram matrix of a range of the start's rows but for some.
+  void add_start_rows(int mode, Range range, std::span<const i64> but);
   bool is_updated(int mode) const;
   void ask_for_fit();
   void require_finite() const;

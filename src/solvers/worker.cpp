@@ -6,12 +6,13 @@ namespace td::solvers {
 
 kernels::MttkrpArgs Worker::args(int mode, std::span<const ConstMatrix> factors, Matrix out,
                                  std::span<const double *const> exponents) const {
-  return {mode, factors, out, {0, out.rows}, {0, x_.facts().nnz}, conflicts(), false, exponents, x_.settings().dense};
+  return {mode,        factors, out,       {0, out.rows},      {0, x_.stored_entries()},
+          conflicts(), false,   exponents, x_.settings().dense};
 }
 
 void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
                     std::span<const double *const> exponents) const {
-  if (part_.mttkrp(mode, args(mode, factors, out, exponents)))
+  if (part_.mttkrp(mode, args(mode, factors, out, exponents)) || x_.distribution() != nullptr)
     return reduce(mode, out);
   if (sharding_.rows(mode).split.empty())
     return;
@@ -41,6 +42,16 @@ Range Worker::partial_product(const plan::PartialProduct &product, std::span<con
   return {0, out.rows};
 }
 
-void Worker::reduce(int mode, Matrix out) const { others_.reduce_rows(out, out, owned(mode)); }
+void Worker::reduce(int mode, Matrix out) const {
+  if (const tensor::Distribution *d = x_.distribution())
+    return d->reduce(mode, out, backend_.threads());
+  others_.reduce_rows(out, out, owned(mode));
+}
+
+void Worker::gather(int mode, Matrix a) const {
+  if (const tensor::Distribution *d = x_.distribution())
+    return d->gather(mode, a, backend_.threads());
+  others_.allgather_rows(a, owned(mode));
+}
 
 } // namespace td::solvers

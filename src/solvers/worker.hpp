@@ -12,10 +12,14 @@ public:
   /// With Sharding::deterministic each worker reads all stored entries for its own rows where others would add up
   /// partial results, and adds them in stored order, so that sums do not depend on the number of workers or threads.
   Worker(const tensor::Tensor &x, const tensor::Sharding &sharding, kernels::Backend &backend, Communicator &others)
-      : x_(x), sharding_(sharding), others_(others), part_(x, sharding, others.rank(), backend) {}
+      : x_(x), sharding_(sharding), others_(others), backend_(backend),
+        part_(x, sharding, x.distribution() != nullptr ? 0 : others.rank(), backend) {}
 
-  const Ranges &own(int mode) const { return owned(mode)[static_cast<std::size_t>(others_.rank())]; }
-  std::span<const Ranges> owned(int mode) const { return sharding_.rows(mode).owned; }
+  const Ranges &own(int mode) const {
+    if (const tensor::Distribution *d = x_.distribution())
+      return d->own(mode);
+    return owned(mode)[static_cast<std::size_t>(others_.rank())];
+  }
   const tensor::Part &part() const noexcept { return part_; }
   bool deterministic() const noexcept { return sharding_.deterministic(); }
   kernels::Conflicts conflicts() const noexcept {
@@ -35,14 +39,18 @@ public:
 
   /// This worker's own rows of out := sum over workers of theirs.
   void reduce(int mode, Matrix out) const;
+  /// The rows that others own := theirs.
+  void gather(int mode, Matrix a) const;
 
 private:
+  std::span<const Ranges> owned(int mode) const { return sharding_.rows(mode).owned; }
   kernels::MttkrpArgs args(int mode, std::span<const ConstMatrix> factors, Matrix out,
                            std::span<const double *const> exponents) const;
 
   const tensor::Tensor &x_;
   const tensor::Sharding &sharding_;
   Communicator &others_;
+  kernels::Backend &backend_;
   tensor::Part part_;
 };
 

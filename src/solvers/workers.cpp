@@ -52,7 +52,10 @@ void wait_for_all(const Backends &backends) noexcept {
 
 } // namespace
 
-void run_workers(const Backends &backends, const std::function<void(kernels::Backend &, Communicator &)> &body) {
+void run_workers(const Backends &backends, const std::function<void(kernels::Backend &, Communicator &)> &body,
+                 Processes *processes) {
+  if (processes != nullptr)
+    return body(*backends.front(), *make_process_communicator(*processes));
   if (backends.size() == 1) {
     body(*backends.front(), *make_self_communicator());
     return;

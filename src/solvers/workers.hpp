@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/communicator.hpp"
+#include "comm/processes.hpp"
 #include "kernels/backend.hpp"
 
 namespace td::solvers {
@@ -14,7 +14,9 @@ using Backends = std::vector<std::shared_ptr<kernels::Backend>>;
 
 /// Calls body(backend, communicator) once a backend: worker 0 on the calling thread, the others on threads of their
 /// own. When one throws, the others are freed from waiting and the first error is rethrown here after all have ended.
-void run_workers(const Backends &backends, const std::function<void(kernels::Backend &, Communicator &)> &body);
+/// Where `processes` share the work there is one backend, and the communicator is that of the processes.
+void run_workers(const Backends &backends, const std::function<void(kernels::Backend &, Communicator &)> &body,
+                 Processes *processes = nullptr);
 
 int total_threads(const Backends &backends) noexcept;
 

@@ -106,6 +106,28 @@ Facts facts_of_lent(const kernels::DenseView &x, int threads, kernels::Backend *
   });
 }
 
+Facts facts_of_all(const Facts &here, Processes &processes) {
+  const bool any = here.nnz > 0;
+  std::vector<double> most{here.norm, any ? here.max : -infinity, any ? -here.min : -infinity};
+  processes.all_reduce(most, Reduction::max);
+  const double norm = most[0];
+  const double relative = norm > 0 && std::isfinite(norm) ? here.norm / norm : 0;
+  std::vector<double> sums{static_cast<double>(here.nnz), static_cast<double>(here.duplicates),
+                           static_cast<double>(here.zeros), here.sum, relative * relative};
+  processes.all_reduce(sums, Reduction::sum);
+  Facts all;
+  all.nnz = static_cast<i64>(sums[0]);
+  all.duplicates = static_cast<i64>(sums[1]);
+  all.zeros = static_cast<i64>(sums[2]);
+  all.sum = sums[3];
+  all.norm = std::isfinite(norm) ? norm * std::sqrt(sums[4]) : norm;
+  if (all.nnz > 0) {
+    all.max = most[1];
+    all.min = -most[2];
+  }
+  return all;
+}
+
 Facts facts_of(kernels::Building &building) {
   return facts_from(building.size(), [&](double scale, i64 block, Buffer<Sums> &of_blocks) {
     building.sum_values(scale, block, of_blocks.data());

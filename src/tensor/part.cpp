@@ -104,7 +104,7 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
   }
   if (sharding.by_entries()) {
     const kernels::TensorView form = x.form(0).view(OnHost::lists);
-    forms_.emplace_back(x.form(0), select_range(form, part_of({0, x.facts().nnz}, worker, workers)));
+    forms_.emplace_back(x.form(0), select_range(form, part_of({0, x.stored_entries()}, worker, workers)));
   }
   for (int number = 0; number < x.groups().count() && x.sparse() && x.partitioned_by_rows(); ++number) {
     const auto copy = std::get<kernels::SortedView>(x.form(number).view(OnHost::lists));

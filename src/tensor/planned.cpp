@@ -7,13 +7,20 @@
 namespace td::tensor {
 
 plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request) {
-  plan::Existing existing{x.dims(),   x.stored_dims(),      x.facts().nnz, x.facts().duplicates, x.type(),
-                          x.sparse(), x.format(),           x.reasons(),   x.groups(),           {},
+  plan::Existing existing{x.dims(),   x.stored_dims(),      x.stored_entries(), x.facts().duplicates, x.type(),
+                          x.sparse(), x.format(),           x.reasons(),        x.groups(),           {},
                           x.bytes(),  x.numbering().bytes()};
   if (x.borrowed()) {
     existing.lent_bytes = static_cast<double>(x.facts().nnz) * static_cast<double>(size_of(x.type()));
     existing.in_place = !is_gpu(request) || x.borrowed_in() != nullptr;
     existing.strides = existing.in_place ? x.dense()->strides : kernels::copied_strides(x.dense()->view());
+  }
+  if (const Distribution *d = x.distribution()) {
+    existing.shared.processes = d->processes().size();
+    for (int m = 0; m < x.order(); ++m) {
+      existing.shared.lent.push_back(d->lent(m));
+      existing.shared.shared.push_back(d->shared(m));
+    }
   }
   const int forms = x.format() == plan::Format::sorted ? x.groups().count() : 1;
   for (int number = 0; number < forms; ++number)
@@ -65,6 +72,8 @@ void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode)
     need.add("the factors at work", workers * rows * row);
     need.add("the result of MTTKRP",
              workers * static_cast<double>(x.stored_dims()[static_cast<std::size_t>(mode)]) * row);
+    if (x.distribution() != nullptr) // two copies of the result on the process that gathers it
+      need.add("the rows of all processes", static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) * (2 * row + 16));
     const int group = x.groups().group_of(mode);
     const auto partial = plan::product_by_itself(x.dims(), x.settings().groups, mode);
     if (x.sparse() && x.groups().shared(group))

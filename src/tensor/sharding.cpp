@@ -112,9 +112,9 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
                                                           : Cut::split_rows;
     return shard_copy(std::get<kernels::SortedView>(x.view(mode, OnHost::lists)), workers_, cut);
   }
-  Sharded even = shard_evenly(dim, x.facts().nnz, workers_);
+  Sharded even = shard_evenly(dim, x.stored_entries(), workers_);
   if (!x.partitioned_by_rows() && !by_entries_)
-    std::fill(even.partition.load.begin(), even.partition.load.end(), x.facts().nnz); // each looks at all entries
+    std::fill(even.partition.load.begin(), even.partition.load.end(), x.stored_entries()); // each looks at all entries
   return even;
 }
 
@@ -122,7 +122,7 @@ Sharded Sharding::shard_cells(const Tensor &x, int group) const {
   const kernels::TensorView merged = x.merged_view(group, OnHost::lists);
   const auto *view = std::get_if<kernels::SortedView>(&merged);
   if (workers_ == 1 || view == nullptr)
-    return shard_evenly(x.groups().cell_count(group), x.facts().nnz, workers_);
+    return shard_evenly(x.groups().cell_count(group), x.stored_entries(), workers_);
   return shard_copy(*view, workers_, deterministic_ ? Cut::rows : Cut::entries);
 }
 

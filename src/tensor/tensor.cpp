@@ -41,6 +41,36 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
 std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target,
                                                   kernels::Backend *builder) {
+  return build_sparse(given, settings, threads, std::move(source), target, builder);
+}
+
+std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan::TensorSettings &settings, int threads,
+                                                       std::string source) {
+  plan::TensorSettings here = settings;
+  here.empty_rows = formats::EmptyRows::keep; // those that are not held are left out already
+  here.refuse_duplicates = false;             // these would be told by numbers
+  const auto x =
+      build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), Target::cpu, nullptr);
+  const Distribution &d = *part.distribution;
+  std::vector<std::span<const i64>> rows;
+  for (int m = 0; m < x->order(); ++m)
+    rows.push_back(d.rows(m));
+  x->dims_.assign(d.dims().begin(), d.dims().end());
+  x->numbering_ = formats::Numbering(rows);
+  x->distribution_ = std::move(part.distribution);
+  x->settings_.refuse_duplicates = settings.refuse_duplicates;
+  const i64 stored = x->facts_.nnz;
+  x->facts_ = facts_of_all(x->facts_, d.processes());
+  x->elsewhere_ = x->facts_.nnz - stored;
+  if (settings.refuse_duplicates && x->facts_.duplicates > 0)
+    throw_error(Status::index, "{} at the coordinates of others, and option 'duplicates' = \"error\"; expected none",
+                count_text(x->facts_.duplicates, "entry is", "entries are"));
+  return x;
+}
+
+std::shared_ptr<Tensor> Tensor::build_sparse(const formats::Given &given, const plan::TensorSettings &settings,
+                                             int threads, std::string source, Target target,
+                                             kernels::Backend *builder) {
   const auto begin = Clock::now();
   const EntriesView &entries = given.view();
   formats::check_shape(entries);
@@ -245,7 +275,7 @@ i64 Tensor::bytes() const {
   }
   for (const StoredForm &form : forms_)
     total += form.built_bytes();
-  return total + numbering_.bytes();
+  return total + numbering_.bytes() + (distribution_ ? distribution_->bytes() : 0);
 }
 
 std::string Tensor::describe() const {
@@ -261,8 +291,9 @@ std::string Tensor::describe() const {
     parts = count_text(static_cast<i64>(sorted_.size()), "copy", "copies") + ", ";
   else if (blco_)
     parts = count_text(blco_->block_begin.size() - 1, "block", "blocks") + ", ";
-  return fmt::format("sparse {}, {}, {}, {} ({}{})", shape, count_text(facts_.nnz, "entry", "entries"), name_of(type_),
-                     name_of(format()), parts, size);
+  const std::string here = distribution_ ? fmt::format(" of which {} here", stored_entries()) : "";
+  return fmt::format("sparse {}, {}{}, {}, {} ({}{})", shape, count_text(facts_.nnz, "entry", "entries"), here,
+                     name_of(type_), name_of(format()), parts, size);
 }
 
 const StoredForm &Tensor::form(int number) const {
@@ -317,12 +348,23 @@ Placement Tensor::cells_view(int group, kernels::Backend &backend) const {
 }
 
 kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int threads) const {
+  if (distribution_)
+    throw_error(Status::unsupported, "coordinates of a tensor that {} processes share, expected one that is held whole",
+                distribution_->processes().size());
+  const kernels::CooView stored = stored_coordinates(holder, threads);
+  if (!holder)
+    return stored;
+  formats::restore_indices(*holder, numbering_, dims_, threads);
+  return holder->view();
+}
+
+kernels::CooView Tensor::stored_coordinates(std::optional<formats::Coo> &holder, int threads) const {
   if (dense_)
     throw_error(Status::unsupported, "coordinates of a dense tensor, expected a sparse one");
   if (coo_)
     return coo_->view();
   MemoryNeed need;
-  need.add("coordinates", decoded_bytes(format(), {stored_dims(), facts_.nnz, type_}, threads).peak);
+  need.add("coordinates", decoded_bytes(format(), {stored_dims(), stored_entries(), type_}, threads).peak);
   MemoryBudget(settings_.memory_limit, bytes())
       .require(fmt::format("decoding a tensor of format {}", name_of(format())), need);
   const kernels::TensorView view = form(whole_form()).view(OnHost::all);
@@ -330,7 +372,6 @@ kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int th
     holder = formats::decode(std::get<kernels::BlcoView>(view), threads);
   else
     holder = formats::decode(std::get<kernels::SortedView>(view), threads);
-  formats::restore_indices(*holder, numbering_, dims_, threads);
   return holder->view();
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/memory_order.hpp"
 #include "plan/groups.hpp"
 #include "plan/storage.hpp"
+#include "tensor/distribution.hpp"
 #include "tensor/resident.hpp"
 
 namespace td::tensor {
@@ -26,6 +27,8 @@ struct Facts {
 /// Facts are the same bits for any number of threads. The norm neither overflows nor underflows on the way; where the
 /// result itself is beyond f64 it is infinite, and so is the sum.
 Facts facts_of(const ValueBuffer &values, int threads);
+/// Of what all processes hold, from that of each.
+Facts facts_of_all(const Facts &here, Processes &processes);
 Facts facts_of(kernels::Building &building);
 /// Facts of a caller's array, in the order of memory: in host memory, or where the device's kernels work. Throws
 /// Status::argument for an element that is not finite.
@@ -44,6 +47,10 @@ public:
   static std::shared_ptr<const Tensor> make_sparse(const formats::Given &given, const plan::TensorSettings &settings,
                                                    int threads, std::string source, Target target,
                                                    kernels::Backend *builder);
+  /// A process's part of a tensor of several: what has come here of it, stored as a tensor of the rows that it touches.
+  /// Its facts are those of the whole. All processes call it.
+  static std::shared_ptr<const Tensor> make_distributed(Arrived part, const plan::TensorSettings &settings, int threads,
+                                                        std::string source);
   /// Throws as make_sparse does if it does not fit.
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target = Target::cpu);
@@ -63,6 +70,13 @@ public:
   ValueType type() const noexcept { return type_; }
   bool sparse() const noexcept { return !dense_; }
   const Facts &facts() const noexcept { return facts_; }
+  /// Where processes share a tensor, which part of it this one holds; else null. Facts and dims are those of the whole;
+  /// what is stored, and counts of it, are of this part.
+  const Distribution *distribution() const noexcept { return distribution_.get(); }
+  Processes *processes() const noexcept { return distribution_ ? &distribution_->processes() : nullptr; }
+  std::shared_ptr<const Distribution> shared_distribution() const noexcept { return distribution_; }
+  /// Entries that are stored here.
+  i64 stored_entries() const noexcept { return facts_.nnz - elsewhere_; }
   const std::string &source() const noexcept { return source_; }
   plan::Format format() const noexcept { return storage_.format; }
   /// Why it is stored as it is.
@@ -114,6 +128,8 @@ public:
   /// Coordinates in dims and canonical order (sparse only); decoded when they are not what is stored, if there is room.
   /// `holder` keeps them.
   kernels::CooView coordinates(std::optional<formats::Coo> &holder, int threads) const;
+  /// The same in the numbers of rows.
+  kernels::CooView stored_coordinates(std::optional<formats::Coo> &holder, int threads) const;
 
   /// The elements of a dense tensor, else null. What is borrowed may be in a device's memory: elements().
   const formats::Dense *dense() const noexcept { return dense_ ? &*dense_ : nullptr; }
@@ -135,6 +151,9 @@ private:
          Target target)
       : dims_(dims.begin(), dims.end()), numbering_(dims), type_(type), source_(std::move(source)), settings_(settings),
         target_(target) {}
+  static std::shared_ptr<Tensor> build_sparse(const formats::Given &given, const plan::TensorSettings &settings,
+                                              int threads, std::string source, Target target,
+                                              kernels::Backend *builder);
   void store(const EntriesView &entries, const plan::StorageRequest &request);
   /// Copies by each mode, or BLCO, in the builder's memory.
   void store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
@@ -152,6 +171,8 @@ private:
   formats::Numbering numbering_;
   ValueType type_ = ValueType::f64;
   Facts facts_;
+  i64 elsewhere_ = 0; // entries that other processes hold
+  std::shared_ptr<const Distribution> distribution_;
   std::string source_;
   plan::TensorSettings settings_;
   Target target_ = Target::cpu;

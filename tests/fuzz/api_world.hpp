@@ -176,6 +176,7 @@ inline bool is_pinned(td_status status) {
   case TD_ERR_HOST_MEMORY:
   case TD_ERR_NUMERICAL:
   case TD_ERR_IO:
+  case TD_ERR_COMMUNICATION:
     return true;
   default: // without a GPU there are no others, and TD_ERR_INTERNAL is a defect
     return false;

@@ -119,6 +119,24 @@ void get_options(World &w, Bytes &bytes) {
   });
 }
 
+/// A communicator of one process.
+td_communicator *communicator(std::int32_t rank, std::int32_t size) {
+  const auto reduce = [](double *, std::int64_t, std::int32_t, void *) -> std::int32_t { return 0; };
+  const auto exchange = [](const void *sent, const std::int64_t *bytes, void *received, const std::int64_t *,
+                           void *) -> std::int32_t {
+    if (bytes[0] > 0)
+      std::memcpy(received, sent, static_cast<std::size_t>(bytes[0]));
+    return 0;
+  };
+  const auto broadcast = [](void *, std::int64_t, std::int32_t, void *) -> std::int32_t { return 0; };
+  td_communicator *made = nullptr;
+  done_or_refused(rank == 0 && size == 1, [&] {
+    return td_communicator_create(
+        rank, size, reduce, exchange, broadcast, [](td_status, void *) {}, nullptr, nullptr, &made);
+  });
+  return made;
+}
+
 void make_context(World &w, Bytes &bytes) {
   if (bytes.one_in(8))
     return copy<td_context>(w, bytes, td_context_share);
@@ -127,9 +145,17 @@ void make_context(World &w, Bytes &bytes) {
   const OptionsFor options(w, bytes);
   const std::string made_up = bytes.text();
   const int b = bytes.byte();
-  makes<td_context>(w, options.given.good, [&](td_context **out) {
-    return td_context_create(b < 240 ? devices[b % 9] : made_up.c_str(), options.bounds(), out);
-  });
+  const char *const device = b < 240 ? devices[b % 9] : made_up.c_str();
+  if (b % 4 == 3) { // of many processes none could go on alone
+    td_communicator *const alone = communicator(b % 64 == 3 ? bytes.number32() : 0, b % 64 == 7 ? -1 : 1);
+    makes<td_context>(w, options.given.good && alone != nullptr, [&](td_context **out) {
+      return td_context_create_distributed(device, options.bounds(), alone, out);
+    });
+    td_communicator_destroy(alone);
+    return;
+  }
+  makes<td_context>(w, options.given.good,
+                    [&](td_context **out) { return td_context_create(device, options.bounds(), out); });
 }
 
 void use_context(World &w, Bytes &bytes) {

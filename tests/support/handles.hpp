@@ -7,7 +7,8 @@ namespace tdtest {
 
 using tdpp::check, tdpp::copy, tdpp::cpals, tdpp::dims_of, tdpp::get, tdpp::last_error, tdpp::make, tdpp::text,
     tdpp::weights_of;
-using tdpp::Context, tdpp::Error, tdpp::Fitted, tdpp::Ktensor, tdpp::Options, tdpp::Plan, tdpp::Report, tdpp::Tensor;
+using tdpp::Communicator, tdpp::Context, tdpp::Error, tdpp::Fitted, tdpp::Ktensor, tdpp::Options, tdpp::Plan,
+    tdpp::Report, tdpp::Tensor;
 
 inline Context make_context(const std::string &devices, const td_options *options = nullptr) {
   return make<Context>(td_context_create, devices.c_str(), options);

@@ -14,7 +14,7 @@
 module td
   use td_c_context, only: TD_OK, TD_STOPPED, TD_ERR_ARGUMENT, TD_ERR_SHAPE, TD_ERR_INDEX, TD_ERR_TYPE, TD_ERR_HANDLE, &
     TD_ERR_OPTION_UNKNOWN, TD_ERR_OPTION_RANGE, TD_ERR_UNSUPPORTED, TD_ERR_BACKEND_UNAVAILABLE, TD_ERR_HOST_MEMORY, &
-    TD_ERR_DEVICE_MEMORY, TD_ERR_DEVICE, TD_ERR_NUMERICAL, TD_ERR_IO, TD_ERR_INTERNAL
+    TD_ERR_DEVICE_MEMORY, TD_ERR_DEVICE, TD_ERR_NUMERICAL, TD_ERR_IO, TD_ERR_COMMUNICATION, TD_ERR_INTERNAL
   use td_contexts, only: td_context, td_log, td_version, td_has_feature, td_status_name
   use td_ktensors, only: td_ktensor
   use td_objects, only: td_last_error => last_error

@@ -22,6 +22,7 @@ module td_c_context
   integer(c_int32_t), parameter :: TD_ERR_DEVICE = -32
   integer(c_int32_t), parameter :: TD_ERR_NUMERICAL = -40
   integer(c_int32_t), parameter :: TD_ERR_IO = -50
+  integer(c_int32_t), parameter :: TD_ERR_COMMUNICATION = -60
   integer(c_int32_t), parameter :: TD_ERR_INTERNAL = -99
   integer(c_int32_t), parameter :: TD_F32 = 1
   integer(c_int32_t), parameter :: TD_F64 = 2
@@ -130,6 +131,28 @@ module td_c_context
       import
       character(kind=c_char), intent(in) :: devices(*)
       type(c_ptr), value :: options
+      type(c_ptr), intent(out) :: out
+    end function
+
+    integer(c_int32_t) function c_td_communicator_create(rank, size, all_reduce, all_to_all_v, broadcast, abort, &
+      release, user, out) bind(c, name='td_communicator_create')
+      import
+      integer(c_int32_t), value :: rank, size
+      type(c_funptr), value :: all_reduce, all_to_all_v, broadcast, abort, release
+      type(c_ptr), value :: user
+      type(c_ptr), intent(out) :: out
+    end function
+
+    subroutine c_td_communicator_destroy(communicator) bind(c, name='td_communicator_destroy')
+      import
+      type(c_ptr), value :: communicator
+    end subroutine
+
+    integer(c_int32_t) function c_td_context_create_distributed(devices, options, communicator, out) bind(c, &
+      name='td_context_create_distributed')
+      import
+      character(kind=c_char), intent(in) :: devices(*)
+      type(c_ptr), value :: options, communicator
       type(c_ptr), intent(out) :: out
     end function
 

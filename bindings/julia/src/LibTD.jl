@@ -23,6 +23,7 @@ const TD_ERR_DEVICE_MEMORY = Int32(-31)
 const TD_ERR_DEVICE = Int32(-32)
 const TD_ERR_NUMERICAL = Int32(-40)
 const TD_ERR_IO = Int32(-50)
+const TD_ERR_COMMUNICATION = Int32(-60)
 const TD_ERR_INTERNAL = Int32(-99)
 const TD_F32 = Int32(1)
 const TD_F64 = Int32(2)
@@ -67,6 +68,11 @@ end
 @td td_option_count()::Int64
 @td td_option_describe(i::Int64, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
 @td td_context_create(devices::Cstring, options::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
+@td td_communicator_create(rank::Int32, size::Int32, all_reduce::Callback, all_to_all_v::Callback, broadcast::Callback,
+                           abort::Callback, release::Callback, user::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
+@td td_communicator_destroy(communicator::Ptr{Cvoid})::Cvoid
+@td td_context_create_distributed(devices::Cstring, options::Ptr{Cvoid}, communicator::Ptr{Cvoid},
+                                  out::Ptr{Ptr{Cvoid}})::Int32
 @td td_context_share(context::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
 @td td_context_destroy(context::Ptr{Cvoid})::Cvoid
 @td td_context_set_log(context::Ptr{Cvoid}, log::Callback, user::Ptr{Cvoid})::Int32

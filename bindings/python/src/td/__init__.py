@@ -16,9 +16,9 @@ from typing import Any
 
 from ._context import Context
 from ._cpals import cpals
-from ._errors import (ArgumentError, BackendUnavailableError, CoordinateError, DeviceError, DeviceMemoryError, FileError,
-                      HandleError, HostMemoryError, InternalError, NumberTypeError, NumericalError, OptionRangeError,
-                      OptionUnknownError, ShapeError, TdError, UnsupportedError)
+from ._errors import (ArgumentError, BackendUnavailableError, CommunicationError, CoordinateError, DeviceError,
+                      DeviceMemoryError, FileError, HandleError, HostMemoryError, InternalError, NumberTypeError,
+                      NumericalError, OptionRangeError, OptionUnknownError, ShapeError, TdError, UnsupportedError)
 from ._ktensor import Fit, KTensor, Score, as_ktensor, read_ktensor, write_ktensor
 from ._library import has_feature, library_path, library_version
 from ._mttkrp import mttkrp
@@ -28,8 +28,8 @@ from ._report import Report, report
 from ._tensor import Tensor, read, sparse_tensor, tensor, write_tensor
 
 __all__ = [
-    "ArgumentError", "BackendUnavailableError", "Context", "CoordinateError", "DeviceError", "DeviceMemoryError",
-    "FileError", "Fit", "HandleError", "HostMemoryError", "InternalError", "KTensor", "NumberTypeError", "NumericalError",
+    "ArgumentError", "BackendUnavailableError", "CommunicationError", "Context", "CoordinateError", "DeviceError",
+    "DeviceMemoryError", "FileError", "Fit", "HandleError", "HostMemoryError", "InternalError", "KTensor", "NumberTypeError", "NumericalError",
     "Option", "OptionRangeError", "OptionUnknownError", "Plan", "PlanMode", "Report", "Score", "ShapeError", "TdError",
     "Tensor", "UnsupportedError", "as_ktensor", "cpals", "has_feature", "library_path", "library_version", "mttkrp",
     "options", "plan", "read", "read_ktensor", "report", "sparse_tensor", "tensor", "write",

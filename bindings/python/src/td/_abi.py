@@ -21,6 +21,7 @@ TD_ERR_DEVICE_MEMORY = -31
 TD_ERR_DEVICE = -32
 TD_ERR_NUMERICAL = -40
 TD_ERR_IO = -50
+TD_ERR_COMMUNICATION = -60
 TD_ERR_INTERNAL = -99
 TD_F32 = 1
 TD_F64 = 2
@@ -54,6 +55,9 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "td_option_count": (i64, []),
     "td_option_describe": (i32, [i64, ptr, i64, i64_p]),
     "td_context_create": (i32, [text, ptr, ptr_p]),
+    "td_communicator_create": (i32, [i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, ptr_p]),
+    "td_communicator_destroy": (None, [ptr]),
+    "td_context_create_distributed": (i32, [text, ptr, ptr, ptr_p]),
     "td_context_share": (i32, [ptr, ptr_p]),
     "td_context_destroy": (None, [ptr]),
     "td_context_set_log": (i32, [ptr, log_fn, ptr]),

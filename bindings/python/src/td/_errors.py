@@ -82,6 +82,10 @@ class FileError(TdError, OSError):
     """A file could not be read or written, or is not what it should be."""
 
 
+class CommunicationError(TdError, ConnectionError):
+    """A function of the communicator failed, by which processes meet."""
+
+
 class InternalError(TdError, RuntimeError):
     """A defect in td: please report it with the text."""
 
@@ -101,6 +105,7 @@ _CLASSES: dict[int, type[TdError]] = {
     _abi.TD_ERR_DEVICE: DeviceError,
     _abi.TD_ERR_NUMERICAL: NumericalError,
     _abi.TD_ERR_IO: FileError,
+    _abi.TD_ERR_COMMUNICATION: CommunicationError,
     _abi.TD_ERR_INTERNAL: InternalError,
 }
 

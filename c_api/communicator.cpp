@@ -1,0 +1,104 @@
+#include <fmt/ranges.h>
+
+#include "together.hpp"
+
+namespace td::c_api {
+
+void tell_others(Processes &processes) {
+  const td_status status = status_of_current_exception();
+  processes.fail(static_cast<Status>(status), last_error_text());
+}
+
+std::string text_of_scope(const Options &options, std::string_view scope) {
+  std::string text;
+  for (const OptionRow &row : option_table())
+    if (row.scope == scope)
+      text += options.text(row.name) + "\n";
+  return text;
+}
+
+std::shared_ptr<const tensor::Tensor> store(const Context &context, const formats::Given &given, const Options &options,
+                                            std::string source) {
+  if (context.processes == nullptr)
+    return tensor::Tensor::make_sparse(given, options, context.threads(), std::move(source), context.target(),
+                                       context.backends.front().get());
+  const EntriesView &entries = given.on_host();
+  formats::check_shape(entries);
+  context.processes->require_same(fmt::format("{} {} {}", fmt::join(entries.dims, " "), name_of(entries.value_type),
+                                              text_of_scope(options, "tensor")),
+                                  "order, dims, value_type or options of a tensor");
+  formats::check_entries(entries, context.threads());
+  return tensor::Tensor::make_distributed(tensor::distribute(context.processes, entries, context.budget()), options,
+                                          context.threads(), std::move(source));
+}
+
+void require_alone(const Context &context, std::string_view call) {
+  if (context.processes != nullptr)
+    throw_error(Status::unsupported, "{} in a context that {} processes share; expected one of td_context_create", call,
+                context.processes->size());
+}
+
+void require_whole(const tensor::Tensor &x, std::string_view call) {
+  if (x.distribution() != nullptr)
+    throw_error(Status::unsupported,
+                "{} of a tensor that {} processes share; expected one that was made in a context of td_context_create",
+                call, x.distribution()->processes().size());
+}
+
+} // namespace td::c_api
+
+using namespace td;
+using namespace td::c_api;
+
+extern "C" {
+
+td_status td_communicator_create(int32_t rank, int32_t size, td_all_reduce_fn all_reduce,
+                                 td_all_to_all_v_fn all_to_all_v, td_broadcast_fn broadcast, td_abort_fn abort,
+                                 td_release_fn release, void *user, td_communicator **out) {
+  return guard([&] {
+    require_out(out, "out");
+    if (size < 1)
+      throw_error(Status::argument, "size = {}: expected 1 or more", size);
+    if (rank < 0 || rank >= size)
+      throw_error(Status::argument, "rank = {}: expected 0 .. {}", rank, size - 1);
+    const auto require_function = [](bool there, const char *name) {
+      if (!there)
+        throw_error(Status::argument, "{}: null function", name);
+    };
+    require_function(all_reduce != nullptr, "all_reduce");
+    require_function(all_to_all_v != nullptr, "all_to_all_v");
+    require_function(broadcast != nullptr, "broadcast");
+    require_function(abort != nullptr, "abort");
+    ProcessFunctions functions{all_reduce, all_to_all_v, broadcast, abort, nullptr, user};
+    auto processes = std::make_shared<Processes>(rank, size, functions);
+    *out = make_handle<td_communicator>(processes);
+    processes->release_by(release); // from now on: what was refused is the caller's still
+  });
+}
+
+void td_communicator_destroy(td_communicator *communicator) { drop_handle(communicator); }
+
+td_status td_context_create_distributed(const char *devices, const td_options *options, td_communicator *communicator,
+                                        td_context **out) {
+  return guard([&] {
+    if (out != nullptr)
+      *out = nullptr;
+    const auto processes = object_of(communicator, "communicator");
+    Context shared;
+    shared.processes = processes;
+    make_together(shared, out, [&] {
+      require(devices, "devices");
+      auto context = open_context(devices, options_or_defaults(options));
+      if (context->backends.size() > 1 || context->backends.front()->memory() != nullptr)
+        throw_error(Status::unsupported,
+                    "devices = \"{}\" in a context that processes share: expected \"cpu\" or "
+                    "\"reference\"; the workers are the processes, each with its threads",
+                    devices);
+      context->processes = processes;
+      processes->agree(); // all have come as far
+      *out = make_handle<td_context>(std::move(context));
+    });
+  });
+}
+
+} // extern "C"

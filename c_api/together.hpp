@@ -1,0 +1,72 @@
+// Calls that all processes of a distributed context make together.
+#pragma once
+
+#include "guard.hpp"
+#include "handles.hpp"
+
+namespace td::c_api {
+
+/// Tells the others of the exception that is being handled, and throws what all processes then throw.
+[[noreturn]] void tell_others(Processes &processes);
+
+/// Runs a body. In a context of several processes all get the same error if it fails on any of them, at whatever place;
+/// undo() then ends what the body has made.
+template <class Undo, class Body> void together(const Context &context, Undo &&undo, Body &&body) {
+  Processes *const processes = context.processes.get();
+  try {
+    if (processes != nullptr)
+      processes->begin_call();
+    body();
+    if (processes != nullptr)
+      processes->agree();
+  } catch (const abi::__forced_unwind &) {
+    undo();
+    if (processes != nullptr)
+      try {
+        processes->fail(Status::internal, "a callback ended its thread");
+      } catch (const Error &) { // the others have it; this thread ends
+      }
+    throw;
+  } catch (...) {
+    undo();
+    if (processes == nullptr)
+      throw;
+    tell_others(*processes);
+  }
+}
+
+/// Ends what *out is, if there is one.
+template <class Handle> void take_back(Handle **out) {
+  if (out != nullptr)
+    drop_handle(std::exchange(*out, nullptr));
+}
+
+/// The same for a body that makes *out.
+template <class Handle, class Body> void make_together(const Context &context, Handle **out, Body &&body) {
+  together(
+      context, [&] { take_back(out); },
+      [&] {
+        require_out(out, "out");
+        body();
+      });
+}
+
+/// The context of a call that gives something through *out, which is null for now.
+template <class Handle> std::shared_ptr<Context> context_of(const td_context *context, Handle **out) {
+  if (out != nullptr)
+    *out = nullptr;
+  return object_of(context, "context");
+}
+
+/// All options of a scope, as text.
+std::string text_of_scope(const Options &options, std::string_view scope);
+
+/// Stores what a context is given: all of it, or of what its processes are given what comes here. All of them call it.
+std::shared_ptr<const tensor::Tensor> store(const Context &context, const formats::Given &given, const Options &options,
+                                            std::string source);
+
+/// Throws Status::unsupported for a call that one process makes, where processes share the context or the tensor.
+void require_alone(const Context &context, std::string_view call);
+void require_whole(const tensor::Tensor &x, std::string_view call);
+
+} // namespace td::c_api

@@ -1,0 +1,58 @@
+! The processes of an MPI program decompose one field, a sparse one, of which each has made its own entries:
+!
+!     mpif90 (module td's sources) td_mpi.f90 mpi.f90 -ltd -o mpi && mpirun -n 4 ./mpi
+program mpi
+  use, intrinsic :: iso_fortran_env, only: real64
+  use mpi_f08
+  use td
+  use td_mpi
+  implicit none
+  integer, parameter :: n = 40
+  integer, allocatable :: i(:), j(:), k(:)
+  real(real64), allocatable :: values(:), a(:,:)
+  type(td_context) :: context
+  type(td_tensor) :: x
+  type(td_ktensor) :: model
+  type(td_report) :: report
+  integer :: rank, processes, e
+
+  call MPI_Init()
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  call MPI_Comm_size(MPI_COMM_WORLD, processes)
+  call td_create_context(context, MPI_COMM_WORLD)
+
+  ! All cells of the first index and every other of the second: process 0 makes those of k = 1, 1 + processes, ...
+  i = [integer ::]
+  j = [integer ::]
+  k = [integer ::]
+  do e = 1 + rank, n, processes
+    call add_slice(e)
+  end do
+  values = cos(0.1_real64*i)*j/k + sin(0.2_real64*i)*k
+
+  call x%create(values, i, j, k, dims=[n, n, n], context=context)
+  call td_cpals(x, 4, model, tol=1e-7_real64, max_iters=200, context=context, report=report)
+  allocate (a, source=model%factor(3)) ! every process has the whole model
+  if (rank == 0) print '(a, i0, a, i0, a, f9.6, a, i0)', 'processes ', processes, ', entries ', x%nnz(), ', fit ', &
+    report%fit(), ', rows of the last factor ', size(a, 1)
+  if (report%fit() < 0.999_real64) error stop 'a field of rank 2 on every other row was not fitted'
+
+  call report%destroy()
+  call model%destroy()
+  call x%destroy()
+  call context%destroy()
+  call MPI_Finalize()
+
+contains
+
+  subroutine add_slice(slice)
+    integer, intent(in) :: slice
+    integer :: p, q
+    do q = 1, n, 2
+      i = [i, [(p, p=1, n)]]
+      j = [j, [(q, p=1, n)]]
+      k = [k, [(slice, p=1, n)]]
+    end do
+  end subroutine
+
+end program mpi

@@ -1,0 +1,254 @@
+#include "comm/processes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/buffer.hpp"
+#include "core/rows.hpp"
+
+namespace td {
+
+namespace {
+
+/// What a process says of its failure, of a size that all know.
+struct Obituary {
+  std::int32_t status = 0;
+  char text[1020] = "";
+};
+
+/// FNV-1a, of 64 bits.
+u64 hash_of(std::string_view text) {
+  u64 hash = 0xcbf29ce484222325;
+  for (const char c : text)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+i64 sum_of(std::span<const i64> numbers) {
+  i64 sum = 0;
+  for (const i64 number : numbers)
+    sum += number;
+  return sum;
+}
+
+} // namespace
+
+Processes::Processes(int rank, int size, const ProcessFunctions &functions)
+    : rank_(rank), size_(size), functions_(functions) {}
+
+Processes::~Processes() {
+  if (functions_.release != nullptr)
+    functions_.release(functions_.user);
+}
+
+void Processes::check(std::int32_t code, const char *function) const {
+  if (code != 0)
+    throw_error(Status::communication, "the communicator's function {} returned {}; expected 0", function, code);
+}
+
+void Processes::require_whole() const {
+  if (broken_)
+    throw AgreedError(Status::communication, "the communicator failed in an earlier call; expected one that works");
+}
+
+// Where the others are then is not known: none of td's messages would find them.
+void Processes::break_off(std::int32_t code, const char *function) {
+  broken_ = told_ = true;
+  functions_.abort(static_cast<std::int32_t>(Status::communication), functions_.user);
+  throw AgreedError(Status::communication,
+                    fmt::format("process {} of {}: the communicator's function {} returned {} where processes agree "
+                                "on what has failed; expected 0",
+                                rank_, size_, function, code));
+}
+
+// The first of the processes that failed speaks: the largest number is that of the smallest rank.
+void Processes::meet(int failed, Status status, std::string_view text) {
+  require_whole();
+  double urgent = failed;
+  if (const auto code = functions_.all_reduce(&urgent, 1, static_cast<std::int32_t>(Reduction::max), functions_.user))
+    break_off(code, "all_reduce");
+  if (urgent == 0)
+    return;
+  told_ = true; // whatever else goes wrong here
+  const int first = size_ - static_cast<int>(urgent);
+  Obituary said{static_cast<std::int32_t>(status), {}};
+  text.copy(said.text, sizeof said.text - 1);
+  if (const auto code = functions_.broadcast(&said, sizeof said, first, functions_.user))
+    break_off(code, "broadcast");
+  said.text[sizeof said.text - 1] = '\0';
+  throw AgreedError(static_cast<Status>(said.status), fmt::format("process {} of {}: {}", first, size_, said.text));
+}
+
+void Processes::fail(Status status, std::string_view text) {
+  if (!told_)
+    meet(size_ - rank_, status, text);
+  throw AgreedError(status, std::string(text));
+}
+
+bool Processes::any(bool here) {
+  double flag = here ? 1 : 0;
+  all_reduce({&flag, 1}, Reduction::max);
+  return flag != 0;
+}
+
+void Processes::all_reduce(std::span<double> data, Reduction how) {
+  agree();
+  check(functions_.all_reduce(data.data(), std::ssize(data), static_cast<std::int32_t>(how), functions_.user),
+        "all_reduce");
+}
+
+void Processes::all_to_all(const void *sent, std::span<const i64> sent_bytes, void *received,
+                           std::span<const i64> received_bytes) {
+  agree();
+  check(functions_.all_to_all(sent, sent_bytes.data(), received, received_bytes.data(), functions_.user),
+        "all_to_all_v");
+  sent_bytes_ += sum_of(sent_bytes) - sent_bytes[static_cast<std::size_t>(rank_)];
+}
+
+std::vector<i64> Processes::all_to_all(std::span<const i64> numbers) {
+  const std::vector<i64> bytes(numbers.size(), sizeof(i64));
+  std::vector<i64> received(numbers.size());
+  all_to_all(numbers.data(), bytes, received.data(), bytes);
+  return received;
+}
+
+std::vector<i64> Processes::all_gather(std::span<const i64> mine) {
+  std::vector<i64> sent;
+  for (int process = 0; process < size_; ++process)
+    sent.insert(sent.end(), mine.begin(), mine.end());
+  const std::vector<i64> bytes(static_cast<std::size_t>(size_), static_cast<i64>(mine.size_bytes()));
+  std::vector<i64> received(sent.size());
+  all_to_all(sent.data(), bytes, received.data(), bytes);
+  return received;
+}
+
+void Processes::broadcast(void *data, i64 bytes, int root) {
+  agree();
+  check(functions_.broadcast(data, bytes, root, functions_.user), "broadcast");
+}
+
+void Processes::require_same(std::string_view text, std::string_view what) {
+  const u64 here = hash_of(text);
+  u64 first = here;
+  broadcast(&first, sizeof first);
+  if (first != here)
+    throw_error(Status::argument, "{} differ from those of process 0; expected the same on all processes", what);
+}
+
+namespace {
+
+class ProcessCommunicator final : public Communicator {
+public:
+  explicit ProcessCommunicator(Processes &processes) : processes_(processes) {}
+
+  int rank() const noexcept override { return processes_.rank(); }
+  int size() const noexcept override { return processes_.size(); }
+  void barrier() override { processes_.agree(); }
+  void allreduce_sum(std::span<double> data) override { processes_.all_reduce(data, Reduction::sum); }
+  void allreduce_max(std::span<double> data) override;
+  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override;
+  void allgather_rows(Matrix a, std::span<const Ranges> owned) override;
+  void broadcast(void *data, i64 bytes) override { processes_.broadcast(data, bytes); }
+  /// What went wrong is told where the call ends (Processes::fail).
+  void abort() noexcept override {}
+
+private:
+  Processes &processes_;
+};
+
+// What a caller's maximum makes of a number that is none is not known, so it travels as an infinity beside a count.
+void ProcessCommunicator::allreduce_max(std::span<double> data) {
+  std::vector<double> none(data.size());
+  for (std::size_t k = 0; k < data.size(); ++k)
+    if (std::isnan(data[k])) {
+      none[k] = 1;
+      data[k] = std::numeric_limits<double>::infinity();
+    }
+  processes_.all_reduce(data, Reduction::max);
+  if (std::none_of(data.begin(), data.end(), [](double x) { return x == std::numeric_limits<double>::infinity(); }))
+    return;
+  processes_.all_reduce(none, Reduction::max);
+  for (std::size_t k = 0; k < data.size(); ++k)
+    if (none[k] != 0)
+      data[k] = std::numeric_limits<double>::quiet_NaN();
+}
+
+i64 bytes_of(const ConstMatrix &a, const Ranges &rows) {
+  i64 sum = 0;
+  for_together(a, rows, [&](Range, i64 bytes) { sum += bytes; });
+  return sum;
+}
+
+/// Rows one after the other, without gaps.
+std::byte *pack(const ConstMatrix &a, const Ranges &rows, std::byte *to) {
+  for_together(a, rows, [&](Range some, i64 bytes) {
+    std::memcpy(to, a.slice(some.begin, some.end).data, static_cast<std::size_t>(bytes));
+    to += bytes;
+  });
+  return to;
+}
+
+const std::byte *unpack(const std::byte *from, const Ranges &rows, const Matrix &a) {
+  for_together(a, rows, [&](Range some, i64 bytes) {
+    std::memcpy(a.slice(some.begin, some.end).data, from, static_cast<std::size_t>(bytes));
+    from += bytes;
+  });
+  return from;
+}
+
+template <class T> void add_up(const std::byte *parts, i64 stride, int workers, const Ranges &rows, const Matrix &out) {
+  for (const Range &range : rows)
+    for (i64 i = range.begin; i < range.end; ++i)
+      for (i64 r = 0; r < out.cols; ++r, parts += sizeof(T)) {
+        double sum = 0;
+        for (int worker = 0; worker < workers; ++worker)
+          sum += static_cast<double>(*reinterpret_cast<const T *>(parts + worker * stride));
+        out.row<T>(i)[r] = static_cast<T>(sum);
+      }
+}
+
+void ProcessCommunicator::reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) {
+  const Ranges &own = owned[static_cast<std::size_t>(rank())];
+  const std::vector<i64> received_bytes(owned.size(), bytes_of(partial, own));
+  std::vector<i64> sent_bytes;
+  for (const Ranges &rows : owned)
+    sent_bytes.push_back(bytes_of(partial, rows));
+  Buffer<std::byte> sent(sum_of(sent_bytes), "rows on their way between processes");
+  std::byte *to = sent.data();
+  for (const Ranges &rows : owned)
+    to = pack(partial, rows, to);
+  Buffer<std::byte> received(sum_of(received_bytes), "rows on their way between processes");
+  processes_.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
+  dispatch(out.type,
+           [&](auto zero) { add_up<decltype(zero)>(received.data(), received_bytes.front(), size(), own, out); });
+}
+
+void ProcessCommunicator::allgather_rows(Matrix a, std::span<const Ranges> owned) {
+  const Ranges &own = owned[static_cast<std::size_t>(rank())];
+  std::vector<i64> sent_bytes(owned.size(), bytes_of(a, own));
+  std::vector<i64> received_bytes;
+  for (const Ranges &rows : owned)
+    received_bytes.push_back(bytes_of(a, rows));
+  sent_bytes[static_cast<std::size_t>(rank())] = received_bytes[static_cast<std::size_t>(rank())] = 0;
+  Buffer<std::byte> sent(sum_of(sent_bytes), "rows on their way between processes");
+  std::byte *to = sent.data();
+  for (int worker = 0; worker < size(); ++worker)
+    if (worker != rank())
+      to = pack(a, own, to);
+  Buffer<std::byte> received(sum_of(received_bytes), "rows on their way between processes");
+  processes_.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
+  const std::byte *from = received.data();
+  for (int worker = 0; worker < size(); ++worker)
+    if (worker != rank())
+      from = unpack(from, owned[static_cast<std::size_t>(worker)], a);
+}
+
+} // namespace
+
+std::unique_ptr<Communicator> make_process_communicator(Processes &processes) {
+  return std::make_unique<ProcessCommunicator>(processes);
+}
+
+} // namespace td

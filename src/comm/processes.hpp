@@ -1,0 +1,90 @@
+// The processes that compute together, each with a part of the tensor. They meet in a few functions that the caller
+// brings, over MPI or whatever else; td knows no more of them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "core/error.hpp"
+
+namespace td {
+
+enum class Reduction : std::int32_t { sum = 0, max = 1 };
+
+/// As td_communicator_create takes them: each gives 0, or a number of the caller's where it failed.
+struct ProcessFunctions {
+  std::int32_t (*all_reduce)(double *data, i64 count, std::int32_t operation, void *user) = nullptr;
+  std::int32_t (*all_to_all)(const void *sent, const i64 *sent_bytes, void *received, const i64 *received_bytes,
+                             void *user) = nullptr;
+  std::int32_t (*broadcast)(void *data, i64 bytes, std::int32_t root, void *user) = nullptr;
+  void (*abort)(std::int32_t status, void *user) = nullptr;
+  void (*release)(void *user) = nullptr; // may be null
+  void *user = nullptr;
+};
+
+/// An error that every process throws by now: none has to be told.
+class AgreedError : public Error {
+public:
+  using Error::Error;
+};
+
+/// All processes call the same functions in the same order. Before each of them they agree that none has failed: one
+/// that has calls fail() wherever the others are, and all throw its error. Results are the same bits on all.
+class Processes {
+public:
+  Processes(int rank, int size, const ProcessFunctions &functions);
+  Processes(const Processes &) = delete;
+  Processes &operator=(const Processes &) = delete;
+  ~Processes();
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  /// Names what is called when the last that uses the functions has ended; null: nothing.
+  void release_by(void (*release)(void *user)) noexcept { functions_.release = release; }
+
+  /// Begins a call that all make: none knows of a failure in it.
+  void begin_call() noexcept { told_ = false; }
+  /// Waits for all. Throws AgreedError where one has failed.
+  void agree() { meet(0, Status::ok, {}); }
+  /// Tells the others of an error here. All throw that of the first process, in their order, which had one.
+  [[noreturn]] void fail(Status status, std::string_view text);
+
+  bool any(bool here);
+  void all_reduce(std::span<double> data, Reduction how);
+  /// The arrays hold what goes to, or comes from, one process after the other.
+  void all_to_all(const void *sent, std::span<const i64> sent_bytes, void *received,
+                  std::span<const i64> received_bytes);
+  /// Element k of the result is what process k gave for this one.
+  std::vector<i64> all_to_all(std::span<const i64> numbers);
+  /// What each has given, one after the other; all give equally many.
+  std::vector<i64> all_gather(std::span<const i64> mine);
+  void broadcast(void *data, i64 bytes, int root = 0);
+  /// Throws Status::argument on those whose text is not that of process 0.
+  void require_same(std::string_view text, std::string_view what);
+
+  /// Bytes that this process has sent to others in all_to_all.
+  i64 sent_bytes() const noexcept { return sent_bytes_; }
+
+private:
+  /// `failed`: 0 where nothing has, else how urgent it is.
+  void meet(int failed, Status status, std::string_view text);
+  void check(std::int32_t code, const char *function) const;
+  void require_whole() const;
+  [[noreturn]] void break_off(std::int32_t code, const char *function);
+
+  int rank_;
+  int size_;
+  ProcessFunctions functions_;
+  i64 sent_bytes_ = 0;
+  bool told_ = false;   // all know of a failure in this call
+  bool broken_ = false; // not even a failure could be agreed on
+};
+
+/// A communicator whose workers are the processes, one each, in host memory. `processes` must live as long.
+std::unique_ptr<Communicator> make_process_communicator(Processes &processes);
+
+} // namespace td

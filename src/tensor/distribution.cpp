@@ -1,0 +1,355 @@
+#include "tensor/distribution.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "core/parallel.hpp"
+#include "core/sentence.hpp"
+#include "formats/marks.hpp"
+#include "tensor/entry_partition.hpp"
+
+namespace td::tensor {
+
+namespace {
+
+constexpr i64 grain = 1024; // rows
+
+i64 sum_of(std::span<const i64> numbers) { return std::accumulate(numbers.begin(), numbers.end(), i64{0}); }
+
+std::vector<i64> times(std::vector<i64> numbers, i64 factor) {
+  for (i64 &n : numbers)
+    n *= factor;
+  return numbers;
+}
+
+/// As Processes::all_to_all, of lists of numbers, one process after the other.
+std::vector<i64> exchange(Processes &processes, const std::vector<i64> &sent, const std::vector<i64> &counts,
+                          std::vector<i64> &received_counts) {
+  received_counts = processes.all_to_all(counts);
+  std::vector<i64> received(static_cast<std::size_t>(sum_of(received_counts)));
+  processes.all_to_all(sent.data(), times(counts, sizeof(i64)), received.data(), times(received_counts, sizeof(i64)));
+  return received;
+}
+
+/// Entries on their way: for each process a column for each mode, then the values up to a multiple of 8 bytes.
+i64 packed_bytes(i64 entries, int order, ValueType type) {
+  return entries * order * i64{sizeof(i64)} + (entries * size_of(type) + 7) / 8 * 8;
+}
+
+/// `to`: which process each goes to, of which there are `counts`.
+Buffer<std::byte> pack(const EntriesView &e, const Buffer<std::int32_t> &to, const std::vector<i64> &counts) {
+  std::vector<std::byte *> begin;
+  i64 bytes = 0;
+  for (const i64 count : counts)
+    bytes += packed_bytes(count, e.order(), e.value_type);
+  Buffer<std::byte> sent(bytes, "entries on their way");
+  std::byte *at = sent.data();
+  for (const i64 count : counts) {
+    begin.push_back(at);
+    at += packed_bytes(count, e.order(), e.value_type);
+  }
+  for (int m = 0; m < e.order(); ++m) {
+    std::vector<std::byte *> next = begin;
+    dispatch(e.index_type, [&](auto zero) {
+      const auto *column = static_cast<const decltype(zero) *>(e.indices[m]);
+      for (i64 k = 0; k < e.nnz; ++k) {
+        const i64 index = static_cast<i64>(column[k]) - e.index_base;
+        std::memcpy(
+            std::exchange(next[static_cast<std::size_t>(to[k])], next[static_cast<std::size_t>(to[k])] + sizeof index),
+            &index, sizeof index);
+      }
+    });
+    for (std::size_t p = 0; p < counts.size(); ++p)
+      begin[p] += counts[p] * i64{sizeof(i64)};
+  }
+  const auto value_bytes = static_cast<std::size_t>(size_of(e.value_type));
+  const auto *values = static_cast<const std::byte *>(e.values);
+  for (i64 k = 0; k < e.nnz; ++k) {
+    std::memcpy(begin[static_cast<std::size_t>(to[k])], values + static_cast<std::size_t>(k) * value_bytes,
+                value_bytes);
+    begin[static_cast<std::size_t>(to[k])] += value_bytes;
+  }
+  return sent;
+}
+
+Entries unpack(const Buffer<std::byte> &received, const std::vector<i64> &counts, const EntriesView &given) {
+  Entries e;
+  e.dims.assign(given.dims.begin(), given.dims.end());
+  const i64 all = sum_of(counts);
+  for (int m = 0; m < given.order(); ++m)
+    e.indices.emplace_back(all, "indices of entries");
+  e.values = ValueBuffer(given.value_type, all, "values of entries");
+  const std::byte *at = received.data();
+  i64 before = 0;
+  for (const i64 count : counts) {
+    if (count == 0)
+      continue;
+    const auto bytes = static_cast<std::size_t>(count) * sizeof(i64);
+    for (int m = 0; m < given.order(); ++m)
+      std::memcpy(e.indices[static_cast<std::size_t>(m)].data() + before, at + static_cast<std::size_t>(m) * bytes,
+                  bytes);
+    const i64 value_bytes = size_of(given.value_type);
+    std::memcpy(static_cast<std::byte *>(e.values.data()) + before * value_bytes,
+                at + static_cast<std::size_t>(given.order()) * bytes, static_cast<std::size_t>(count * value_bytes));
+    at += packed_bytes(count, given.order(), given.value_type);
+    before += count;
+  }
+  return e;
+}
+
+Entries travel(Processes &processes, const EntriesView &given, const MemoryBudget &budget) {
+  const Buffer<std::int32_t> to = partition_entries(processes, given);
+  std::vector<i64> counts(static_cast<std::size_t>(processes.size()));
+  for (const std::int32_t process : to)
+    ++counts[static_cast<std::size_t>(process)];
+  const std::vector<i64> received_counts = processes.all_to_all(counts);
+  std::vector<i64> sent_bytes, received_bytes;
+  for (std::size_t p = 0; p < counts.size(); ++p) {
+    sent_bytes.push_back(packed_bytes(counts[p], given.order(), given.value_type));
+    received_bytes.push_back(packed_bytes(received_counts[p], given.order(), given.value_type));
+  }
+  const i64 arriving = sum_of(received_bytes);
+  MemoryNeed need;
+  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
+  need.add("entries that arrive, twice while they are unpacked", 2 * static_cast<double>(arriving));
+  budget.require("a tensor of which " + count_text(sum_of(received_counts), "entry", "entries") + " come here", need);
+  Buffer<std::byte> received(arriving, "entries on their way");
+  {
+    const Buffer<std::byte> sent = pack(given, to, counts);
+    processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
+  }
+  return unpack(received, received_counts, given);
+}
+
+/// The directory of a mode is a partition of its rows in equal blocks: the process of a block decides who owns its
+/// rows. It hears from each process which of them it touches, ascending.
+class Directory {
+public:
+  Directory(Processes &processes, i64 dim)
+      : processes_(processes), each_(dim / processes.size() + (dim % processes.size() > 0 ? 1 : 0)) {}
+
+  /// The owners of rows that this process touches.
+  std::vector<i64> owners(const std::vector<i64> &touched) {
+    std::vector<i64> counts(static_cast<std::size_t>(processes_.size()));
+    for (const i64 row : touched)
+      ++counts[static_cast<std::size_t>(row / each_)];
+    std::vector<i64> told_counts;
+    const std::vector<i64> told = exchange(processes_, touched, counts, told_counts);
+    const std::vector<i64> answers = decide(told, told_counts);
+    std::vector<i64> answer_counts;
+    return exchange(processes_, answers, told_counts, answer_counts);
+  }
+
+private:
+  struct Touch {
+    i64 row;
+    i64 process;
+    std::size_t at; // in the list of what was told
+  };
+
+  /// A row that one process touches is its own; of the processes that share one, it goes to that which owns least so
+  /// far.
+  std::vector<i64> decide(const std::vector<i64> &told, const std::vector<i64> &counts) const {
+    std::vector<Touch> touches;
+    touches.reserve(told.size());
+    std::size_t at = 0;
+    for (std::size_t p = 0; p < counts.size(); ++p)
+      for (i64 k = 0; k < counts[p]; ++k, ++at)
+        touches.push_back({told[at], static_cast<i64>(p), at});
+    std::stable_sort(touches.begin(), touches.end(), [](const Touch &a, const Touch &b) { return a.row < b.row; });
+    std::vector<i64> owner(told.size()), owned(counts.size());
+    const auto end_of = [&](std::size_t begin) {
+      std::size_t end = begin + 1;
+      while (end < touches.size() && touches[end].row == touches[begin].row)
+        ++end;
+      return end;
+    };
+    for (const bool shared : {false, true})
+      for (std::size_t begin = 0, end = 0; begin < touches.size(); begin = end) {
+        end = end_of(begin);
+        if ((end - begin > 1) != shared)
+          continue;
+        i64 least = touches[begin].process;
+        for (std::size_t k = begin; k < end; ++k)
+          if (owned[static_cast<std::size_t>(touches[k].process)] < owned[static_cast<std::size_t>(least)])
+            least = touches[k].process;
+        ++owned[static_cast<std::size_t>(least)];
+        for (std::size_t k = begin; k < end; ++k)
+          owner[touches[k].at] = least;
+      }
+    return owner;
+  }
+
+  Processes &processes_;
+  i64 each_;
+};
+
+/// The rows of a mode that some indices name, ascending, and the place of each among them.
+class Touched {
+public:
+  Touched(const Buffer<i64> &indices, i64 dim) {
+    if (formats::Marks::are_small(dim, indices.size())) {
+      marks_ = formats::Marks(dim);
+      for (const i64 index : indices)
+        marks_.add(index);
+      rows_.resize(static_cast<std::size_t>(marks_.settle()));
+      marks_.for_each(1, [&](i64 place, i64 row) { rows_[static_cast<std::size_t>(place)] = row; });
+    } else {
+      rows_.assign(indices.begin(), indices.end());
+      std::sort(rows_.begin(), rows_.end());
+      rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());
+    }
+    if (rows_.empty())
+      rows_.push_back(0);
+  }
+
+  const std::vector<i64> &rows() const noexcept { return rows_; }
+  i64 place(i64 row) const noexcept {
+    return marks_.bytes() > 0 ? marks_.place(row) : std::lower_bound(rows_.begin(), rows_.end(), row) - rows_.begin();
+  }
+
+private:
+  formats::Marks marks_; // of a mode that is far longer than there are entries: none
+  std::vector<i64> rows_;
+};
+
+} // namespace
+
+/// Makes the distribution of entries that have arrived, and gives them their numbers.
+class Arrival {
+public:
+  Arrival(std::shared_ptr<Processes> processes, Entries entries) : entries_(std::move(entries)) {
+    made_.processes_ = std::move(processes);
+    made_.dims_ = entries_.dims;
+    for (std::size_t m = 0; m < made_.dims_.size(); ++m)
+      made_.modes_.push_back(number(m));
+    for (const Distribution::Mode &mode : made_.modes_)
+      made_.held_.push_back(std::ssize(mode.rows));
+    entries_.dims = made_.held_;
+  }
+
+  Arrived take() { return {std::make_shared<const Distribution>(std::move(made_)), std::move(entries_)}; }
+
+private:
+  Processes &processes() { return *made_.processes_; }
+
+  Distribution::Mode number(std::size_t m) {
+    const Touched places(entries_.indices[m], made_.dims_[m]);
+    const std::vector<i64> &touched = places.rows();
+    const std::vector<i64> owner = Directory(processes(), made_.dims_[m]).owners(touched);
+    Distribution::Mode mode;
+    mode.lent.resize(static_cast<std::size_t>(processes().size()));
+    const i64 here = processes().rank();
+    i64 own = 0;
+    for (const i64 process : owner)
+      ++(process == here ? own : mode.lent[static_cast<std::size_t>(process)]);
+    if (own > 0)
+      mode.own = {{0, own}};
+    std::vector<i64> next{0}; // number of the next row of each owner
+    for (const i64 rows : mode.lent)
+      next.push_back(next.back() + rows);
+    for (i64 &number : next)
+      number += own;
+    next[static_cast<std::size_t>(here)] = 0;
+    mode.rows.resize(touched.size());
+    std::vector<i64> number_of(touched.size());
+    for (std::size_t k = 0; k < touched.size(); ++k) {
+      number_of[k] = next[static_cast<std::size_t>(owner[k])]++;
+      mode.rows[static_cast<std::size_t>(number_of[k])] = touched[k];
+    }
+    for (i64 &index : entries_.indices[m])
+      index = number_of[static_cast<std::size_t>(places.place(index))];
+    tell_owners(mode);
+    return mode;
+  }
+
+  /// Owners hear which of their rows each process has.
+  void tell_owners(Distribution::Mode &mode) {
+    const std::vector<i64> lent(mode.rows.begin() + mode.own_rows(), mode.rows.end());
+    mode.shared = exchange(processes(), lent, mode.lent, mode.shared_with);
+    const auto own_end = mode.rows.begin() + mode.own_rows();
+    for (i64 &row : mode.shared)
+      row = std::lower_bound(mode.rows.begin(), own_end, row) - mode.rows.begin();
+  }
+
+  Distribution made_;
+  Entries entries_;
+};
+
+Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget) {
+  Entries entries = travel(*processes, given, budget);
+  return Arrival(std::move(processes), std::move(entries)).take();
+}
+
+i64 Distribution::bytes() const noexcept {
+  i64 numbers = 0;
+  for (const Mode &mode : modes_)
+    numbers += std::ssize(mode.rows) + std::ssize(mode.shared);
+  return 8 * numbers;
+}
+
+i64 Distribution::exchange_bytes(i64 row_bytes) const noexcept {
+  i64 rows = 0;
+  for (const Mode &mode : modes_)
+    rows = std::max(rows, static_cast<i64>(std::ssize(mode.shared)));
+  return rows * row_bytes;
+}
+
+void Distribution::reduce(int mode, Matrix a, int threads) const {
+  const Mode &m = of(mode);
+  const i64 row_bytes = a.cols * size_of(a.type);
+  Buffer<std::byte> received(std::ssize(m.shared) * row_bytes, "rows on their way between processes");
+  processes_->all_to_all(a.slice(m.own_rows(), a.rows).data, times(m.lent, row_bytes), received.data(),
+                         times(m.shared_with, row_bytes));
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    const auto *from = reinterpret_cast<const T *>(received.data());
+    i64 before = 0;
+    for (const i64 count : m.shared_with) { // rows of one process are different ones
+      parallel_ranges(threads, count, grain, [&](Range some) {
+        for (i64 k = before + some.begin; k < before + some.end; ++k) {
+          T *row = a.row<T>(m.shared[static_cast<std::size_t>(k)]);
+          for (i64 r = 0; r < a.cols; ++r)
+            row[r] += from[k * a.cols + r];
+        }
+      });
+      before += count;
+    }
+  });
+}
+
+void Distribution::gather(int mode, Matrix a, int threads) const {
+  const Mode &m = of(mode);
+  const i64 row_bytes = a.cols * size_of(a.type);
+  Buffer<std::byte> sent(std::ssize(m.shared) * row_bytes, "rows on their way between processes");
+  parallel_ranges(threads, std::ssize(m.shared), grain, [&](Range some) {
+    for (i64 k = some.begin; k < some.end; ++k) {
+      const i64 number = m.shared[static_cast<std::size_t>(k)];
+      std::memcpy(sent.data() + k * row_bytes, a.slice(number, number + 1).data, static_cast<std::size_t>(row_bytes));
+    }
+  });
+  processes_->all_to_all(sent.data(), times(m.shared_with, row_bytes), a.slice(m.own_rows(), a.rows).data,
+                         times(m.lent, row_bytes));
+}
+
+void Distribution::collect(int mode, ConstMatrix held, Matrix all) const {
+  const Mode &m = of(mode);
+  const i64 row_bytes = all.cols * size_of(all.type);
+  std::vector<i64> counts(static_cast<std::size_t>(processes_->size()));
+  counts.front() = m.own_rows();
+  const std::vector<i64> own_rows(m.rows.begin(), m.rows.begin() + m.own_rows());
+  std::vector<i64> came;
+  const std::vector<i64> rows = exchange(*processes_, own_rows, counts, came);
+  Buffer<std::byte> received(std::ssize(rows) * row_bytes, "rows of a model on their way");
+  processes_->all_to_all(held.data, times(counts, row_bytes), received.data(), times(came, row_bytes));
+  if (processes_->rank() == 0) {
+    std::memset(all.data, 0, static_cast<std::size_t>(all.rows * row_bytes));
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      std::memcpy(all.slice(rows[k], rows[k] + 1).data, received.data() + static_cast<i64>(k) * row_bytes,
+                  static_cast<std::size_t>(row_bytes));
+  }
+  processes_->broadcast(all.data, all.rows * row_bytes);
+}
+
+} // namespace td::tensor

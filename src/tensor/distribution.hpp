@@ -1,0 +1,78 @@
+// A tensor of which each process holds some entries, and of each factor the rows that these touch.
+#pragma once
+
+#include <memory>
+
+#include "comm/processes.hpp"
+#include "core/buffer.hpp"
+#include "core/entries.hpp"
+#include "core/memory.hpp"
+#include "core/views.hpp"
+
+namespace td::tensor {
+
+/// Which rows of the factors this process holds, who owns them, and how they come and go.
+///
+/// The rows of a mode that the entries here touch have numbers: first those that this process owns, ascending, then
+/// those that process 0 owns, process 1, and so on. So what is owned is one range, and what goes to or comes from an
+/// owner lies together. Each row that any process touches has one owner, among those that touch it. A process without
+/// entries touches row 0 of each mode.
+class Distribution {
+public:
+  std::span<const i64> dims() const noexcept { return dims_; }
+  /// Rows that have a number, in each mode.
+  std::span<const i64> held() const noexcept { return held_; }
+  /// The row of each number.
+  std::span<const i64> rows(int mode) const { return of(mode).rows; }
+  /// The numbers of what this process owns.
+  const Ranges &own(int mode) const { return of(mode).own; }
+  Processes &processes() const noexcept { return *processes_; }
+  const std::shared_ptr<Processes> &shared_processes() const noexcept { return processes_; }
+  i64 bytes() const noexcept;
+
+  /// Rows that this process sends to owners in reduce, and gets from them in gather.
+  i64 lent(int mode) const { return of(mode).lent_rows(); }
+  /// Rows that it gets in reduce, and sends in gather.
+  i64 shared(int mode) const { return std::ssize(of(mode).shared); }
+  /// Bytes that reduce or gather takes for rows of so many bytes, in any mode.
+  i64 exchange_bytes(i64 row_bytes) const noexcept;
+
+  // Matrices are in host memory, without gaps, with a row for each number.
+
+  /// The rows that this process owns := sums of theirs on all processes.
+  void reduce(int mode, Matrix a, int threads) const;
+  /// The rows that others own := theirs.
+  void gather(int mode, Matrix a, int threads) const;
+  /// The rows of a matrix of all dims[mode] := those of their owners; of rows that nobody holds, zeros. On all
+  /// processes.
+  void collect(int mode, ConstMatrix held, Matrix all) const;
+
+private:
+  friend class Arrival;
+  struct Mode {
+    std::vector<i64> rows;        // [numbers]
+    Ranges own;                   // one range, or none
+    std::vector<i64> lent;        // [processes] rows here that each owns
+    std::vector<i64> shared;      // numbers of own rows that go to others, one process after the other
+    std::vector<i64> shared_with; // [processes] how many go to each
+    i64 lent_rows() const noexcept { return std::ssize(rows) - own_rows(); }
+    i64 own_rows() const noexcept { return own.empty() ? 0 : own.front().size(); }
+  };
+  const Mode &of(int mode) const { return modes_[static_cast<std::size_t>(mode)]; }
+
+  std::shared_ptr<Processes> processes_;
+  std::vector<i64> dims_, held_;
+  std::vector<Mode> modes_;
+};
+
+/// The entries of this process, in the numbers of rows.
+struct Arrived {
+  std::shared_ptr<const Distribution> distribution;
+  Entries entries; // dims are those of the numbers
+};
+
+/// Brings checked entries to the processes that are to hold them. Each process calls it with its own, of one tensor.
+/// Entries at the same coordinates arrive in the order of the processes, and in the order given by each.
+Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget);
+
+} // namespace td::tensor

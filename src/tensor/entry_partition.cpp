@@ -1,0 +1,209 @@
+#include "tensor/entry_partition.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace td::tensor {
+
+namespace {
+
+constexpr i64 buckets = 1024; // that an interval of rows is counted in at a time
+constexpr double most_off = 0.01;
+
+/// Entries whose indices in `modes`, compared one mode after the other, come before `rows` are on the left.
+struct Cut {
+  std::vector<int> modes;
+  std::vector<i64> rows;
+};
+
+/// Processes that follow one another, and the box of index space whose entries are theirs.
+struct Group {
+  int first = 0;
+  int count = 1;
+  double entries = 0; // of all processes; whole numbers that doubles hold
+  std::vector<Range> box;
+};
+
+i64 bucket_width(Range interval) { return interval.size() / buckets + (interval.size() % buckets > 0 ? 1 : 0); }
+
+/// The search for where a group is cut: entries are counted in ever shorter intervals of rows of one mode, and where a
+/// single row has too many, in those of the next.
+class Search {
+public:
+  explicit Search(const Group &group)
+      : box_(group.box), target_(group.entries * static_cast<double>(group.count / 2) / group.count),
+        most_off_(most_off * group.entries / group.count), order_(group.box.size()) {
+    std::iota(order_.begin(), order_.end(), 0);
+    const auto extent = [&](int m) {
+      return std::min(static_cast<double>(box_[static_cast<std::size_t>(m)].size()), group.entries);
+    };
+    std::stable_sort(order_.begin(), order_.end(), [&](int a, int b) { return extent(a) > extent(b); });
+    begin_mode();
+  }
+
+  bool done() const noexcept { return done_; }
+  const Cut &cut() const noexcept { return cut_; }
+  double left() const noexcept { return before_; }
+
+  /// The bucket of an entry, or -1 for one that does not count. index(m) is its index in a mode.
+  template <class Index> i64 bucket(Index &&index) const {
+    for (std::size_t k = 0; k < cut_.modes.size(); ++k)
+      if (index(cut_.modes[k]) != cut_.rows[k])
+        return -1;
+    const i64 i = index(mode());
+    return i < interval_.begin || i >= interval_.end ? -1 : (i - interval_.begin) / bucket_width(interval_);
+  }
+
+  /// Takes the entries of all processes in the buckets.
+  void narrow(std::span<const double> counts) {
+    const i64 width = bucket_width(interval_);
+    i64 b = 0;
+    const i64 last = (interval_.size() - 1) / width;
+    while (b < last && before_ + counts[static_cast<std::size_t>(b)] <= target_)
+      before_ += counts[static_cast<std::size_t>(b++)];
+    const Range found{interval_.begin + b * width, b == last ? interval_.end : interval_.begin + (b + 1) * width};
+    const double behind = before_ + counts[static_cast<std::size_t>(b)];
+    const bool below = target_ - before_ <= behind - target_;
+    const double off = below ? target_ - before_ : behind - target_;
+    const bool one_row = found.size() == 1;
+    if (off <= most_off_ || (one_row && next_ + 1 == order_.size()))
+      return finish(below ? found.begin : found.end, below ? before_ : behind);
+    interval_ = found;
+    if (!one_row)
+      return;
+    cut_.modes.push_back(mode());
+    cut_.rows.push_back(found.begin);
+    ++next_;
+    begin_mode();
+  }
+
+private:
+  int mode() const { return order_[next_]; }
+  void begin_mode() { interval_ = box_[static_cast<std::size_t>(mode())]; }
+  void finish(i64 row, double left) {
+    cut_.modes.push_back(mode());
+    cut_.rows.push_back(row);
+    before_ = left;
+    done_ = true;
+  }
+
+  std::vector<Range> box_;
+  double target_;   // entries on the left
+  double most_off_; // by which they may be more or less
+  std::vector<int> order_;
+  std::size_t next_ = 0; // of order_
+  Range interval_;
+  double before_ = 0; // entries known to be on the left
+  Cut cut_;
+  bool done_ = false;
+};
+
+template <class Index> bool is_left(const Cut &cut, Index &&index) {
+  for (std::size_t k = 0; k < cut.modes.size(); ++k)
+    if (const i64 i = index(cut.modes[k]); i != cut.rows[k])
+      return i < cut.rows[k];
+  return false;
+}
+
+/// The cutting of all groups, one level after the other.
+template <class Given> class Bisection {
+public:
+  Bisection(Processes &processes, const EntriesView &entries)
+      : processes_(processes), entries_(entries),
+        group_of_(Buffer<std::int32_t>::zeros(entries.nnz, "who gets entries")) {
+    double all = static_cast<double>(entries.nnz);
+    processes_.all_reduce({&all, 1}, Reduction::sum);
+    Group whole{0, processes_.size(), all, {}};
+    for (const i64 dim : entries.dims)
+      whole.box.push_back({0, dim});
+    groups_.push_back(std::move(whole));
+  }
+
+  Buffer<std::int32_t> run() {
+    while (std::any_of(groups_.begin(), groups_.end(), [](const Group &g) { return g.count > 1; }))
+      cut_groups();
+    for (i64 k = 0; k < entries_.nnz; ++k)
+      group_of_[k] = groups_[static_cast<std::size_t>(group_of_[k])].first;
+    return std::move(group_of_);
+  }
+
+private:
+  i64 index(int mode, i64 k) const {
+    return static_cast<i64>(static_cast<const Given *>(entries_.indices[mode])[k]) - entries_.index_base;
+  }
+
+  void cut_groups() {
+    std::vector<Search> searches;
+    std::vector<int> search_of(groups_.size(), -1);
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      if (groups_[g].count > 1) {
+        search_of[g] = static_cast<int>(searches.size());
+        searches.emplace_back(groups_[g]);
+      }
+    while (std::any_of(searches.begin(), searches.end(), [](const Search &s) { return !s.done(); }))
+      narrow(searches, search_of);
+    split(searches, search_of);
+  }
+
+  void narrow(std::vector<Search> &searches, const std::vector<int> &search_of) {
+    std::vector<double> counts(searches.size() * buckets);
+    for (i64 k = 0; k < entries_.nnz; ++k) {
+      const int s = search_of[static_cast<std::size_t>(group_of_[k])];
+      if (s < 0 || searches[static_cast<std::size_t>(s)].done())
+        continue;
+      const i64 b = searches[static_cast<std::size_t>(s)].bucket([&](int m) { return index(m, k); });
+      if (b >= 0)
+        ++counts[static_cast<std::size_t>(s * buckets + b)];
+    }
+    processes_.all_reduce(counts, Reduction::sum);
+    for (std::size_t s = 0; s < searches.size(); ++s)
+      if (!searches[s].done())
+        searches[s].narrow(std::span(counts).subspan(s * buckets, buckets));
+  }
+
+  void split(const std::vector<Search> &searches, const std::vector<int> &search_of) {
+    std::vector<Group> next;
+    std::vector<std::int32_t> left_of; // group that the left, or all, of each group becomes
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      left_of.push_back(static_cast<std::int32_t>(next.size()));
+      if (search_of[g] < 0) {
+        next.push_back(groups_[g]);
+        continue;
+      }
+      const Search &found = searches[static_cast<std::size_t>(search_of[g])];
+      const int half = groups_[g].count / 2;
+      Group left{groups_[g].first, half, found.left(), groups_[g].box};
+      Group right{groups_[g].first + half, groups_[g].count - half, groups_[g].entries - found.left(), groups_[g].box};
+      const auto mode = static_cast<std::size_t>(found.cut().modes.front());
+      const i64 row = found.cut().rows.front(); // on both sides where it is cut itself
+      left.box[mode].end = std::min(left.box[mode].end, row + (found.cut().modes.size() > 1 ? 1 : 0));
+      right.box[mode].begin = std::max(right.box[mode].begin, row);
+      for (Range *side : {&left.box[mode], &right.box[mode]})
+        if (side->size() < 1) // nothing is there to be cut further
+          *side = groups_[g].box[mode];
+      next.push_back(std::move(left));
+      next.push_back(std::move(right));
+    }
+    for (i64 k = 0; k < entries_.nnz; ++k) {
+      const auto g = static_cast<std::size_t>(group_of_[k]);
+      const int s = search_of[g];
+      const bool right =
+          s >= 0 && !is_left(searches[static_cast<std::size_t>(s)].cut(), [&](int m) { return index(m, k); });
+      group_of_[k] = left_of[g] + (right ? 1 : 0);
+    }
+    groups_ = std::move(next);
+  }
+
+  Processes &processes_;
+  const EntriesView &entries_;
+  Buffer<std::int32_t> group_of_;
+  std::vector<Group> groups_;
+};
+
+} // namespace
+
+Buffer<std::int32_t> partition_entries(Processes &processes, const EntriesView &entries) {
+  return dispatch(entries.index_type, [&](auto zero) { return Bisection<decltype(zero)>(processes, entries).run(); });
+}
+
+} // namespace td::tensor

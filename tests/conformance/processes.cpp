@@ -1,0 +1,142 @@
+// MTTKRP of tensors that processes share, against its definition: every format, on 1 to 7 processes, whichever of them
+// brought the entries.
+#include <gtest/gtest.h>
+
+#include "support/devices.hpp"
+#include "support/oracle.hpp"
+#include "support/processes.hpp"
+
+namespace {
+
+using namespace tdtest;
+
+struct Case {
+  int processes;
+  std::string format;
+  td_type type;
+  int order;
+};
+
+std::string case_name(const testing::TestParamInfo<Case> &info) {
+  const Case &c = info.param;
+  return c.format + (c.type == TD_F32 ? "_f32" : "_f64") + "_order" + std::to_string(c.order) + "_on" +
+         std::to_string(c.processes);
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const int processes : {1, 2, 3, 4, 7})
+    for (const char *format : {"coo", "blco", "sorted"})
+      for (const td_type type : {TD_F32, TD_F64})
+        for (const int order : {2, 3, 5})
+          cases.push_back({processes, format, type, order});
+  return cases;
+}
+
+/// Who brings entry k.
+enum class Bring { one, scattered, ranges };
+
+Entries brought(const Entries &all, int rank, int size, Bring how) {
+  Entries mine(all.dims);
+  for (int64_t k = 0; k < all.nnz(); ++k) {
+    const int64_t owner = how == Bring::one         ? size - 1
+                          : how == Bring::scattered ? (k * 7 + 3) % size
+                                                    : k * size / all.nnz();
+    if (owner == rank)
+      mine.add(all.coordinate(k), all.values[static_cast<std::size_t>(k)]);
+  }
+  return mine;
+}
+
+/// Every process checks all that it gets.
+void expect_right(const Case &c, const Entries &all, Bring how, const std::string &devices) {
+  Processes processes(c.processes);
+  Random random(29);
+  const Factors factors = random_factors(random, all.dims, 5, c.type);
+  std::vector<Bounded> expected;
+  for (int mode = 0; mode < all.order(); ++mode)
+    expected.push_back(oracle_mttkrp(all, factors, mode));
+  processes.run(devices, [&](int rank, td_context *context) {
+    const Tensor x = make_tensor(context, c.format, brought(all, rank, c.processes, how),
+                                 {c.type, rank % 2 == 0 ? TD_I64 : TD_I32, rank % 2});
+    for (int mode = 0; mode < all.order(); ++mode) {
+      SCOPED_TRACE("mode " + std::to_string(mode) + ", process " + std::to_string(rank));
+      EXPECT_TRUE(
+          within_bound(mttkrp(context, x, factors, mode, c.type), expected[static_cast<std::size_t>(mode)], c.type));
+    }
+    const Ktensor k = make_ktensor(context, factors, c.type);
+    EXPECT_TRUE(within_bound(mttkrp_ktensor(context, x, k, 0), expected.front(), c.type));
+  });
+  EXPECT_EQ(processes.trouble(), "");
+  EXPECT_EQ(processes.released(), c.processes);
+}
+
+class OnProcesses : public testing::TestWithParam<Case> {};
+
+// Coordinates repeat, on one process and between them.
+TEST_P(OnProcesses, MttkrpIsTheDefinition) {
+  Random random(7);
+  const std::vector<int64_t> dims{13, 40, 7, 19, 5};
+  const Entries all = random_entries(random, {dims.begin(), dims.begin() + GetParam().order}, 300, GetParam().type);
+  for (const Bring how : {Bring::one, Bring::scattered, Bring::ranges})
+    expect_right(GetParam(), all, how, how == Bring::scattered ? "reference" : "cpu");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OnProcesses, testing::ValuesIn(all_cases()), case_name);
+
+// One entry, none at all, one row that has all of them, rows far apart, more processes than entries.
+TEST(OnProcessesShapes, AreAllRight) {
+  Random random(8);
+  std::vector<Entries> shapes;
+  shapes.push_back(random_entries(random, {6, 5, 4}, 0, TD_F64));
+  shapes.push_back(random_entries(random, {6, 5, 4}, 1, TD_F64));
+  shapes.push_back(random_entries(random, {1, 1, 1}, 9, TD_F64));
+  shapes.push_back(random_entries(random, {1, 50, 30}, 200, TD_F64));
+  Entries far({40000, 3, 2});
+  far.add({39999, 0, 1}, 2);
+  far.add({0, 2, 0}, 3);
+  far.add({20000, 2, 0}, -1);
+  shapes.push_back(far);
+  Entries heavy({20, 20, 20});
+  for (int64_t k = 0; k < 300; ++k)
+    heavy.add({k % 10 == 0 ? random.below(20) : 3, random.below(20), random.below(20)}, random.symmetric());
+  shapes.push_back(heavy);
+  for (const int processes : {2, 3, 7})
+    for (std::size_t s = 0; s < shapes.size(); ++s) {
+      SCOPED_TRACE("shape " + std::to_string(s) + " on " + std::to_string(processes));
+      expect_right({processes, "sorted", TD_F64, 3}, shapes[s], Bring::ranges, "cpu");
+    }
+}
+
+// A tensor whose index needs more than 128 bits in numbers of rows stays in coordinates.
+TEST(OnProcessesShapes, CoordinatesBeyondAKey) {
+  Random random(9);
+  const Entries all = random_entries(random, std::vector<int64_t>(30, 20), 60, TD_F64);
+  expect_right({2, "coo", TD_F64, 30}, all, Bring::scattered, "cpu");
+}
+
+// Each process has its share of the entries, whatever the rows are like.
+TEST(OnProcessesShapes, EntriesAreSpreadEvenly) {
+  Random random(10);
+  Entries all({50, 4000, 30000});
+  for (int64_t k = 0; k < 40000; ++k)
+    all.add({k % 3 == 0 ? 7 : random.below(50), k % 2 == 0 ? 11 : random.below(4000), random.below(30000)}, 1);
+  for (const int size : {2, 3, 4, 7}) {
+    Processes processes(size);
+    std::vector<int64_t> here(static_cast<std::size_t>(size)), nnz(here);
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Tensor x = make_sparse(context, brought(all, rank, size, Bring::one));
+      here[static_cast<std::size_t>(rank)] = get<int64_t>(td_tensor_get_i64, x, "stored_here");
+      nnz[static_cast<std::size_t>(rank)] = tensor_nnz(x);
+    });
+    int64_t sum = 0;
+    for (const int64_t some : here) {
+      sum += some;
+      EXPECT_NEAR(static_cast<double>(some), static_cast<double>(nnz.front()) / size,
+                  0.05 * static_cast<double>(nnz.front()) / size);
+    }
+    EXPECT_EQ(sum, nnz.front());
+  }
+}
+
+} // namespace

@@ -1,0 +1,329 @@
+// What goes wrong on one process gives the same status on all, and none waits for ever: an entry, an option, memory, a
+// callback, each function of the communicator at each of its calls, and each allocation. This program replaces operator
+// new and delete, which libtd then uses too.
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include "support/problem.hpp"
+#include "support/processes.hpp"
+
+namespace {
+
+thread_local bool armed = false;
+thread_local long left = 0; // allocations of this thread still to succeed before one fails
+
+[[gnu::noinline]] void *allocate(std::size_t size, std::size_t alignment) noexcept {
+  if (armed && !tdtest::in_communicator() && left-- == 0)
+    return nullptr;
+  void *p = nullptr;
+  if (posix_memalign(&p, alignment < sizeof(void *) ? sizeof(void *) : alignment, size == 0 ? 1 : size) != 0)
+    return nullptr;
+  return p;
+}
+
+[[gnu::noinline]] void release(void *p) noexcept { std::free(p); }
+
+} // namespace
+
+#include "replaced_new.hpp"
+
+namespace {
+
+using namespace tdtest;
+
+struct Ended {
+  td_status status = TD_OK;
+  std::string text;
+  const char *in = "";
+};
+
+constexpr int64_t dims[3] = {6, 5, 4};
+constexpr int64_t nnz = 40;
+
+/// A process's part of a small tensor, on the stack.
+struct Part {
+  int64_t i[nnz], j[nnz], l[nnz], count = 0;
+  double values[nnz];
+  Part(int rank, int size) {
+    for (int64_t n = rank; n < nnz; n += size, ++count) {
+      i[count] = n % 6;
+      j[count] = n / 6 % 5;
+      l[count] = (7 * n + 1) % 4;
+      values[count] = static_cast<double>(n % 7) - 2.5;
+    }
+  }
+  td_status make(td_context *context, td_tensor **out, const td_options *options = nullptr) const {
+    const void *indices[3] = {i, j, l};
+    return td_tensor_create(context, 3, dims, count, TD_I64, indices, 0, TD_F64, values, TD_HOST, options, out);
+  }
+};
+
+#define TRY(call)                                                                                                      \
+  if (const td_status status_of_call = (call); status_of_call < 0)                                                     \
+    return {status_of_call, last_error(), #call};
+
+/// All that processes do together.
+Ended scenario(td_communicator *communicator, int rank, int size, const td_options *options,
+               const td_options *stored = nullptr) {
+  Context context;
+  Tensor x;
+  Ktensor model;
+  Report report;
+  const Part part(rank, size);
+  TRY(td_context_create_distributed("cpu", options, communicator, context.out()));
+  TRY(part.make(context, x.out(), stored));
+  TRY(td_cpals(context, x, 2, nullptr, options, nullptr, nullptr, model.out(), report.out()));
+  double a[12] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6};
+  double out[12];
+  const void *factors[3] = {a, a, a};
+  TRY(td_mttkrp(context, x, 1, 2, factors, dims, out, 6, TD_HOST));
+  return {};
+}
+
+void expect_one_end(const std::vector<Ended> &ended, bool text = true) {
+  for (const Ended &e : ended) {
+    EXPECT_EQ(e.status, ended.front().status) << e.text << " | " << ended.front().text;
+    EXPECT_STREQ(e.in, ended.front().in);
+    if (text) {
+      EXPECT_EQ(e.text, ended.front().text);
+    }
+  }
+}
+
+const Options few_steps{{"tol", "0"}, {"max_iters", "2"}, {"threads", "1"}};
+
+// One call returns a number: what the processes agree on by that call tells which of them it was.
+TEST(OneProcessFails, InACallOfTheCommunicator) {
+  for (const int size : {2, 3})
+    for (const bool for_good : {false, true}) {
+      int64_t call = 0;
+      int unknown = 0;
+      for (bool failed = true; failed; call += light() ? 5 : 1) {
+        ASSERT_LT(call, 1000);
+        SCOPED_TRACE("call " + std::to_string(call) + (for_good ? " and all later ones" : ""));
+        Processes processes(size, {size - 1, call, for_good});
+        std::vector<Ended> ended(static_cast<std::size_t>(size));
+        processes.run([&](int rank) {
+          const Communicator c = processes.communicator(rank);
+          ended[static_cast<std::size_t>(rank)] = scenario(c, rank, size, few_steps);
+        });
+        EXPECT_EQ(processes.trouble(), "");
+        EXPECT_EQ(processes.released(), size);
+        failed = ended.back().status != TD_OK;
+        // The last that is agreed on may fail where it has succeeded on the others: no message can tell them any more.
+        if (failed && ended.front().status == TD_OK) {
+          EXPECT_TRUE(processes.aborted());
+          EXPECT_EQ(++unknown, 1);
+          continue;
+        }
+        for (const Ended &e : ended) {
+          EXPECT_EQ(e.status, failed ? TD_ERR_COMMUNICATION : TD_OK) << e.text;
+          EXPECT_EQ(e.text.find("returned") != std::string::npos, failed) << e.text;
+        }
+        if (!processes.aborted())
+          expect_one_end(ended);
+      }
+      EXPECT_GT(call, 50);
+    }
+}
+
+TEST(OneProcessFails, ToAllocate) {
+  const Options stored{{"format", "sorted"}};
+  bool failed = true;
+  for (long k = 0; failed; k += light() ? 7 : 1) {
+    ASSERT_LT(k, 20000);
+    SCOPED_TRACE("allocation " + std::to_string(k));
+    Processes processes(2);
+    std::vector<Ended> ended(2);
+    std::vector<Communicator> communicators;
+    for (int rank = 0; rank < 2; ++rank)
+      communicators.push_back(processes.communicator(rank));
+    processes.run([&](int rank) {
+      armed = rank == 1;
+      left = k;
+      ended[static_cast<std::size_t>(rank)] =
+          scenario(communicators[static_cast<std::size_t>(rank)], rank, 2, few_steps, stored);
+      if (rank == 1)
+        failed = left < 0;
+      armed = false;
+    });
+    ASSERT_EQ(processes.trouble(), "") << ended[0].in << ended[0].text << " | " << ended[1].in << ended[1].text;
+    expect_one_end(ended, false);
+    EXPECT_TRUE(ended.front().status == TD_OK || ended.front().status == TD_ERR_HOST_MEMORY) << ended.front().text;
+  }
+}
+
+template <class Body> std::vector<Ended> ended_of(int size, Body &&body) {
+  Processes processes(size);
+  std::vector<Ended> ended(static_cast<std::size_t>(size));
+  processes.run("cpu",
+                [&](int rank, td_context *context) { ended[static_cast<std::size_t>(rank)] = body(rank, context); });
+  EXPECT_EQ(processes.trouble(), "");
+  expect_one_end(ended);
+  return ended;
+}
+
+void expect_text(const Ended &ended, td_status status, const std::string &part) {
+  EXPECT_EQ(ended.status, status);
+  EXPECT_NE(ended.text.find(part), std::string::npos) << ended.text;
+}
+
+Ended made(const Part &part, td_context *context, const td_options *options = nullptr) {
+  Tensor x;
+  TRY(part.make(context, x.out(), options));
+  return {};
+}
+
+TEST(OneProcessFails, ByItsEntriesAndOptions) {
+  expect_text(ended_of(3,
+                       [](int rank, td_context *context) {
+                         Part part(rank, 3);
+                         if (rank == 1)
+                           part.j[4] = 5;
+                         return made(part, context);
+                       })
+                  .front(),
+              TD_ERR_INDEX, "process 1 of 3: entry 4, mode 1 (counting from 0): index 5 outside 0..4");
+  expect_text(ended_of(3,
+                       [](int rank, td_context *context) {
+                         Part part(rank, 3);
+                         if (rank == 2)
+                           part.values[0] = std::nan("");
+                         return made(part, context);
+                       })
+                  .front(),
+              TD_ERR_ARGUMENT, "process 2 of 3: entry 0");
+  expect_text(ended_of(2,
+                       [](int rank, td_context *context) {
+                         return made(Part(rank, 2), context, Options{{"format", rank == 0 ? "coo" : "blco"}});
+                       })
+                  .front(),
+              TD_ERR_ARGUMENT, "process 1 of 2: order, dims, value_type or options of a tensor differ");
+  expect_text(ended_of(2,
+                       [](int rank, td_context *context) -> Ended {
+                         Tensor x;
+                         TRY(Part(rank, 2).make(context, rank == 0 ? nullptr : x.out()));
+                         return {};
+                       })
+                  .front(),
+              TD_ERR_ARGUMENT, "process 0 of 2: out: null pointer");
+  expect_text(ended_of(2,
+                       [](int rank, td_context *context) {
+                         Part part(rank, 2);
+                         part.i[0] = part.j[0] = part.l[0] = 0;
+                         return made(part, context, Options{{"duplicates", "error"}});
+                       })
+                  .front(),
+              TD_ERR_INDEX, "at the coordinates of others");
+}
+
+TEST(OneProcessFails, ByItsRunsArguments) {
+  const auto run = [](int rank, td_context *context, int64_t model_rank, const Options &options) -> Ended {
+    Tensor x;
+    Ktensor model;
+    TRY(Part(rank, 2).make(context, x.out()));
+    TRY(td_cpals(context, x, model_rank, nullptr, options, nullptr, nullptr, model.out(), nullptr));
+    return {};
+  };
+  expect_text(ended_of(2, [&](int rank, td_context *c) { return run(rank, c, 2 + rank, few_steps); }).front(),
+              TD_ERR_ARGUMENT, "process 1 of 2: td_cpals: rank, options");
+  expect_text(ended_of(2,
+                       [&](int rank, td_context *c) {
+                         return run(rank, c, 2, Options{{"tol", rank == 0 ? "0" : "1e-3"}});
+                       })
+                  .front(),
+              TD_ERR_ARGUMENT, "process 1 of 2");
+  expect_text(ended_of(2,
+                       [&](int rank, td_context *c) {
+                         return run(rank, c, 2, Options{{"checkpoint", "/no/such/folder/run.tdb"}});
+                       })
+                  .front(),
+              TD_ERR_IO, "process 0 of 2: ");
+}
+
+// Its context allows it too little memory.
+TEST(OneProcessFails, ForWantOfMemory) {
+  Processes processes(2);
+  std::vector<Ended> ended(2);
+  processes.run([&](int rank) {
+    const Communicator c = processes.communicator(rank);
+    const Options options{{"memory_limit", rank == 1 ? "20000" : "0"}, {"threads", "1"}, {"max_iters", "2"}};
+    Context context;
+    Tensor x;
+    Ktensor model;
+    ended[static_cast<std::size_t>(rank)] = [&]() -> Ended {
+      TRY(td_context_create_distributed("cpu", options, c, context.out()));
+      TRY(Part(rank, 2).make(context, x.out()));
+      TRY(td_cpals(context, x, 400, nullptr, Options{{"max_iters", "2"}}, nullptr, nullptr, model.out(), nullptr));
+      return {};
+    }();
+  });
+  EXPECT_EQ(processes.trouble(), "");
+  expect_one_end(ended);
+  expect_text(ended.front(), TD_ERR_HOST_MEMORY, "process 1 of 2: ");
+}
+
+int32_t end_thread(const td_report *, void *) { pthread_exit(nullptr); }
+
+// A callback that ends its thread, as td_log_fn and td_progress_fn may: the others end with an error.
+TEST(OneProcessFails, ByAThreadThatEnds) {
+  Processes processes(2);
+  td_status other = TD_OK;
+  std::string text;
+  const auto process = [&](int rank, td_progress_fn progress) {
+    const Communicator c = processes.communicator(rank);
+    const Context context =
+        make<Context>(td_context_create_distributed, "cpu", static_cast<const td_options *>(few_steps),
+                      static_cast<td_communicator *>(c));
+    Tensor x;
+    check(Part(rank, 2).make(context, x.out()));
+    Ktensor model;
+    other = td_cpals(context, x, 2, nullptr, few_steps, progress, nullptr, model.out(), nullptr);
+    text = last_error();
+  };
+  struct Ending {
+    const decltype(process) &run;
+    static void *start(void *self) {
+      static_cast<Ending *>(self)->run(1, end_thread);
+      return nullptr;
+    }
+  } ending{process};
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(&thread, nullptr, Ending::start, &ending), 0);
+  process(0, nullptr);
+  pthread_join(thread, nullptr);
+  EXPECT_EQ(processes.trouble(), "");
+  EXPECT_EQ(other, TD_ERR_INTERNAL);
+  EXPECT_NE(text.find("process 1 of 2: a callback ended its thread"), std::string::npos) << text;
+}
+
+TEST(Communicator, RefusesWhatIsNone) {
+  const auto reduce = [](double *, int64_t, int32_t, void *) -> int32_t { return 0; };
+  const auto exchange = [](const void *, const int64_t *, void *, const int64_t *, void *) -> int32_t { return 0; };
+  const auto copy = [](void *, int64_t, int32_t, void *) -> int32_t { return 0; };
+  const auto end = [](td_status, void *) {};
+  const auto never = [](void *) { ADD_FAILURE() << "released though it was refused"; };
+  td_communicator *made = nullptr;
+  EXPECT_EQ(td_communicator_create(0, 0, reduce, exchange, copy, end, never, nullptr, &made), TD_ERR_ARGUMENT);
+  EXPECT_EQ(td_communicator_create(2, 2, reduce, exchange, copy, end, never, nullptr, &made), TD_ERR_ARGUMENT);
+  EXPECT_EQ(td_communicator_create(-1, 2, reduce, exchange, copy, end, never, nullptr, &made), TD_ERR_ARGUMENT);
+  EXPECT_EQ(td_communicator_create(0, 1, nullptr, exchange, copy, end, never, nullptr, &made), TD_ERR_ARGUMENT);
+  EXPECT_EQ(td_communicator_create(0, 1, reduce, nullptr, copy, end, never, nullptr, &made), TD_ERR_ARGUMENT);
+  EXPECT_EQ(td_communicator_create(0, 1, reduce, exchange, nullptr, end, never, nullptr, &made), TD_ERR_ARGUMENT);
+  EXPECT_EQ(td_communicator_create(0, 1, reduce, exchange, copy, nullptr, never, nullptr, &made), TD_ERR_ARGUMENT);
+  EXPECT_EQ(td_communicator_create(0, 1, reduce, exchange, copy, end, never, nullptr, nullptr), TD_ERR_ARGUMENT);
+  EXPECT_EQ(made, nullptr);
+  td_context *context = nullptr;
+  EXPECT_EQ(td_context_create_distributed("cpu", nullptr, nullptr, &context), TD_ERR_HANDLE);
+  Processes processes(1);
+  const tdpp::Communicator c = processes.communicator(0);
+  EXPECT_EQ(td_context_create_distributed("cpu:2", nullptr, c, &context), TD_ERR_UNSUPPORTED);
+  EXPECT_NE(last_error().find("the workers are the processes"), std::string::npos) << last_error();
+  EXPECT_EQ(context, nullptr);
+}
+
+} // namespace

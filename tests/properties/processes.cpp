@@ -1,0 +1,410 @@
+// CP-ALS of a tensor that processes share: the run of one process, for any number of them.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "support/planted.hpp"
+#include "support/processes.hpp"
+#include "support/temporary.hpp"
+
+namespace {
+
+using namespace tdtest;
+
+constexpr int sizes[] = {1, 2, 3, 4, 7};
+
+Entries of_process(const Entries &all, int rank, int size) {
+  Entries mine(all.dims);
+  for (int64_t k = 0; k < all.nnz(); ++k)
+    if ((k * 5 + 1) % size == rank)
+      mine.add(all.coordinate(k), all.values[static_cast<std::size_t>(k)]);
+  return mine;
+}
+
+/// What a run came to on one process.
+struct Came {
+  std::vector<double> fit, weights;
+  Factors factors{{1, 1}, 1};
+  std::string stop;
+  int64_t workers = 0;
+  double norm = 0;
+};
+
+Came came_of(const Fitted &run) {
+  return {report_series(run.report, "fit"),
+          weights_of(run.model),
+          factors_of(run.model),
+          report_str(run.report, "stop_reason"),
+          report_i64(run.report, "workers"),
+          report_f64(run.report, "norm")};
+}
+
+std::vector<Came> run_on(int size, const Entries &all, td_type type, int64_t rank_of_model, const Options &options,
+                         const Options &stored = Options{}) {
+  Processes processes(size);
+  std::vector<Came> came(static_cast<std::size_t>(size));
+  processes.run("cpu", [&](int rank, td_context *context) {
+    const Tensor x = make_sparse(context, of_process(all, rank, size), {type, TD_I64, 0}, stored);
+    came[static_cast<std::size_t>(rank)] = came_of(cpals(context, x, rank_of_model, options));
+  });
+  EXPECT_EQ(processes.trouble(), "");
+  return came;
+}
+
+void expect_same(const Came &a, const Came &b) {
+  EXPECT_EQ(a.fit, b.fit);
+  EXPECT_EQ(a.weights, b.weights);
+  EXPECT_EQ(a.factors.a, b.factors.a);
+  EXPECT_EQ(a.stop, b.stop);
+}
+
+void expect_near(const std::vector<double> &a, const std::vector<double> &b, double most, const char *what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  for (std::size_t k = 0; k < a.size(); ++k)
+    EXPECT_NEAR(a[k], b[k], most * std::max(1.0, std::abs(b[k]))) << what << " " << k;
+}
+
+// Sums are taken in another order: that moves ten steps on a well-conditioned tensor by far less than 1e-9.
+void expect_run_of_one(const Entries &all, td_type type, int64_t rank, const Options &options,
+                       const Options &stored = Options{}, double most = 1e-9) {
+  const Context alone = make_context("cpu");
+  const Came expected = came_of(cpals(alone, make_sparse(alone, all, {type, TD_I64, 0}, stored), rank, options));
+  for (const int size : sizes) {
+    SCOPED_TRACE(std::to_string(size) + " processes");
+    const std::vector<Came> came = run_on(size, all, type, rank, options, stored);
+    for (const Came &some : came)
+      expect_same(some, came.front());
+    EXPECT_EQ(came.front().workers, size);
+    EXPECT_NEAR(came.front().norm, expected.norm, 1e-12 * expected.norm);
+    EXPECT_EQ(came.front().stop, expected.stop);
+    expect_near(came.front().fit, expected.fit, most, "fit");
+    expect_near(came.front().weights, expected.weights, most, "weight");
+    for (std::size_t m = 0; m < all.dims.size(); ++m)
+      expect_near(came.front().factors.a[m], expected.factors.a[m], 100 * most, "factor");
+  }
+}
+
+const Options ten_steps{{"tol", "0"}, {"max_iters", "10"}, {"seed", "3"}};
+
+TEST(SharedCpals, IsTheRunOfOneProcess) {
+  Random random(51);
+  expect_run_of_one(planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries, TD_F64, 3, ten_steps);
+  expect_run_of_one(planted(random, {8, 7, 6, 5}, 2, 0.4, 0.1).entries, TD_F64, 4, ten_steps);
+}
+
+TEST(SharedCpals, IsTheRunOfOneProcessInF32) {
+  Random random(52);
+  expect_run_of_one(planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries, TD_F32, 3, ten_steps, Options{}, 1e-3);
+}
+
+TEST(SharedCpals, IsTheRunOfOneProcessHoweverItIsStored) {
+  Random random(53);
+  const Entries e = planted(random, {9, 8, 7, 6}, 3, 0.5, 0.2).entries;
+  for (const char *format : {"coo", "blco", "sorted"})
+    expect_run_of_one(e, TD_F64, 3, ten_steps, Options{{"format", format}, {"groups", "none"}});
+  expect_run_of_one(e, TD_F64, 3, ten_steps, Options{{"format", "sorted"}, {"groups", "0,1|2|3"}});
+  expect_run_of_one(e, TD_F64, 3, ten_steps, Options{{"gather", "f32"}}, 1e-4);
+  expect_run_of_one(e, TD_F32, 3, ten_steps, Options{{"accumulate", "f64"}}, 1e-4);
+}
+
+// Rows that no process has entries in count in a start, and are zero afterwards; a fixed mode keeps its start.
+TEST(SharedCpals, EmptyRowsAndFixedModes) {
+  Random random(54);
+  Entries e = planted(random, {14, 11, 9}, 2, 0.3, 0.1).entries;
+  e.dims = {40, 11, 500};
+  expect_run_of_one(e, TD_F64, 2, ten_steps);
+  const Context alone = make_context("cpu");
+  const Factors start = random_factors(random, e.dims, 2, TD_F64);
+  const Options options{{"tol", "0"}, {"max_iters", "5"}, {"fixed_modes", "1"}, {"arrange", "0"}, {"fixsigns", "0"}};
+  const auto fitted = [&](td_context *context, const td_tensor *x) {
+    return came_of(cpals(context, x, 2, options, make_ktensor(context, start)));
+  };
+  const Came expected = fitted(alone, make_sparse(alone, e));
+  Processes processes(3);
+  processes.run("cpu", [&](int rank, td_context *context) {
+    const Came came = fitted(context, make_sparse(context, of_process(e, rank, 3)));
+    expect_near(came.fit, expected.fit, 1e-9, "fit");
+    for (std::size_t m = 0; m < 3; ++m)
+      expect_near(came.factors.a[m], expected.factors.a[m], 1e-7, "factor");
+  });
+}
+
+// Of numbers whose squares overflow or vanish a scaled copy is worked on.
+TEST(SharedCpals, NumbersFarFromOne) {
+  Random random(55);
+  for (const double scale : {1e200, 1e-200}) {
+    Entries e = planted(random, {9, 8, 7}, 2, 0.3, 0.1).entries;
+    for (double &v : e.values)
+      v *= scale;
+    const Context alone = make_context("cpu");
+    const Came expected = came_of(cpals(alone, make_sparse(alone, e), 2, ten_steps));
+    for (const Came &came : run_on(3, e, TD_F64, 2, ten_steps))
+      expect_near(came.fit, expected.fit, 1e-9, "fit");
+  }
+}
+
+// The residual of a model that fits is computed entry by entry, by each process of its own.
+TEST(SharedCpals, ExactResidual) {
+  Random random(56);
+  const Planted p = planted(random, {12, 10, 8}, 2, 0, 0);
+  for (const Came &came :
+       run_on(3, p.entries, TD_F64, 2, Options{{"tol", "1e-10"}, {"max_iters", "500"}, {"exact_residual", "always"}}))
+    EXPECT_GT(came.fit.back(), 1 - 1e-6);
+}
+
+struct Counted {
+  int calls = 0;
+  int stop_at = 0; // 0: never
+};
+
+int32_t count_calls(const td_report *, void *user) {
+  auto *counted = static_cast<Counted *>(user);
+  return ++counted->calls == counted->stop_at ? 1 : 0;
+}
+
+TEST(SharedCpals, ACallbackOfOneProcessStopsAll) {
+  Random random(57);
+  const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
+  Processes processes(4);
+  processes.run("cpu", [&](int rank, td_context *context) {
+    const Tensor x = make_sparse(context, of_process(e, rank, 4));
+    Counted counted{0, rank == 2 ? 3 : 0};
+    Ktensor model;
+    Report report;
+    EXPECT_EQ(td_cpals(context, x, 3, nullptr, ten_steps, rank == 0 ? nullptr : count_calls, &counted, model.out(),
+                       report.out()),
+              TD_STOPPED);
+    EXPECT_EQ(report_str(report, "stop_reason"), "callback");
+    EXPECT_EQ(report_i64(report, "iterations"), 3);
+    EXPECT_EQ(counted.calls, rank == 0 ? 0 : 3);
+  });
+  EXPECT_EQ(processes.trouble(), "");
+}
+
+// One file, written by process 0, from which any number of processes goes on.
+TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
+  Random random(58);
+  const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
+  const TemporaryFolder folder;
+  const std::string path = folder.file("run.tdb");
+  const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
+  run_on(3, e, TD_F64, 3, Options{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}});
+  const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
+  const Context alone = make_context("cpu");
+  expect_near(came_of(cpals(alone, make_sparse(alone, e), 3, on)).fit, whole.fit, 1e-9, "fit");
+  for (const int size : sizes) {
+    const Came came = run_on(size, e, TD_F64, 3, on).front();
+    expect_near(came.fit, whole.fit, 1e-9, "fit");
+    expect_near(came.weights, whole.weights, 1e-9, "weight");
+  }
+}
+
+/// Indices as in data of people and words: few come often, most hardly ever.
+Entries skewed(Random &random, const std::vector<int64_t> &dims, int64_t nnz) {
+  Entries e(dims);
+  for (int64_t k = 0; k < nnz; ++k) {
+    std::vector<int64_t> at;
+    for (const int64_t dim : dims)
+      at.push_back((static_cast<int64_t>(std::pow(static_cast<double>(dim), random.uniform())) - 1 +
+                    (random.below(3) == 0 ? random.below(dim / 2) : 0)) %
+                   dim);
+    e.add(at, random.symmetric());
+  }
+  return e;
+}
+
+// The plan of a process tells how many bytes it sends in an iteration, and it sends these; and all together less than
+// half of what they would if each had all rows.
+TEST(SharedPlan, TellsWhatIsSent) {
+  Random random(61);
+  const Entries e = skewed(random, {3000, 20000, 40000, 300}, 30000);
+  for (const char *stored : {"f64", "f32"}) {
+    const bool sums = std::string(stored) == "f32"; // added in f64: sums take twice what rows do
+    for (const int size : {2, 7, 8}) {
+      Processes processes(size);
+      std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
+      processes.run("cpu", [&](int rank, td_context *context) {
+        const Tensor x = make_sparse(context, of_process(e, rank, size), {sums ? TD_F32 : TD_F64, TD_I64, 0},
+                                     sums ? Options{{"accumulate", "f64"}} : Options{});
+        const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
+                                     static_cast<const td_options *>(ten_steps));
+        EXPECT_EQ(get<int64_t>(td_plan_get_i64, plan, "processes"), size);
+        const Fitted run = cpals(context, x, 5, ten_steps);
+        told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
+        sent[static_cast<std::size_t>(rank)] = report_i64(run.report, "exchanged_bytes");
+      });
+      int64_t all = 0;
+      for (std::size_t rank = 0; rank < told.size(); ++rank) {
+        EXPECT_EQ(sent[rank], 10 * told[rank]) << "process " << rank << " of " << size;
+        EXPECT_GT(told[rank], 0);
+        all += told[rank];
+      }
+      const int64_t row_bytes = 5 * (sums ? 4 + 8 : 8 + 8); // a sum that goes to the owner, and the row that comes back
+      EXPECT_LT(2 * all, (size - 1) * (3000 + 20000 + 40000 + 300) * row_bytes);
+    }
+  }
+}
+
+/// What a tensor that processes read from one file is, by products with it, and by what is told of it.
+void expect_read(const Entries &e, const std::string &path, const Options &options = Options{}) {
+  Random random(62);
+  const Context alone = make_context("cpu");
+  const Tensor whole = make<Tensor>(td_tensor_read, static_cast<td_context *>(alone), path.c_str(),
+                                    static_cast<const td_options *>(options));
+  const Factors factors = random_factors(random, e.dims, 3, TD_F64);
+  for (const int size : sizes) {
+    SCOPED_TRACE(path + " on " + std::to_string(size));
+    Processes processes(size);
+    processes.run("cpu", [&](int, td_context *context) {
+      const Tensor x = make<Tensor>(td_tensor_read, context, path.c_str(), static_cast<const td_options *>(options));
+      EXPECT_EQ(tensor_nnz(x), tensor_nnz(whole));
+      EXPECT_EQ(tensor_str(x, "source"), tensor_str(whole, "source"));
+      for (int mode = 0; mode < e.order(); ++mode)
+        expect_near(mttkrp(context, x, factors, mode, TD_F64), mttkrp(alone, whole, factors, mode, TD_F64), 1e-11,
+                    "product");
+    });
+    EXPECT_EQ(processes.trouble(), "");
+  }
+}
+
+void write_lines(const std::string &path, const std::string &text) { std::ofstream(path) << text; }
+
+// Each process parses its share of the lines, or of the numbers of a binary file.
+TEST(SharedRead, EveryFormat) {
+  Random random(63);
+  const Entries e = random_entries(random, {30, 40, 20}, 500, TD_F64);
+  const Context alone = make_context("cpu");
+  const Tensor x = make_sparse(alone, e);
+  const TemporaryFolder folder;
+  for (const char *name : {"x.tns", "x.tns.gz", "x.txt", "x.tdb"}) {
+    check(td_tensor_write(x, folder.file(name).c_str(), nullptr));
+    expect_read(e, folder.file(name));
+  }
+}
+
+// Blank lines, comments, fewer lines than processes, no newline at the end, and what entries alone settle: dims and
+// base.
+TEST(SharedRead, WhatTheEntriesOfAllSettle) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  const Entries e({4, 3, 9});
+  write_lines(path, "# of few lines\n\n1 1 1 2.5\n4 3 9 1 # the last of each\n\n2 3 4 -1");
+  expect_read(e, path);
+  expect_read(e, path, Options{{"value_type", "f64"}, {"dialect", "frostt"}});
+  write_lines(path, "sptensor\n3\n4 3 9\n3\n1 1 1 1\n2 2 2 2\n3 2 9 3\n");
+  expect_read(e, path); // the index 9 alone says that they count from 1
+  write_lines(path, "sptensor\n3\n4 3 9\n3\n1 1 1 1\n2 2 2 2\n3 2 0 3\n");
+  expect_read(e, path); // and 0 that they count from 0
+  write_lines(path, "%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n1 1 1\n3 2 2\n4 4 3\n");
+  expect_read(Entries({4, 4}), path);
+}
+
+// Lines are counted from the file's first, whoever reads them, and all say the same.
+TEST(SharedRead, ErrorsNameTheLine) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.tns");
+  const auto expect_refused = [&](const std::string &text, td_status status, const std::string &part) {
+    write_lines(path, text);
+    for (const int size : sizes) {
+      Processes processes(size);
+      std::vector<std::string> said(static_cast<std::size_t>(size));
+      processes.run("cpu", [&](int rank, td_context *context) {
+        Tensor x;
+        EXPECT_EQ(td_tensor_read(context, path.c_str(), nullptr, x.out()), status);
+        said[static_cast<std::size_t>(rank)] = last_error();
+      });
+      EXPECT_EQ(processes.trouble(), "");
+      for (const std::string &text_of_one : said) {
+        EXPECT_EQ(text_of_one, said.front());
+        EXPECT_NE(text_of_one.find(part), std::string::npos) << text_of_one;
+      }
+    }
+  };
+  std::string lines;
+  for (int k = 1; k <= 20; ++k)
+    lines += std::to_string(k) + " 1 2 0.5\n";
+  expect_refused(lines + "1 2 x 3\n" + lines, TD_ERR_IO, "line 21: ");
+  expect_refused(lines + "1 2 0 3\n" + lines, TD_ERR_INDEX, "line 21: index 0 of mode 2");
+  expect_refused("sptensor\n3\n20 1 2\n21\n" + lines, TD_ERR_IO, "line 4 states 21 entries, but 20 follow");
+  expect_refused("tensor\n2\n2 2\n1 2 3 4\n", TD_ERR_UNSUPPORTED, "dense");
+  // Each verifies a part of what a binary file's checksums are of.
+  const Context alone = make_context("cpu");
+  Random random(64);
+  const std::string binary = folder.file("x.tdb");
+  check(td_tensor_write(make_sparse(alone, random_entries(random, {5, 6, 7}, 100, TD_F64)), binary.c_str(), nullptr));
+  std::string bytes(std::filesystem::file_size(binary), ' ');
+  std::ifstream(binary, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  std::ofstream(path, std::ios::binary) << bytes;
+  Processes processes(3);
+  processes.run("cpu", [&](int, td_context *context) {
+    Tensor x;
+    EXPECT_EQ(td_tensor_read(context, path.c_str(), nullptr, x.out()), TD_ERR_IO);
+    EXPECT_NE(last_error().find("checksum"), std::string::npos) << last_error();
+    EXPECT_EQ(td_tensor_read(context, binary.c_str(), nullptr, x.out()), TD_OK) << last_error();
+  });
+}
+
+TEST(SharedTensor, TellsOfTheWhole) {
+  Random random(59);
+  const Entries e = random_entries(random, {20, 30, 10}, 500, TD_F64);
+  const Context alone = make_context("cpu");
+  const Tensor whole = make_sparse(alone, e);
+  for (const int size : sizes) {
+    Processes processes(size);
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Tensor x = make_sparse(context, of_process(e, rank, size));
+      EXPECT_EQ(tensor_nnz(x), tensor_nnz(whole));
+      EXPECT_EQ(get<int64_t>(td_tensor_get_i64, x, "duplicates"), get<int64_t>(td_tensor_get_i64, whole, "duplicates"));
+      EXPECT_NEAR(tensor_norm(x), tensor_norm(whole), 1e-13 * tensor_norm(whole));
+      for (const char *fact : {"min", "max"})
+        EXPECT_EQ(get<double>(td_tensor_get_f64, x, fact), get<double>(td_tensor_get_f64, whole, fact));
+      EXPECT_NEAR(get<double>(td_tensor_get_f64, x, "sum"), get<double>(td_tensor_get_f64, whole, "sum"), 1e-12);
+      std::vector<int64_t> dims(3);
+      check(td_tensor_dims(x, dims.data()));
+      EXPECT_EQ(dims, e.dims);
+    });
+  }
+}
+
+// What one process cannot answer is refused, and so is a tensor in another context.
+TEST(SharedTensor, RefusesWhatNeedsItWhole) {
+  Random random(60);
+  const Entries e = random_entries(random, {5, 6, 7}, 50, TD_F64);
+  const Context alone = make_context("cpu");
+  Processes processes(2);
+  processes.run("cpu", [&](int rank, td_context *context) {
+    const Tensor x = make_sparse(context, of_process(e, rank, 2));
+    std::vector<int64_t> counts(7);
+    EXPECT_EQ(td_tensor_slice_counts(x, 2, counts.data()), TD_ERR_UNSUPPORTED);
+    EXPECT_EQ(td_tensor_write(x, "nowhere.tns", nullptr), TD_ERR_UNSUPPORTED);
+    std::vector<double> cells(210);
+    EXPECT_EQ(td_tensor_get_dense(x, nullptr, TD_F64, cells.data()), TD_ERR_UNSUPPORTED);
+    Tensor dense;
+    EXPECT_EQ(
+        td_tensor_create_dense(context, 3, e.dims.data(), nullptr, TD_F64, cells.data(), TD_HOST, nullptr, dense.out()),
+        TD_ERR_UNSUPPORTED);
+    EXPECT_NE(last_error().find("2 processes share"), std::string::npos) << last_error();
+    Plan plan;
+    EXPECT_EQ(td_plan_create(context, 3, e.dims.data(), 50, TD_F64, 2, nullptr, plan.out()), TD_ERR_UNSUPPORTED);
+    const Ktensor k = make_ktensor(context, random_factors(random, e.dims, 2, TD_F64));
+    double dot = 0;
+    EXPECT_EQ(td_ktensor_dot_tensor(context, k, x, &dot), TD_ERR_UNSUPPORTED);
+    if (rank == 0) {
+      Ktensor model;
+      EXPECT_EQ(td_cpals(alone, x, 2, nullptr, nullptr, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
+      EXPECT_NE(last_error().find("context"), std::string::npos) << last_error();
+    }
+    for (const Options &options :
+         {Options{{"deterministic", "1"}}, Options{{"init", "nvecs"}}, Options{{"solve", "qr"}}}) {
+      Ktensor model;
+      EXPECT_EQ(td_cpals(context, x, 2, nullptr, options, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
+    }
+  });
+  EXPECT_EQ(processes.trouble(), "");
+}
+
+} // namespace
