@@ -33,9 +33,9 @@ struct Readers {
   };
 };
 
-/// Takes options "dialect", "index_base", "value_type", those of tables (TableChoices), and "memory_limit" for what is read and what a compressed file
-/// inflates to. Text is parsed on `threads` threads.
-/// Several readers get entries each, of a tensor whose dims all get; a dense tensor is refused.
+/// Takes options "dialect", "index_base", "value_type", those of tables (TableChoices), and "memory_limit" for what is
+/// read and what a compressed file inflates to. Text is parsed on `threads` threads. Several readers get entries each,
+/// of a tensor whose dims all get; a dense tensor is refused.
 ReadTensor read_tensor(const std::string &path, const Options &options, int threads, const Readers &readers = {});
 
 /// Only td's binary format holds labels.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # The names of td.h. A newer library's are found by name all the same; these are what pickling takes along.
 FACTS = ("iterations", "converged", "order", "rank", "workers", "threads", "resumed_from", "effective_rank",
-         "exact_residuals", "fit", "explained", "relative", "residual", "fit_error", "fit_change", "fit_growth", "condition",
-         "norm", "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit", "stop_reason", "format",
+         "exact_residuals", "exchanged_bytes", "fit", "explained", "relative", "residual", "fit_error", "fit_change",
+         "fit_growth", "condition", "norm", "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit", "stop_reason", "format",
          "devices", "init", "checkpoint_error", "creeping")
 SERIES = ("fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds")
 
