@@ -13,7 +13,8 @@ struct GroupLayout {
   bool shared = false;
 };
 
-/// Rows of factors that one process exchanges with others in an update, of each mode; none: the tensor is one process's.
+/// Rows of factors that one process exchanges with others in an update, of each mode; none: the tensor is one
+/// process's.
 struct SharedRows {
   int processes = 1;
   std::vector<i64> lent;   // rows that others own: sums go to them, and the rows come back

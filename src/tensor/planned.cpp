@@ -73,7 +73,8 @@ void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode)
     need.add("the result of MTTKRP",
              workers * static_cast<double>(x.stored_dims()[static_cast<std::size_t>(mode)]) * row);
     if (x.distribution() != nullptr) // two copies of the result on the process that gathers it
-      need.add("the rows of all processes", static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) * (2 * row + 16));
+      need.add("the rows of all processes",
+               static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) * (2 * row + 16));
     const int group = x.groups().group_of(mode);
     const auto partial = plan::product_by_itself(x.dims(), x.settings().groups, mode);
     if (x.sparse() && x.groups().shared(group))
