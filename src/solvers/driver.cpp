@@ -92,14 +92,16 @@ private:
 
 /// What the report says of a run that ended by `tol`. A change below `tol` is taken to mean that little is left to
 /// gain, which holds where each iteration gains at most half of what the one before did.
-std::string creeping(const Growth &growth, double tol) {
+std::string creeping(const Growth &growth, double tol, bool from_nvecs) {
   if (growth.left <= tol)
     return {};
   const std::string rate = growth.ratio < 1 ? fmt::format("{:.0f} % of the time before", 100 * growth.ratio)
                                             : std::string("no less than the time before");
   return fmt::format("the fit still grew by {:.1e} an iteration, each time by {}: {} {:.1e} may be left to gain; try a "
-                     "smaller option 'tol', another option 'seed' or option 'init' = nvecs",
-                     growth.change, rate, growth.ratio < 1 ? "about" : "up to", growth.left);
+                     "smaller option 'tol', {}",
+                     growth.change, rate, growth.ratio < 1 ? "about" : "up to", growth.left,
+                     from_nvecs ? "or option 'init' = random with some values of option 'seed'"
+                                : "another option 'seed' or option 'init' = nvecs");
 }
 
 /// One run, as the calling thread sees it.
@@ -130,7 +132,8 @@ public:
     }
     report_.seconds = seconds_since(begin_);
     if (report_.stop_reason == "tol")
-      report_.creeping = creeping(Growth::of(report_.fit, report_.fit_error.back()), settings_.tol);
+      report_.creeping =
+          creeping(Growth::of(report_.fit, report_.fit_error.back()), settings_.tol, report_.init == "nvecs");
     if (settings_.arrange)
       model_.arrange();
     if (settings_.fixsigns)

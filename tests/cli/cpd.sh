@@ -31,6 +31,8 @@ expect 0 "$td" cpd noise.tns --rank 6
 says out 'stopped   after'
 says out 'note      the fit still grew by'
 says out 'try a smaller --tol, another --seed or --init nvecs'
+expect 0 "$td" cpd noise.tns --rank 6 --init nvecs
+says out 'try a smaller --tol, or --init random with some values of --seed'
 expect 0 "$td" cpd noise.tns --rank 6 --json
 is_json out 'd["stop_reason"] == "tol" and d["fit_growth"] > 1e-4 and "grew by" in d["creeping"]'
 expect 0 "$td" cpd noise.tns --rank 6 --max-iters 10 --json
