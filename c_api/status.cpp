@@ -93,7 +93,7 @@ void copy_text(std::string_view text, char *buf, std::int64_t cap, std::int64_t 
   if (cap == 0)
     return;
   const std::size_t n = std::min(text.size(), static_cast<std::size_t>(cap) - 1);
-  std::memcpy(buf, text.data(), n);
+  std::copy_n(text.data(), n, buf); // an empty text may have no data
   buf[n] = '\0';
 }
 

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include "io/atomic_file.hpp"
 #include "pages/document.hpp"
 #include "pages/template.hpp"
