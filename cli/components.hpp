@@ -14,7 +14,7 @@ bool has_labels(const td_ktensor *model);
 /// column's largest. Entries of the other sign stand in a line of their own.
 void print_components(const td_ktensor *model, std::int64_t most);
 
-/// For each component its weight and, mode by mode, label, index and value of the entries that lead it.
+/// It gives the weight of each component and, mode by mode, label, index and value of the entries that lead it.
 Json components_of(const td_ktensor *model, std::int64_t most);
 
 /// The names of the modes, empty where there is none.

@@ -15,7 +15,7 @@ namespace td {
 
 enum class Reduction : std::int32_t { sum = 0, max = 1 };
 
-/// As td_communicator_create takes them: each gives 0, or a number of the caller's where it failed.
+/// The functions that td_communicator_create takes: each gives 0, or a number of the caller's where it failed.
 struct ProcessFunctions {
   std::int32_t (*all_reduce)(double *data, i64 count, std::int32_t operation, void *user) = nullptr;
   std::int32_t (*all_to_all)(const void *sent, const i64 *sent_bytes, void *received, const i64 *received_bytes,

@@ -93,7 +93,7 @@ public:
 private:
   void read_header();
   void read_table(std::span<const char> table);
-  /// Of several readers each looks at its part of the elements.
+  /// Each of several readers looks at its part of the elements.
   void verify(const Section &section, int threads, const EachBlock &also, const Readers &readers = {}) const;
 
   Source source_;

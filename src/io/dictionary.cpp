@@ -44,7 +44,7 @@ u64 hash_of(std::string_view text) noexcept {
   return mixed(h ^ load(p, left));
 }
 
-/// As ==, without a call for the short texts that names are.
+/// It gives what == gives, without a call for the short texts that names are.
 bool same(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size())
     return false;

@@ -30,7 +30,7 @@ private:
 class PlainBytes {
 public:
   explicit PlainBytes(const Source &source);
-  /// As Inflater::read.
+  /// It reads as Inflater::read does.
   i64 read(std::span<char> out);
   bool was_gzip() const noexcept { return inflater_ != nullptr; }
 

@@ -22,7 +22,7 @@ public:
   /// empty, what it gave means nothing.
   const char *cut(const char *p, const char *end);
 
-  /// Of the last line. What they point to is in the text, or stays until forget().
+  /// The fields of the last line. What they point to is in the text, or stays until forget().
   const std::vector<std::string_view> &fields() const noexcept { return fields_; }
   bool blank() const noexcept { return fields_.size() == 1 && fields_[0].empty() && !any_quoted_; }
   i64 lines() const noexcept { return 1 + newlines_; } // more than 1 where a field holds line ends

@@ -121,7 +121,7 @@ public:
   }
 
   std::string name(std::size_t place) const { return names_.empty() ? std::string() : names_[place]; }
-  /// As sentences call it.
+  /// The name by which sentences call it.
   std::string title(std::size_t place) const {
     return names_.empty() ? fmt::format("column {}", place + 1) : escaped(names_[place]);
   }

@@ -167,7 +167,7 @@ private:
     i64 index = 0;
   };
 
-  /// As find_index, among the entries of all readers, who all look for the same.
+  /// It finds what find_index does, among the entries of all readers, who all look for the same.
   template <class Wanted> Found find(Wanted &&wanted) const {
     const Place place = find_index(x_, wanted);
     i64 here[] = {-1, place.mode, 0};

@@ -13,7 +13,7 @@ constexpr i64 most_bars = 30;    // more in the width of a phone have no room fo
 constexpr i64 most_points = 400; // about as many as a drawing is wide
 constexpr i64 leading_rows = 10;
 constexpr i64 least_axis = 16; // rows from which smoothness tells an axis from chance
-// Of numbers in no order the squared steps between neighbours add up to twice their variance; of a smooth curve to
+// The squared steps between neighbours of numbers in no order add up to twice their variance; of a smooth curve to
 // nearly nothing. Half the variance is a correlation of 0.75 between neighbours.
 constexpr double smooth_steps = 0.5;
 

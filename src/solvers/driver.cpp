@@ -18,7 +18,7 @@ namespace td::solvers {
 
 namespace {
 
-/// As many values as there are modes: the last iteration's, and of an earlier one where modes are fixed.
+/// It gives as many values as there are modes: the last iteration's, and of an earlier one where modes are fixed.
 std::span<const double> last_solves(const Report &r, const std::vector<double> &series) {
   return std::span(series).last(std::min(series.size(), static_cast<std::size_t>(r.order)));
 }

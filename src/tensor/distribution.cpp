@@ -23,7 +23,7 @@ std::vector<i64> times(std::vector<i64> numbers, i64 factor) {
   return numbers;
 }
 
-/// As Processes::all_to_all, of lists of numbers, one process after the other.
+/// It sends and receives as Processes::all_to_all does, lists of numbers, one process after the other.
 std::vector<i64> exchange(Processes &processes, const std::vector<i64> &sent, const std::vector<i64> &counts,
                           std::vector<i64> &received_counts) {
   received_counts = processes.all_to_all(counts);

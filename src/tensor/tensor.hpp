@@ -27,7 +27,7 @@ struct Facts {
 /// Facts are the same bits for any number of threads. The norm neither overflows nor underflows on the way; where the
 /// result itself is beyond f64 it is infinite, and so is the sum.
 Facts facts_of(const ValueBuffer &values, int threads);
-/// Of what all processes hold, from that of each.
+/// The facts of what all processes hold, from those of each.
 Facts facts_of_all(const Facts &here, Processes &processes);
 Facts facts_of(kernels::Building &building);
 /// Facts of a caller's array, in the order of memory: in host memory, or where the device's kernels work. Throws

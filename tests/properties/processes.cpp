@@ -132,7 +132,7 @@ TEST(SharedCpals, EmptyRowsAndFixedModes) {
   });
 }
 
-// Of numbers whose squares overflow or vanish a scaled copy is worked on.
+// A scaled copy is worked on where the squares of numbers overflow or vanish.
 TEST(SharedCpals, NumbersFarFromOne) {
   Random random(55);
   for (const double scale : {1e200, 1e-200}) {

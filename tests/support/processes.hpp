@@ -28,7 +28,7 @@ public:
   ~Processes();
 
   int size() const noexcept { return size_; }
-  /// For one process; its functions are called by one thread.
+  /// It serves one process; its functions are called by one thread.
   Communicator communicator(int rank);
   /// Runs body(rank) on a thread for each process, and throws what the first of them threw.
   void run(const std::function<void(int)> &body);
