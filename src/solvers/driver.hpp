@@ -41,7 +41,7 @@ struct Report {
   // one value a mode, order values an iteration; 0 for fixed modes
   std::vector<double> mttkrp_seconds;
 
-  // Of the last iteration's solves, of a mode that is fixed an earlier one's; rank and 0 where there are none.
+  // These look at the last iteration's solves, or an earlier one's of a mode that is fixed; rank and 0 without any.
   i64 smallest_effective_rank() const;
   double largest_condition() const;
 };

@@ -108,14 +108,14 @@ template <class T> __device__ i64 first_row(const Job<T> &job, i64 block) {
   return fused::remainder(static_cast<i64>(quotient(tile * dense_rows, job.inner)), job.count);
 }
 
-constexpr int add_parts = 8;
+constexpr int warps_of_sums = 8;
 
 /// out := the sums of blocks, or grows by them, in a fixed order. With `All` a block of threads looks at all blocks for
-/// a row and 32 columns, in add_parts parts; else each of its warps has a row of its own.
+/// a row and 32 columns, in as many parts as it has warps; else each of its warps has a row of its own.
 template <class T, class Out, bool All>
-__global__ void __launch_bounds__(32 * add_parts)
+__global__ void __launch_bounds__(32 * warps_of_sums)
     add_blocks(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
-  __shared__ double sums[add_parts][32];
+  __shared__ double sums[warps_of_sums][32];
   __shared__ i64 first[All ? dense_most_blocks : 1];
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int part = static_cast<int>(threadIdx.x) / 32;
@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(32 * add_parts)
   }
   const i64 across = (job.rank + 31) / 32;
   const i64 work_of_all = job.count * across;
-  for (i64 work = All ? i64{blockIdx.x} : i64{blockIdx.x} * add_parts + part; work < work_of_all;
-       work += i64{gridDim.x} * (All ? 1 : add_parts)) {
+  for (i64 work = All ? i64{blockIdx.x} : i64{blockIdx.x} * warps_of_sums + part; work < work_of_all;
+       work += i64{gridDim.x} * (All ? 1 : warps_of_sums)) {
     const auto i = static_cast<i64>(quotient(work, across));
     const i64 r = (work - i * across) * 32 + lane;
     const i64 tile = min(r, job.rank - 1) / job.columns;
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(32 * add_parts)
     const Range blocks = All ? Range{0, job.blocks} : blocks_with(job, i);
     double sum = 0;
 #pragma unroll 4
-    for (i64 b = blocks.begin + (All ? part : 0); b < blocks.end; b += All ? add_parts : 1) {
+    for (i64 b = blocks.begin + (All ? part : 0); b < blocks.end; b += All ? warps_of_sums : 1) {
       i64 slot = i - (All ? first[b] : first_row(job, b));
       if (slot < 0)
         slot += job.count;
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(32 * add_parts)
     if constexpr (All) {
       sums[part][lane] = sum;
       __syncthreads();
-      for (int p = 1; p < add_parts && part == 0; ++p)
+      for (int p = 1; p < warps_of_sums && part == 0; ++p)
         sum += sums[p][lane];
     }
     if ((!All || part == 0) && r < job.rank) {
@@ -160,15 +160,15 @@ __global__ void __launch_bounds__(32 * add_parts)
 /// The same for tiles of rows of the result that several blocks share: each is added up for the block that begins it. A
 /// warp has a row and 32 columns.
 template <class T, class Out>
-__global__ void __launch_bounds__(32 * add_parts)
+__global__ void __launch_bounds__(32 * warps_of_sums)
     add_shared_tiles(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const i64 across = (job.rank + 31) / 32;
   const i64 stride = job.column_tiles * job.slots * job.columns;
   const i64 chunks = job.chunks;
   const auto begin_of = [&](i64 block) { return part_of({0, job.units}, block, job.blocks).begin; };
-  for (i64 work = i64{blockIdx.x} * add_parts + threadIdx.x / 32; work < job.blocks * dense_rows * across;
-       work += i64{gridDim.x} * add_parts) {
+  for (i64 work = i64{blockIdx.x} * warps_of_sums + threadIdx.x / 32; work < job.blocks * dense_rows * across;
+       work += i64{gridDim.x} * warps_of_sums) {
     const auto block = static_cast<i64>(quotient(work, dense_rows * across));
     const i64 end = part_of({0, job.units}, block, job.blocks).end;
     const auto tile = static_cast<i64>(quotient(end, chunks));
@@ -314,12 +314,12 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
     const i64 work = (l.direct ? job.blocks * dense_rows : l.count) * across;
     if (l.direct)
       add_shared_tiles<T, Out>
-          <<<blocks_for(device, work, add_parts), 32 * add_parts, 0, device.stream()>>>(job, out, add);
+          <<<blocks_for(device, work, warps_of_sums), 32 * warps_of_sums, 0, device.stream()>>>(job, out, add);
     else if (l.outer > 1 || l.count < l.blocks) // each row is in many blocks
-      add_blocks<T, Out, true><<<blocks_for(device, work, 1), 32 * add_parts, 0, device.stream()>>>(job, out, add);
+      add_blocks<T, Out, true><<<blocks_for(device, work, 1), 32 * warps_of_sums, 0, device.stream()>>>(job, out, add);
     else
       add_blocks<T, Out, false>
-          <<<blocks_for(device, work, add_parts), 32 * add_parts, 0, device.stream()>>>(job, out, add);
+          <<<blocks_for(device, work, warps_of_sums), 32 * warps_of_sums, 0, device.stream()>>>(job, out, add);
   });
   check_launch("a dense MTTKRP");
 }
