@@ -61,7 +61,8 @@ TEST(CorePace, FollowsTheMachine) {
 // A thread that sleeps stands for one that is not let run.
 TEST(CorePace, ATeamLeavesOutThreadsThatAreHeldUp) {
   using namespace std::chrono_literals;
-  constexpr int regions = 100;
+  // Enough for several rests, each longer than the one before: in the first hundred a third is still looked at.
+  constexpr int regions = 400;
   const std::thread::id caller = std::this_thread::get_id();
   std::atomic<int> sum{0};
   std::atomic<int> by_others{0};
