@@ -137,5 +137,34 @@ TEST(KernelsCudaDenseLayout, FillsTilesWhateverTheMode) {
     }
 }
 
+// Neighbouring tiles are worked on at the same time only if each has as many blocks, nearly all of them.
+TEST(KernelsCudaDenseLayout, TilesOfAResultHaveAsManyBlocksEach) {
+  const auto layout = [](i64 rows, i64 depth) {
+    return dense_layout(std::vector<i64>{rows, depth}, 0, rows, 32, ValueType::f64, Multiply::f64, Chip());
+  };
+  const i64 all = 2 * Chip().multiprocessors;
+  const DenseLayout twice = layout((all / 2 - 1) * dense_rows, 60000);
+  EXPECT_TRUE(twice.direct);
+  EXPECT_EQ(twice.blocks, 2 * twice.row_tiles());
+  EXPECT_EQ(layout(all / 2 * dense_rows + 1, 60000).blocks, all) << "half of them would have nothing to do";
+  EXPECT_EQ(layout(20 * all * dense_rows, 500).blocks, all);
+  EXPECT_FALSE(layout(12, 60000).direct) << "sums of so few rows are smaller";
+}
+
+TEST(KernelsCudaDenseLayout, CellsAreDealtOut) {
+  for (const i64 columns : {1, 2, 9, 10, 32, 255, 256, 257, 2000})
+    for (int mode = 0; mode < 3; ++mode) {
+      const kernels::cuda::CellsLayout l = cells_layout(std::vector<i64>{401, 201, 12}, mode, columns, 132);
+      SCOPED_TRACE(testing::Message() << columns << " columns, mode " << mode);
+      EXPECT_EQ(columns % l.wide, 0);
+      EXPECT_GE(l.groups, 1);
+      EXPECT_LE(l.threads(), 256U);
+      EXPECT_GE(l.threads(), static_cast<unsigned>(l.width * l.groups));
+      EXPECT_EQ(l.rows, mode == 0 ? l.groups : 1) << "rows of the first mode lie together";
+      EXPECT_EQ(l.step, mode == 0 ? 1 : l.groups);
+      EXPECT_GE(l.parts, 1);
+    }
+}
+
 } // namespace
 } // namespace td::test

@@ -545,6 +545,12 @@ TEST_F(KernelsDevice, DenseOfManyTiles) {
                                {{85000, 3, 5}, 10},
                                {{37001, 37}, 33, 1},
                                {{41, 37001}, 65},
+                               // As many blocks for each tile, and rows that begin anywhere in lines: long, short
+                               // and shorter ones than a line.
+                               {{16700, 60}, 32},
+                               {{401, 35000}, 16, 2},
+                               {{19, 34001}, 33, 6},
+                               {{3, 9, 1300}, 7, 4},
                                {{70, 70, 128}, 1000}}); // parts of a Khatri-Rao product
   for (const auto &device : backends_)
     for (const DenseCase &dense : cases) {

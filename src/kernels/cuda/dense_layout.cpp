@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/sizes.hpp"
+
 namespace td::kernels::cuda {
 
 namespace {
@@ -47,8 +49,12 @@ void deal_out(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
   const i64 units = l.row_tiles() * l.chunks();
   l.blocks = std::clamp<i64>(together * chip.multiprocessors / l.column_tiles, 1,
                              std::min(std::max<i64>(units, 1), dense_most_blocks));
-  l.direct = l.slabs || (l.inner == 1 && l.outer == 1 && l.row_tiles() >= l.blocks &&
+  l.direct = l.slabs || (l.inner == 1 && l.outer == 1 && l.count >= 2 * dense_rows && 16 * l.row_tiles() >= l.blocks &&
                          (l.multiply == Multiply::f64 || l.chunks() <= dense_chunks_in_f32));
+  // Where each tile has as many blocks, and nearly all of them, neighbouring tiles are worked on at the same time.
+  const i64 of_a_tile = l.blocks / std::max<i64>(l.row_tiles(), 1);
+  if (l.direct && 33 * of_a_tile * l.row_tiles() >= 32 * l.blocks)
+    l.blocks = of_a_tile * l.row_tiles();
   l.slots = slots_of(l);
 }
 
@@ -121,6 +127,26 @@ DenseLayout slab_layout(std::span<const i64> dims, i64 rank, ValueType type, con
     l.depth *= d;
   l.depth_modes = static_cast<int>(dims.size()) - 2;
   deal_out(l, rank, type, chip);
+  return l;
+}
+
+CellsLayout cells_layout(std::span<const i64> dims, int mode, i64 columns, int multiprocessors) {
+  CellsLayout l;
+  l.wide = columns % 2 == 0 ? 2 : 1;
+  const i64 across = std::max<i64>(columns / l.wide, 1);
+  l.width = static_cast<int>(tiles(across, tiles(across, block_threads)));
+  l.groups = block_threads / l.width;
+  i64 left = 1;
+  i64 of_row = 1;
+  for (std::size_t m = 0; m < dims.size(); ++m) {
+    left *= m < static_cast<std::size_t>(mode) ? dims[m] : 1;
+    of_row *= m != static_cast<std::size_t>(mode) ? dims[m] : 1;
+  }
+  const i64 n = dims[static_cast<std::size_t>(mode)];
+  (left == 1 ? l.rows : l.step) = l.groups;
+  // As many parts as keep the multiprocessors busy and leave each thread some cells.
+  const i64 row_blocks = std::max<i64>(tiles(n, l.rows), 1);
+  l.parts = std::clamp<i64>(std::min(12 * i64{multiprocessors} / row_blocks, of_row / (16 * i64{l.step})), 1, 1024);
   return l;
 }
 

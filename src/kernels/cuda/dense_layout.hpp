@@ -41,6 +41,11 @@ constexpr int dense_stages(int across, Multiply multiply) {
   return across == (multiply == Multiply::f64 ? 3 : 1) ? 3 : 4;
 }
 inline constexpr int dense_least_stages = 3;
+/// Whether rows of trailing modes are copied in whole lines, which hold a stage for longer: not where the tensor cores
+/// bound it.
+constexpr bool dense_in_lines(bool leading, int across, Multiply multiply) {
+  return !leading && across == 1 && multiply == Multiply::f64;
+}
 /// Numbers between rows of products in shared memory, so that lanes that read together read different banks.
 constexpr int dense_padding(Multiply multiply) { return multiply == Multiply::f64 ? 4 : 2; }
 /// Bytes of shared memory that a block takes with so many of these, of elements of so many bytes.
@@ -74,7 +79,7 @@ struct DenseLayout {
   int stages = 0;
   i64 blocks = 0;      // of each column tile: they share its pairs of a row tile and a chunk equally
   bool slabs = false;  // each row is one of the result: slab_layout
-  bool direct = false; // rows are those of the result, in so many tiles that most have one block, which writes them
+  bool direct = false; // rows are those of the result, and many: a tile that one block has is written by it
   i64 slots = 0;       // rows of the result that a block adds up, at most; if direct, of its first and last tile
   bool makes_products =
       false;          // of rows of several factors, or f32 ones; else a factor serves as the Khatri-Rao product
@@ -116,5 +121,20 @@ DenseLayout slab_layout(std::span<const i64> dims, i64 rank, ValueType type, con
 /// the mode's are asked for.
 DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, Multiply multiply,
                          const Chip &chip);
+
+/// How MTTKRP on a partial product is dealt out to blocks of threads: `groups` beside each other, each with a cell and
+/// `width` threads, of which each has `wide` of its columns.
+struct CellsLayout {
+  int wide = 1;
+  int width = 1;
+  int groups = 1;
+  int rows = 1;  // of the result, that a block has: one, whose cells its groups take in turn, or one for each group
+  int step = 1;  // cells of a row from one that a thread takes to its next
+  i64 parts = 1; // that the cells of one row are summed in, by blocks of their own
+
+  unsigned threads() const { return static_cast<unsigned>((width * groups + 31) / 32 * 32); }
+};
+
+CellsLayout cells_layout(std::span<const i64> dims, int mode, i64 columns, int multiprocessors);
 
 } // namespace td::kernels::cuda

@@ -89,22 +89,27 @@ __global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 
   }
 }
 
-/// The blocks whose sums have some of a row's, where the rows of the result follow each other in the product: those
-/// that hold its units.
+/// The block that holds a unit that is shared, as part_of deals them out.
+template <class T> __device__ i64 holder_of(const Job<T> &job, i64 unit) {
+  const i64 first = i64{job.own_tiles} * job.chunks;
+  const auto each = static_cast<i64>(quotient(job.units - first, job.blocks));
+  const i64 more = job.units - first - each * job.blocks;
+  const i64 long_ones = more * (each + 1);
+  const i64 at = unit - first;
+  return at < long_ones ? static_cast<i64>(quotient(at, each + 1))
+                        : more + static_cast<i64>(quotient(at - long_ones, each));
+}
+
+/// The blocks whose sums have some of a row's, where the rows of the result follow each other in the product.
 template <class T> __device__ Range blocks_with(const Job<T> &job, i64 i) {
-  const i64 each = job.units / job.blocks;
-  const i64 more = job.units % job.blocks;
-  const auto holder = [&](i64 unit) { // as part_of deals them out
-    const i64 long_ones = more * (each + 1);
-    return unit < long_ones ? unit / (each + 1) : more + (unit - long_ones) / each;
-  };
   const i64 last_tile = ((i + 1) * job.inner - 1) / dense_rows;
-  return {holder(i * job.inner / dense_rows * job.chunks), holder((last_tile + 1) * job.chunks - 1) + 1};
+  return {holder_of(job, i * job.inner / dense_rows * job.chunks),
+          holder_of(job, (last_tile + 1) * job.chunks - 1) + 1};
 }
 
 /// The first row that a block meets: its slots begin there, and go round.
 template <class T> __device__ i64 first_row(const Job<T> &job, i64 block) {
-  const i64 tile = static_cast<i64>(quotient(part_of({0, job.units}, block, job.blocks).begin, i64{job.chunks}));
+  const i64 tile = static_cast<i64>(quotient(fused::shared_units(job, block).begin, i64{job.chunks}));
   return fused::remainder(static_cast<i64>(quotient(tile * dense_rows, job.inner)), job.count);
 }
 
@@ -157,34 +162,37 @@ __global__ void __launch_bounds__(32 * warps_of_sums)
   }
 }
 
-/// The same for tiles of rows of the result that several blocks share: each is added up for the block that begins it. A
-/// warp has a row and 32 columns.
+constexpr int rows_of_sums = 32; // of a tile, that a block of threads adds up
+
+/// The same for tiles of rows of the result that several blocks share.
 template <class T, class Out>
 __global__ void __launch_bounds__(32 * warps_of_sums)
     add_shared_tiles(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const i64 across = (job.rank + 31) / 32;
+  __shared__ i64 first_block, last_block, first_slot;
+  const i64 tile = i64{job.own_tiles} + blockIdx.x;
+  if (threadIdx.x == 0) {
+    first_block = holder_of(job, tile * job.chunks);
+    last_block = holder_of(job, (tile + 1) * job.chunks - 1);
+    // Sums of a block's first tile are behind those of its second; blocks after the first one begin in the tile.
+    first_slot = fused::shared_units(job, first_block).begin < tile * job.chunks ? 0 : dense_rows;
+  }
+  __syncthreads();
+  if (first_block == last_block) // which has written it
+    return;
   const i64 stride = job.column_tiles * job.slots * job.columns;
-  const i64 chunks = job.chunks;
-  const auto begin_of = [&](i64 block) { return part_of({0, job.units}, block, job.blocks).begin; };
-  for (i64 work = i64{blockIdx.x} * warps_of_sums + threadIdx.x / 32; work < job.blocks * dense_rows * across;
-       work += i64{gridDim.x} * warps_of_sums) {
-    const auto block = static_cast<i64>(quotient(work, dense_rows * across));
-    const i64 end = part_of({0, job.units}, block, job.blocks).end;
-    const auto tile = static_cast<i64>(quotient(end, chunks));
-    const i64 rest = work - block * dense_rows * across;
-    const auto k = static_cast<i64>(quotient(rest, across));
+  const int first_row = static_cast<int>(blockIdx.y) * rows_of_sums;
+  for (int n = static_cast<int>(threadIdx.x); n < rows_of_sums * job.columns; n += 32 * warps_of_sums) {
+    const int k = first_row + n / job.columns;
+    const int c = n % job.columns;
     const i64 row = tile * dense_rows + k;
-    const i64 r = (rest - k * across) * 32 + lane;
-    if (end == tile * chunks || begin_of(block) > tile * chunks || row >= job.rows || r >= job.rank)
+    const i64 r = i64{blockIdx.z} * job.columns + c;
+    if (row >= job.rows || r >= job.rank)
       continue;
-    const i64 column_tile = r / job.columns;
-    const double *const partial = job.partial + column_tile * job.slots * job.columns + (r - column_tile * job.columns);
-    double sum = 0;
-    for (i64 b = block; b < job.blocks && begin_of(b) < (tile + 1) * chunks; ++b) {
-      const i64 slot = k + (begin_of(b) >= tile * chunks ? 0 : dense_rows);
-      sum += partial[b * stride + slot * job.columns];
-    }
+    const double *const partial = job.partial + (blockIdx.z * job.slots + k) * job.columns + c;
+    double sum = partial[first_block * stride + first_slot * job.columns];
+#pragma unroll 4
+    for (i64 b = first_block + 1; b <= last_block; ++b)
+      sum += partial[b * stride + dense_rows * job.columns];
     Out &to = out(job.first + row, r);
     to = static_cast<Out>(add ? static_cast<double>(to) + sum : sum);
   }
@@ -199,7 +207,8 @@ template <class T> Mode<T> mode_of(const DenseView &x, const MttkrpArgs &args, i
 template <class T> Job<T> sized_job(const DenseView &x, const DenseLayout &l, i64 rank) {
   Job<T> job{};
   job.values = static_cast<const T *>(x.values);
-  job.values_end = job.values + entries_of(x);
+  job.tensor = job.values;
+  job.tensor_end = job.values + entries_of(x);
   job.rows = l.rows();
   job.inner = l.inner;
   job.count = l.count;
@@ -234,14 +243,24 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   const i64 first = job.row_step * l.inner * job.first;
   const bool neighbours = l.count == job.dim || l.outer == 1; // rows follow each other in memory
   const bool whole = (l.leading ? l.leading_size : l.depth) % wide == 0 && first % wide == 0;
+  const auto address = static_cast<i64>(reinterpret_cast<std::uintptr_t>(x.values) / sizeof(T));
+  const bool begin_lines = l.depth % l.chunk() == 0 && (address + first) % l.chunk() == 0;
   job.copies = fused::Copies::elements;
   if (reinterpret_cast<std::uintptr_t>(x.values) % 16 == 0) {
-    if (whole && (neighbours || !l.leading))
+    if (dense_in_lines(l.leading, l.across(), l.multiply) && neighbours && !begin_lines)
+      job.copies = fused::Copies::lines;
+    else if (whole && (neighbours || !l.leading))
       job.copies = fused::Copies::wide;
-    else if (neighbours && (wide > 2 || !l.leading)) // two f64 by themselves are as fast, and meet fewer conflicts
+    else if (neighbours && !dense_in_lines(l.leading, l.across(), l.multiply) &&
+             (wide > 2 || !l.leading)) // two f64 by themselves are as fast, and meet fewer conflicts
       job.copies = fused::Copies::shifted;
   }
-  job.shift = static_cast<int>(first % wide);
+  if (job.copies == fused::Copies::lines) {
+    job.shift = static_cast<int>((address + first) % l.chunk());
+    job.line_shift = static_cast<u32>(l.depth % l.chunk());
+  } else if (job.copies == fused::Copies::shifted) {
+    job.shift = static_cast<int>(first % wide);
+  }
   return job;
 }
 
@@ -299,6 +318,12 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
   job.whole_chunks = static_cast<u32>(job.depth / l.chunk());
   job.units = l.row_tiles() * job.chunks;
   job.blocks = std::min(l.blocks, job.units);
+  job.own_tiles = static_cast<u32>(l.direct ? l.row_tiles() / job.blocks * job.blocks : 0);
+  if (job.copies == fused::Copies::lines) { // the last row of a tile has as many behind it as its lines go on
+    const i64 last =
+        job.tensor_end - job.values - (i64{job.chunks} + 1) * l.chunk() - job.row_step * l.inner * job.first;
+    job.whole_tiles = static_cast<u32>(std::min<i64>(job.rows, last < 0 ? 0 : last / job.row_step + 1) / dense_rows);
+  }
   job.grows = grows || part.begin > 0;
   if constexpr (std::is_same_v<T, float>)
     l.multiply == Multiply::f64 ? launch<T, Multiply::f64>(device, job, l)
@@ -311,10 +336,13 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
     const Rows<Out> out = rows_of<Out>(result);
     const bool add = job.grows;
     const i64 across = (job.rank + 31) / 32;
-    const i64 work = (l.direct ? job.blocks * dense_rows : l.count) * across;
-    if (l.direct)
-      add_shared_tiles<T, Out>
-          <<<blocks_for(device, work, warps_of_sums), 32 * warps_of_sums, 0, device.stream()>>>(job, out, add);
+    const i64 work = l.count * across;
+    if (const i64 shared_tiles = l.row_tiles() - job.own_tiles; l.direct && shared_tiles > 0)
+      add_shared_tiles<T, Out><<<dim3(static_cast<unsigned>(shared_tiles), dense_rows / rows_of_sums,
+                                      static_cast<unsigned>(l.column_tiles)),
+                                 32 * warps_of_sums, 0, device.stream()>>>(job, out, add);
+    else if (l.direct)
+      return;
     else if (l.outer > 1 || l.count < l.blocks) // each row is in many blocks
       add_blocks<T, Out, true><<<blocks_for(device, work, 1), 32 * warps_of_sums, 0, device.stream()>>>(job, out, add);
     else

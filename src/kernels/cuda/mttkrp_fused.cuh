@@ -27,14 +27,17 @@ template <class T> struct Mode {
 };
 
 /// How a chunk of the tensor is copied: element by element, or 16 bytes at a time, which begin where neighbours in
-/// memory begin or, where these begin anywhere, up to 16 bytes before.
-enum class Copies { elements, wide, shifted };
+/// memory begin or, where these begin anywhere, up to 16 bytes before. Where the depth runs along rows that begin
+/// anywhere, whole lines are copied, as long as a chunk is deep and aligned to that, and nothing is read twice.
+enum class Copies { elements, wide, shifted, lines };
 
 template <class T> struct Job {
   const T *values;
-  const T *values_end;
+  const T *tensor; // all of it, from `values` on a part of the depth
+  const T *tensor_end;
   Copies copies;
-  int shift; // how far the first element begins behind 16 bytes, of a tensor whose copies are shifted; elements
+  int shift;      // how far the first row begins behind 16 bytes, or behind a line; elements
+  u32 line_shift; // how much farther each next row begins behind a line
   int row_modes;
   Mode<T> modes[max_order]; // of the rows, first to last
   i64 rows;                 // of the product
@@ -53,8 +56,9 @@ template <class T> struct Job {
   u32 chunks;
   u32 whole_tiles; // that have all of their rows
   u32 whole_chunks;
-  i64 units;  // pairs of a row tile and a chunk
-  i64 blocks; // of each column tile
+  u32 own_tiles; // that have one block, the same number for each block
+  i64 units;     // pairs of a row tile and a chunk
+  i64 blocks;    // of each column tile
   i64 rank;
   int columns; // of a tile
   int column_tiles;
@@ -85,6 +89,7 @@ template <class T, Multiply How, bool Leading, int Across, int Count> struct Sta
   static constexpr int x_ld = Leading ? dense_rows + 32 / static_cast<int>(sizeof(T)) : depth + 4;
   static constexpr int k_ld = columns + dense_padding(How);
   static constexpr int count = Count;
+  static constexpr bool lines = dense_in_lines(Leading, Across, How);
 
   /// Four numbers a column of each four rows of pairs.
   __device__ float4 *pairs(int stage) { return reinterpret_cast<float4 *>(&products[stage][0][0]); }
@@ -99,31 +104,72 @@ template <class T, Multiply How, bool Leading, int Across, int Count> struct Sta
 
 inline constexpr int producers = 128; // threads
 
+/// How far a row of trailing modes begins behind the beginning of its line of `Depth` elements, a power of two. So a
+/// chunk's elements are in two lines, the second of which has the next chunk's first ones: each tile has a stage more,
+/// with its first line.
+template <int Depth, class T> __device__ int phase_of(const Job<T> &job, u32 row) {
+  return static_cast<int>((static_cast<u32>(job.shift) + job.line_shift * row) % Depth);
+}
+
 /// Rows of four numbers, halves of what TensorFloat-32 makes of rows k and k + 4 of a Khatri-Rao product, as an
 /// instruction takes them: first both high halves.
 constexpr i64 pair_rows(i64 depth) { return (depth + 7) / 8 * 4; }
 
-/// Where in its units a producer or consumer is.
-struct Cursor {
+/// The units that a block shares with others: its part of those beyond the tiles that have one block.
+template <class T> __device__ Range shared_units(const Job<T> &job, i64 block) {
+  return part_of({i64{job.own_tiles} * job.chunks, job.units}, block, job.blocks);
+}
+
+/// Where in its units a producer or consumer is: first in the tiles that the block has alone, which blocks take in
+/// turn, so that neighbouring tiles are worked on at the same time and what their edges share in memory comes once.
+template <class T> struct Cursor {
   u32 tile;
-  u32 chunk;
-  u32 left;
+  u32 chunk = 0;
+  u32 left; // units
   int stage = 0;
   u32 round = 0; // how often all stages have been used, its lowest bit
 
-  template <class T> __device__ explicit Cursor(const Job<T> &job) {
-    const Range mine = part_of({0, job.units}, blockIdx.x / job.column_tiles, job.blocks);
-    tile = static_cast<u32>(mine.begin / job.chunks);
-    chunk = static_cast<u32>(mine.begin - i64{tile} * job.chunks);
-    left = static_cast<u32>(mine.end - mine.begin);
+  __device__ explicit Cursor(const Job<T> &all) : job(all) {
+    const Range shared = shared_units(job, block());
+    tile = static_cast<u32>(block());
+    left = static_cast<u32>(job.own_tiles / job.blocks * job.chunks + shared.end - shared.begin);
+    if (job.own_tiles == 0)
+      enter(shared);
   }
   template <int Stages> __device__ void next_stage() {
     if (++stage == Stages) {
       stage = 0;
       round ^= 1;
     }
-    --left;
   }
+  /// Whether it was the last one of a tile, or at all.
+  __device__ bool next_unit() {
+    --left;
+    return ++chunk == job.chunks || left == 0;
+  }
+  __device__ void next_tile() {
+    if (tile < job.own_tiles && tile + job.blocks >= job.own_tiles) {
+      enter(shared_units(job, block()));
+    } else {
+      tile += tile < job.own_tiles ? static_cast<u32>(job.blocks) : 1;
+      chunk = 0;
+    }
+  }
+  /// The tile after this one; any if there is none.
+  __device__ u32 tile_ahead() const {
+    Cursor ahead = *this;
+    ahead.next_tile();
+    return ahead.tile;
+  }
+  __device__ i64 block() const { return blockIdx.x / job.column_tiles; }
+
+private:
+  __device__ void enter(Range shared) {
+    tile = static_cast<u32>(quotient(shared.begin, i64{job.chunks}));
+    chunk = static_cast<u32>(shared.begin - i64{tile} * job.chunks);
+  }
+
+  const Job<T> &job;
 };
 
 /// A thread that copies chunks of the tensor and of the Khatri-Rao product.
@@ -143,26 +189,19 @@ public:
     bool enters = true;
     while (at_.left > 0) {
       if (enters) {
+        rows_ ^= 1;
         meet();
-        list_rows(at_.tile + 1); // read after the next meeting
+        list_rows(at_.tile_ahead()); // read after the next meeting
         start_tile();
       }
       shared_.empty[at_.stage].wait(at_.round ^ 1);
-      const bool whole = at_.tile < job_.whole_tiles && at_.chunk < job_.whole_chunks;
-      if (job_.copies == Copies::shifted) // whose last piece is behind its chunk
-        whole &&at_.chunk + 1 < job_.chunks ? copy_shifted<true>() : copy_shifted<false>();
-      else if (job_.copies == Copies::wide)
-        whole ? copy<wide, true>() : copy<wide, false>();
-      else
-        whole ? copy<1, true>() : copy<1, false>();
+      copy_elements(Shared::lines ? at_.chunk + 1 : at_.chunk);
       copy_products();
       shared_.full[at_.stage].arrive_after_copies();
       at_.template next_stage<Shared::count>();
-      enters = ++at_.chunk == job_.chunks;
-      if (enters) {
-        at_.chunk = 0;
-        ++at_.tile;
-      }
+      enters = at_.next_unit();
+      if (enters)
+        at_.next_tile();
     }
     await_copies();
   }
@@ -174,32 +213,80 @@ private:
     asm volatile("bar.sync 1, %0;" ::"n"(producers) : "memory");
   }
 
-  /// Where the rows of a tile begin in the tensor; -1: there is no such row.
+  /// A chunk, or a line.
+  __device__ void copy_elements(u32 chunk) {
+    const bool whole = at_.tile < job_.whole_tiles && chunk < job_.whole_chunks;
+    if (Shared::lines && job_.copies == Copies::lines)
+      at_.tile<job_.whole_tiles && at_.tile> 0 ? copy_line<true>(chunk) : copy_line<false>(chunk);
+    else if (!Shared::lines && job_.copies == Copies::shifted) // whose last piece is behind its chunk
+      whole &&chunk + 1 < job_.chunks ? copy_shifted<true>() : copy_shifted<false>();
+    else if (job_.copies == Copies::wide)
+      whole ? copy<wide, true>(chunk) : copy<wide, false>(chunk);
+    else
+      whole ? copy<1, true>(chunk) : copy<1, false>(chunk);
+  }
+
+  /// Where the rows of a tile, the next to be entered, begin in the tensor, or the lines that they begin in; -1, or of
+  /// lines the tensor's end: there is no such row.
   __device__ void list_rows(u32 tile) {
     const i64 row = i64{tile} * dense_rows + thread();
-    i64 at = -1;
+    i64 at = job_.copies == Copies::lines ? job_.tensor_end - job_.values : -1;
     if (row < job_.rows) {
       const auto upper = static_cast<i64>(quotient(row, job_.inner));
       const auto outer = static_cast<i64>(quotient(upper, job_.count));
       const i64 i = job_.first + upper - outer * job_.count;
       at = job_.row_step * (row - upper * job_.inner + job_.inner * (i + job_.dim * outer));
+      if (Shared::lines)
+        at -= phase_of<depth>(job_, static_cast<u32>(row));
     }
-    shared_.offsets[tile % 2][thread()] = at;
+    shared_.offsets[rows_ ^ 1][thread()] = at;
   }
 
   /// Finds where to copy from where rows are of leading modes: neighbours are copied together there, and are as far
-  /// from chunk to chunk in each tile.
+  /// from chunk to chunk in each tile. Where lines are copied, copies the first one.
   __device__ void start_tile() {
     if constexpr (Leading) {
       const int together = job_.copies == Copies::wide ? wide : 1;
       const int row = thread() * together % dense_rows;
       const int k = thread() * together / dense_rows;
-      from_ = job_.values + max(shared_.offsets[at_.tile % 2][row], i64{0}) +
-              (i64{at_.chunk} * depth + k) * job_.depth_step;
+      from_ = job_.values + max(offsets()[row], i64{0}) + (i64{at_.chunk} * depth + k) * job_.depth_step;
+    } else if constexpr (Shared::lines) {
+      shared_.empty[at_.stage].wait(at_.round ^ 1);
+      copy_elements(at_.chunk);
+      shared_.full[at_.stage].arrive_after_copies();
+      at_.template next_stage<Shared::count>();
+    }
+  }
+  __device__ const i64 *offsets() const { return shared_.offsets[rows_]; }
+
+  /// The tile's rows from the beginning of their lines on, which are aligned: nothing is read before the tensor or
+  /// behind it.
+  template <bool Whole> __device__ void copy_line(u32 line) {
+    constexpr int across = depth / wide;
+    constexpr int step = producers / across;
+    const int k = thread() % across * wide;
+    const T *const from = job_.values + i64{line} * depth + k;
+    T *const to = shared_.x[at_.stage] + thread() / across * Shared::x_ld + k;
+    const i64 *const offsets_here = offsets() + thread() / across;
+    const u32 row = at_.tile * dense_rows + thread() / across;
+    // Of the line behind the last chunk most rows need nothing.
+    const int least_phase = Whole ? 0 : static_cast<int>(min(max(i64{line} * depth - job_.depth, i64{-1}), i64{depth}));
+    constexpr int batch = dense_rows / step < 8 ? dense_rows / step : 8;
+#pragma unroll
+    for (int done = 0; done < dense_rows / step; done += batch) {
+      i64 at[batch]; // all of them first, as in copy
+#pragma unroll
+      for (int j = 0; j < batch; ++j)
+        at[j] = offsets_here[(done + j) * step];
+#pragma unroll
+      for (int j = 0; j < batch; ++j)
+        copy_piece<Whole>(to + (done + j) * step * Shared::x_ld,
+                          Whole || phase_of<depth>(job_, row + (done + j) * step) > least_phase ? from + at[j]
+                                                                                                : job_.tensor_end);
     }
   }
 
-  template <int Wide, bool Whole> __device__ void copy() {
+  template <int Wide, bool Whole> __device__ void copy(u32 chunk) {
     constexpr int size = Wide * static_cast<int>(sizeof(T));
     constexpr int x_ld = Shared::x_ld;
     if constexpr (Leading) {
@@ -216,7 +303,7 @@ private:
         if constexpr (Whole) {
           copy_all<size>(to + j * step, from);
         } else {
-          const bool in = there && i64{at_.chunk} * depth + thread() / across + j * (producers / across) < job_.depth;
+          const bool in = there && i64{chunk} * depth + thread() / across + j * (producers / across) < job_.depth;
           copy_or_zero<size>(to + j * step, in ? from : job_.values, in ? size : 0);
         }
       }
@@ -226,8 +313,8 @@ private:
       constexpr int batch = each / Wide < 8 ? each / Wide : 8;
       const int k = thread() % across * Wide;
       T *to = shared_.x[at_.stage] + thread() / across * x_ld + k;
-      const T *const from = job_.values + i64{at_.chunk} * depth + k;
-      const i64 *offsets = shared_.offsets[at_.tile % 2] + thread() / across;
+      const T *const from = job_.values + i64{chunk} * depth + k;
+      const i64 *offsets = this->offsets() + thread() / across;
 #pragma unroll 1
       for (int done = 0; done < each / Wide; done += batch) {
         i64 at[batch]; // all of them first: what is asked for after a copy waits for what was asked for before
@@ -240,7 +327,7 @@ private:
           if constexpr (Whole) {
             copy_all<size>(to + j * step, from + at[j]);
           } else {
-            const bool in = at[j] >= 0 && i64{at_.chunk} * depth + k < job_.depth;
+            const bool in = at[j] >= 0 && i64{chunk} * depth + k < job_.depth;
             copy_or_zero<size>(to + j * step, in ? from + at[j] : job_.values, in ? size : 0);
           }
         }
@@ -258,37 +345,39 @@ private:
     constexpr int down = Leading ? depth : dense_rows;
     constexpr int step = producers / across;
     const int k = thread() % across * wide;
+    const auto copy = [&](int line, int behind, i64 at) {
+      copy_piece<Whole>(shared_.x[at_.stage] + line * Shared::x_ld + behind,
+                        at < 0 ? job_.tensor_end : job_.values + (at & ~i64{wide - 1}) + behind);
+    };
 #pragma unroll 1
     for (int line = thread() / across; line < down; line += 4 * step) {
       const i64 at[4] = {begin_of(line), begin_of(line + step), begin_of(line + 2 * step), begin_of(line + 3 * step)};
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        copy_piece<Whole>(line + j * step, k, at[j]);
+        copy(line + j * step, k, at[j]);
     }
     if (thread() < down)
-      copy_piece<Whole>(thread(), across * wide, begin_of(thread()));
+      copy(thread(), across * wide, begin_of(thread()));
   }
   /// Where a line of a chunk begins in the tensor, or a row of its depth's; -1: nowhere.
   __device__ i64 begin_of(int line) const {
-    const i64 at = shared_.offsets[at_.tile % 2][Leading ? 0 : line];
+    const i64 at = offsets()[Leading ? 0 : line];
     const i64 first = i64{at_.chunk} * depth;
     return Leading ? at + (first + line) * job_.depth_step : at < 0 ? at : at + first;
   }
-  template <bool Whole> __device__ void copy_piece(int line, int k, i64 at) const {
-    const T *const from = job_.values + (at & ~i64{wide - 1}) + k;
-    T *const to = shared_.x[at_.stage] + line * Shared::x_ld + k;
+  /// 16 bytes, some or all of which may be outside of the tensor unless `Whole`: zeros then.
+  template <bool Whole> __device__ void copy_piece(T *to, const T *from) const {
     if constexpr (Whole) {
       copy_all<16>(to, from);
       return;
     }
-    const i64 left = at < 0 ? 0 : job_.values_end - from;
+    const i64 left = from < job_.tensor ? 0 : job_.tensor_end - from;
     if (left >= wide || left <= 0) {
-      copy_or_zero<16>(to, left > 0 ? from : job_.values, left > 0 ? 16 : 0);
+      copy_or_zero<16>(to, left > 0 ? from : job_.tensor, left > 0 ? 16 : 0);
       return;
     }
-    // The tensor's last elements: nothing is read beyond them.
-    for (int w = 0; w < wide; ++w)
-      copy_or_zero<sizeof(T)>(to + w, w < left ? from + w : job_.values, w < left ? static_cast<int>(sizeof(T)) : 0);
+    for (int w = 0; w < wide; ++w) // the tensor's last elements
+      copy_or_zero<sizeof(T)>(to + w, w < left ? from + w : job_.tensor, w < left ? static_cast<int>(sizeof(T)) : 0);
   }
 
   /// Columns beyond the rank and rows beyond the depth are zeros.
@@ -337,13 +426,30 @@ private:
 
   const Job<T> &job_;
   Shared &shared_;
-  Cursor at_;
+  Cursor<T> at_;
+  int rows_ = 1; // which of the lists of rows is the tile's
   i64 first_column_;
   const T *from_ = nullptr; // where the thread copies from next, of a leading side
 };
 
 /// What a lane holds of 32 rows and 32 columns: of row i * 8 + lane / 4 and column j * 8 + lane % 4 * 2 + e.
 template <class Sum> using Sums = Sum[4][4][2];
+
+/// A lane's elements of a chunk: of its four rows, eight apart, and of the depths k that are multiples of four.
+template <class T, int Depth, int Ld, bool Leading, bool Lines> struct Elements {
+  const T *first;
+  __device__ T operator()(int i, int k) const { return Leading ? first[k * Ld + i * 8] : first[i * 8 * Ld + k]; }
+};
+/// Of lines those from some depth of each row on are in the next one. Rows that are `Depth` apart begin alike.
+template <class T, int Depth, int Ld> struct Elements<T, Depth, Ld, false, true> {
+  static constexpr int kinds = Depth / 8;
+  const T *row[kinds];
+  int turn[kinds];
+  int jump;
+  __device__ T operator()(int i, int k) const {
+    return row[i % kinds][i / kinds * Depth * Ld + k + (k >= turn[i % kinds] ? jump : 0)];
+  }
+};
 
 /// A warp that holds 32 rows and 32 columns of a product.
 template <class T, Multiply How, bool Leading, int Across, int Count> class Consumer {
@@ -363,27 +469,33 @@ public:
   }
 
   __device__ void run() {
-    for (i64 k = thread_; k < job_.slots * job_.columns; k += threads)
-      partial()[k] = 0;
+    if (!job_.direct)
+      for (i64 k = thread_; k < job_.slots * job_.columns; k += threads)
+        partial()[k] = 0;
+    bool enters = true;
     while (at_.left > 0) {
+      if (Shared::lines && enters)
+        pass_stage();
       shared_.full[at_.stage].wait(at_.round);
       if (eights_ > 0)
         multiply();
-      __syncwarp();
-      if (thread_ % 32 == 0)
-        shared_.empty[at_.stage].arrive();
+      release(Shared::lines ? before_ : at_.stage);
+      before_ = at_.stage;
       at_.template next_stage<Shared::count>();
-      const bool ends = ++at_.chunk == job_.chunks || at_.left == 0;
-      if (ends || (How == Multiply::tf32_pairs && ++chunks_ == dense_chunks_in_f32))
+      enters = at_.next_unit();
+      if (enters || (How == Multiply::tf32_pairs && ++chunks_ == dense_chunks_in_f32))
         end_tile();
-      if (ends) {
-        at_.chunk = 0;
-        ++at_.tile;
+      if (enters) {
+        if (Shared::lines)
+          release(before_);
+        at_.next_tile();
       }
     }
   }
 
 private:
+  using ElementsHere = Elements<T, Shared::depth, Shared::x_ld, Leading, Shared::lines>;
+
   __device__ int lane() const { return thread_ % 32; }
   __device__ int down() const { return thread_ / 32 % 4; }
   __device__ int across() const { return thread_ / 128; }
@@ -392,24 +504,47 @@ private:
     asm volatile("bar.sync 2, %0;" ::"n"(threads) : "memory");
   }
 
+  /// The stage with a tile's first line, which the first chunk begins in.
+  __device__ void pass_stage() {
+    shared_.full[at_.stage].wait(at_.round);
+    before_ = at_.stage;
+    at_.template next_stage<Shared::count>();
+  }
+  __device__ void release(int stage) {
+    __syncwarp();
+    if (thread_ % 32 == 0)
+      shared_.empty[stage].arrive();
+  }
+
   __device__ void multiply() {
     const int row = down() * 32 + lane() / 4;
     const int low = lane() % 4;
-    const T *const x = shared_.x[at_.stage] + (Leading ? low * Shared::x_ld + row : row * Shared::x_ld + low) + shift_;
+    ElementsHere x;
+    if constexpr (!Shared::lines) {
+      x.first = shared_.x[at_.stage] + shift_ + (Leading ? low * Shared::x_ld + row : row * Shared::x_ld + low);
+    } else {
+#pragma unroll
+      for (int i = 0; i < ElementsHere::kinds; ++i) {
+        const int begin = phase_of<Shared::depth>(job_, at_.tile * dense_rows + row + i * 8) + low;
+        x.row[i] = shared_.x[before_] + (row + i * 8) * Shared::x_ld + begin;
+        x.turn[i] = Shared::depth - begin;
+      }
+      x.jump = (at_.stage - before_) * static_cast<int>(sizeof(shared_.x[0]) / sizeof(T)) - Shared::depth;
+    }
     if constexpr (How == Multiply::tf32_pairs)
       multiply_pairs(x, &shared_.pairs(at_.stage)[low * Shared::k_ld + across() * 32 + lane() / 4]);
     else
       multiply_f64(x, &shared_.products[at_.stage][low][across() * 32 + lane() / 4]);
   }
 
-  __device__ void multiply_f64(const T *x, const double *products) {
+  __device__ void multiply_f64(const ElementsHere &x, const double *products) {
 #pragma unroll
     for (int k = 0; k < Shared::depth; k += 4) {
       double a[4];
       double b[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        a[i] = static_cast<double>(Leading ? x[k * Shared::x_ld + i * 8] : x[i * 8 * Shared::x_ld + k]);
+        a[i] = static_cast<double>(x(i, k));
 #pragma unroll
       for (int j = 0; j < 4; ++j)
         b[j] = products[k * Shared::k_ld + j * 8];
@@ -423,7 +558,7 @@ private:
   }
 
   /// The product of what TensorFloat-32 leaves of two numbers is below what f32 holds of theirs: three products do.
-  __device__ void multiply_pairs(const T *x, const float4 *products) {
+  __device__ void multiply_pairs(const ElementsHere &x, const float4 *products) {
     float chunk[2][4][4] = {};
 #pragma unroll
     for (int k = 0; k < Shared::depth; k += 8) {
@@ -433,9 +568,7 @@ private:
       for (int i = 0; i < 2; ++i)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const int row = i * 16 + e % 2 * 8;
-          const int deep = k + e / 2 * 4;
-          const float a = x[Leading ? deep * Shared::x_ld + row : row * Shared::x_ld + deep];
+          const float a = x(i * 2 + e % 2, k + e / 2 * 4);
           high[i][e] = tf32_of(a);
           rest[i][e] = rest_of(a, high[i][e]);
         }
@@ -465,8 +598,8 @@ private:
 
   __device__ double *partial() const { return job_.partial + i64{blockIdx.x} * job_.slots * job_.columns; }
 
-  /// Writes what there is of a tile to the result, or adds it to the block's sums, 32 rows at a time. What it needs is
-  /// computed here: the registers are needed elsewhere.
+  /// Writes what there is of a tile to the result, or to the block's sums of it, or adds it to these, 32 rows at a
+  /// time. What it needs is computed here: the registers are needed elsewhere.
   __device__ void end_tile() {
     Sums<double> sums;
 #pragma unroll
@@ -480,16 +613,22 @@ private:
         }
     chunks_ = 0;
     multiply_rows(sums);
-    const i64 begin = part_of({0, job_.units}, blockIdx.x / job_.column_tiles, job_.blocks).begin;
+    const i64 begin = shared_units(job_, at_.block()).begin;
+    const auto first_tile = static_cast<i64>(quotient(begin, i64{job_.chunks}));
     const i64 tile = at_.tile;
-    if (job_.direct && at_.chunk == job_.chunks && tile * job_.chunks >= begin) { // it is the block's alone
-      job_.out_f64 ? write_rows(static_cast<double *>(job_.out), sums)
-                   : write_rows(static_cast<float *>(job_.out), sums);
+    if (job_.direct) {
+      const i64 at = tile * dense_rows * job_.out_ld + i64{blockIdx.x % job_.column_tiles} * job_.columns;
+      // Others have some of it.
+      const bool shared = at_.chunk < job_.chunks || (at_.tile >= job_.own_tiles && tile * job_.chunks < begin);
+      if (shared || job_.out_f64)
+        write_rows(shared ? partial() + (tile > first_tile ? 0 : dense_rows) * job_.columns
+                          : static_cast<double *>(job_.out) + at,
+                   shared ? job_.columns : job_.out_ld, !shared && job_.grows, sums);
+      else
+        write_rows(static_cast<float *>(job_.out) + at, job_.out_ld, job_.grows, sums);
       return;
     }
-    const auto first_tile = static_cast<i64>(quotient(begin, i64{job_.chunks}));
-    const i64 first_slot = job_.direct ? (tile - (tile > first_tile)) * dense_rows
-                                       : static_cast<i64>(quotient(first_tile * dense_rows, job_.inner));
+    const auto first_slot = static_cast<i64>(quotient(first_tile * dense_rows, job_.inner));
 #pragma unroll 1
     for (int part = 0; part < 4; ++part) {
       meet();
@@ -500,28 +639,30 @@ private:
     }
   }
 
-  template <class Out> __device__ void write_rows(Out *out, const Sums<double> &sums) const {
-    const i64 first_column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * 32 + lane() % 4 * 2;
-    const auto columns = static_cast<int>(min(job_.rank - first_column, i64{8} * eights_)); // from the lane's first on
-    const i64 first_row = i64{at_.tile} * dense_rows + down() * 32 + lane() / 4;
+  /// `to`: for the first row and column of the tile.
+  template <class Out> __device__ void write_rows(Out *to, i64 ld, bool grows, const Sums<double> &sums) const {
+    const int column = across() * 32 + lane() % 4 * 2;
+    const auto columns = static_cast<int>(min(job_.rank - i64{blockIdx.x % job_.column_tiles} * job_.columns - column,
+                                              i64{8} * eights_)); // from there on
+    const int first_row = down() * 32 + lane() / 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const i64 row = first_row + i * 8;
-      Out *const to = out + row * job_.out_ld + first_column;
+      Out *const row = to + (first_row + i * 8) * ld + column;
+      const bool there = i64{at_.tile} * dense_rows + first_row + i * 8 < job_.rows;
 #pragma unroll
       for (int j = 0; j < 4; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          if (row < job_.rows && j < eights_ && j * 8 + e < columns)
-            to[j * 8 + e] =
-                static_cast<Out>(job_.grows ? static_cast<double>(to[j * 8 + e]) + sums[i][j][e] : sums[i][j][e]);
+          if (there && j < eights_ && j * 8 + e < columns)
+            row[j * 8 + e] =
+                static_cast<Out>(grows ? static_cast<double>(row[j * 8 + e]) + sums[i][j][e] : sums[i][j][e]);
     }
   }
 
   /// From shared memory to the block's sums: each is one thread's, in the order of rows. Neighbouring rows that belong
   /// to one row of the result make a run; after `count` runs it is the first one's turn again.
   __device__ void add_rows(i64 row, i64 first_slot, double *partial) const {
-    const i64 inner = job_.direct ? 1 : job_.inner;
+    const i64 inner = job_.inner;
     const int c = thread_ % Shared::columns;
     const auto there = static_cast<int>(min(i64{32}, job_.rows - row));
     if (there <= 0 || c >= job_.columns)
@@ -529,7 +670,7 @@ private:
     const auto upper = static_cast<i64>(quotient(row, inner)); // of the first row
     const auto first_end = static_cast<int>(min((upper + 1) * inner - row, i64{32}));
     const auto length = static_cast<int>(min(inner, i64{32}));
-    const auto count = job_.direct ? 32 : static_cast<int>(min(job_.count, i64{32}));
+    const auto count = static_cast<int>(min(job_.count, i64{32}));
     const int runs = first_end >= there ? 1 : 1 + (there - first_end + length - 1) / length;
     i64 slot = upper - first_slot + thread_ / Shared::columns;
     if (slot >= job_.slots)
@@ -614,10 +755,11 @@ private:
 
   const Job<T> &job_;
   Shared &shared_;
-  Cursor at_;
+  Cursor<T> at_;
   int thread_;
-  int shift_ = 0; // of rows, behind what was copied
-  int eights_;    // of columns that the tile has for this warp; none if it is not positive
+  int shift_ = 0;  // of rows, behind what was copied
+  int before_ = 0; // the stage before this one
+  int eights_;     // of columns that the tile has for this warp; none if it is not positive
   Sums<std::conditional_t<How == Multiply::tf32_pairs, float, double>> sums_ = {};
   int chunks_ = 0; // that they are of
 };

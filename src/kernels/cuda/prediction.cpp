@@ -295,12 +295,12 @@ Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rat
 Prediction predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip) {
   const i64 n = x.dims[static_cast<std::size_t>(args.mode)];
   const double rank = number_of(args.out.cols);
-  const double parts = number_of(cells_parts(n, x.count() / n, args.out.cols, chip.multiprocessors));
+  const double parts = number_of(cells_layout(x.dims, args.mode, args.out.cols, chip.multiprocessors).parts);
   const double rows = number_of(args.rows.size());
   Prediction f;
   f.kernel = "rows of cells, read once";
   f.conflicts = "sums of blocks, added in their order";
-  f.bytes = 8 * parts * rows * rank;
+  f.bytes = parts > 1 ? 8 * parts * rows * rank : 0;
   if (rates.read > 0)
     f.seconds =
         (number_of(args.entries.size()) * rows / number_of(n) * rank * number_of(size_of(x.rows.type)) + 2 * f.bytes) /

@@ -56,14 +56,6 @@ inline i64 blco_copy_ld(i64 columns) { return (columns + 3) / 4 * 4; }
 
 // ---- partial products of dense tensors ----
 
-/// Parts that the cells of one row are summed in, by blocks of their own: as many as keep the multiprocessors busy and
-/// leave each group of lanes some cells.
-inline i64 cells_parts(i64 rows, i64 cells_of_row, i64 columns, int multiprocessors) {
-  const i64 groups = block_threads / lanes_for(columns);
-  return std::clamp<i64>(std::min(16 * i64{multiprocessors} / std::max<i64>(rows, 1), cells_of_row / (16 * groups)), 1,
-                         1024);
-}
-
 // ---- factors ----
 
 inline constexpr i64 most_blocks = 512; // that sum over rows: their sums are added up
