@@ -1,6 +1,7 @@
 #include "solvers/cpals.hpp"
 
 #include <cmath>
+#include <optional>
 
 #include "core/sentence.hpp"
 #include "guard.hpp"
@@ -30,16 +31,25 @@ io::Record record_of(const State &state) {
                    {"elapsed", state.elapsed},
                    {"effective_rank", state.effective_rank},
                    {"condition", state.condition},
-                   {"mttkrp_seconds", state.mttkrp_seconds}};
+                   {"mttkrp_seconds", state.mttkrp_seconds},
+                   {"scales", state.scales},
+                   {"weights", state.weights}};
   record.text = {{"kind", std::string(record_kind)}, {"settings", state.settings}};
   return record;
 }
 
 template <class Value>
-Value take(std::vector<std::pair<std::string, Value>> &list, std::string_view name, const std::string &path) {
+std::optional<Value> find(std::vector<std::pair<std::string, Value>> &list, std::string_view name) {
   for (auto &[key, value] : list)
     if (key == name)
       return std::move(value);
+  return std::nullopt;
+}
+
+template <class Value>
+Value take(std::vector<std::pair<std::string, Value>> &list, std::string_view name, const std::string &path) {
+  if (std::optional<Value> value = find(list, name))
+    return *std::move(value);
   throw_error(Status::io, "{}: not a checkpoint of CP-ALS: it has no '{}'", path, name);
 }
 
@@ -75,6 +85,9 @@ State state_of(const std::string &path, const MemoryBudget &budget) {
   state.condition = take(record.series, "condition", path);
   state.mttkrp_seconds = take(record.series, "mttkrp_seconds", path);
   state.settings = take(record.text, "settings", path);
+  // Older versions divided the factors in each update.
+  state.scales = find(record.series, "scales").value_or(std::vector<double>());
+  state.weights = find(record.series, "weights").value_or(std::vector<double>());
   state.factors = std::move(record.factors);
   return state;
 }

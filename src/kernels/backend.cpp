@@ -40,6 +40,21 @@ void Kernels::mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> fact
   }
 }
 
+void Kernels::prepare_solve(const SolveColumns &columns, double ridge, double cutoff, const PreparedSolve &out) {
+  hadamard(columns.grams, columns.rank, ridge, out.v);
+  factor_normal(out.v, columns.rank, cutoff, out.f, out.record);
+  solve_scales(columns, out.scales);
+}
+
+void Kernels::solve_and_sum(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a,
+                            const ColumnSums &sums) {
+  solve_normal(equations, m, scales, a);
+  gram(a, sums.gram);
+  column_norms(a, NormKind::max, sums.largest);
+  if (sums.inner != nullptr)
+    column_dots(m, a, sums.inner);
+}
+
 std::unique_ptr<Building> Backend::begin_building(const EntriesView &) { return nullptr; }
 
 std::shared_ptr<const DeviceArrays> Backend::lend(const DenseView &, std::string_view) {

@@ -84,6 +84,46 @@ struct NormalEquations {
   const SolveRecord *record = nullptr;
 };
 
+/// How a factor as it is stored stands to the model's: column r of the model's factor m is the stored one divided by
+/// scales[r]. So normalization is no pass over rows: R x R matrices and vectors of R numbers take it in.
+struct SolveColumns {
+  std::span<const double *const> grams;  // of the other modes' factors in the model
+  std::span<const double *const> scales; // of the other modes
+  const double *own = nullptr;           // scales of the factor so far
+  const double *weights = nullptr;       // of the model so far, or null
+  i64 rank = 0;
+};
+
+/// What columns are multiplied by on their way through a solve: vectors in backend memory, or null for ones.
+struct SolveScales {
+  const double *right = nullptr;  // those of the right-hand side
+  const double *before = nullptr; // those of the factor so far; null: it does not count
+  const double *solved = nullptr; // those of the result, powers of two
+};
+
+/// The exponent of `solved` for a weight of exponent `of_weight`: powers of two beyond it would leave the range.
+constexpr int solved_exponent(int of_weight) noexcept { return of_weight < -1000 ? 1000 : -of_weight; }
+
+/// The same as solve_scales writes it.
+struct SolveScalesOut {
+  double *right, *before, *solved; // [rank] each
+  SolveScales read() const noexcept { return {right, before, solved}; }
+};
+
+/// The normal equations and their factor as prepare_solve leaves them; as NormalEquations.
+struct PreparedSolve {
+  double *v, *f;
+  SolveRecord *record;
+  SolveScalesOut scales;
+};
+
+/// What is summed over the rows that a solve leaves behind.
+struct ColumnSums {
+  double *gram = nullptr;    // [rank][rank], as gram() sums it
+  double *largest = nullptr; // [rank] largest magnitudes
+  double *inner = nullptr;   // [rank] sums over i of m[i, r] * a[i, r]; null: not wanted
+};
+
 /// A sentence about a failed solve; empty if it did not fail.
 std::string failure_text(const SolveRecord &record, i64 rank);
 
@@ -145,10 +185,28 @@ public:
   /// (docs/math.md).
   virtual void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) = 0;
 
-  /// a := m f^T f, accumulated in f64. With `weights`, a diag(weights) was the factor so far, and where eigenvalues
-  /// were dropped it keeps its part in their directions, which m says nothing of: a := a diag(weights) + (m - a
-  /// diag(weights) v) f^T f. Without that part the fit could fall. a is not m.
-  virtual void solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) = 0;
+  /// right[r] := 1 / the product of the other modes' scales[r], before[r] := weights[r] / own[r] (0 without weights),
+  /// solved[r] := the power of two that brings weights[r] into [1, 2), or 1 where there is no such.
+  virtual void solve_scales(const SolveColumns &columns, const SolveScalesOut &out) = 0;
+
+  /// hadamard of the Gram matrices, factor_normal of that, and solve_scales; where launches are the limit, in one.
+  virtual void prepare_solve(const SolveColumns &columns, double ridge, double cutoff, const PreparedSolve &out);
+
+  /// a := m f^T f, accumulated in f64. With `before`, b = a diag(before) was the factor so far, and where eigenvalues
+  /// were dropped it keeps its part in their directions, which m says nothing of: a := b + (m - b v) f^T f. Without
+  /// that part the fit could fall. Columns of m and of the result are scaled. a is not m.
+  virtual void solve_normal(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a) = 0;
+
+  /// solve_normal, and sums over its rows as they are stored; where memory is the limit, in one pass. gram is the same
+  /// bits as gram(a), largest as column_norms(a); inner as column_dots(m, a) but for the order of sums.
+  virtual void solve_and_sum(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a,
+                             const ColumnSums &sums);
+
+  /// Normalizes a factor of which solve_and_sum has summed the columns, without touching it: weights[r] :=
+  /// largest[r] / solved[r], but not below 1, and 0 for a column of zeros; scales[r] := what the stored column is
+  /// divided by to have that weight left out, 1 for zeros; gram := that of the columns so divided.
+  virtual void finish_columns(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
+                              double *gram) = 0;
 
   /// a := m p, accumulated in f64. a may be m itself.
   virtual void multiply(ConstMatrix m, const double *p, Matrix a) = 0;

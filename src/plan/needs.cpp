@@ -61,7 +61,7 @@ SolverNeed solver_need(const SolverSizes &sizes) {
                      workers * sum(sizes.stored_dims) * 4 *
                          static_cast<double>(kernels::gathered_columns(std::min(sizes.rank, i64{1} << 62))));
   need.workers.add("Gram matrices and normal equations",
-                   workers * (static_cast<double>(sizes.dims.size()) + 4) * rank * rank * 8);
+                   workers * (static_cast<double>(sizes.dims.size()) + 4) * rank * (rank + 1) * 8);
   if (sizes.many_ranges)
     need.workers.add("sums over several ranges of rows", workers * static_cast<double>(most_parts) * rank * rank * 8);
   if (sizes.qr) {

@@ -1,11 +1,13 @@
 #include "solvers/driver.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <span>
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "core/scaled.hpp"
 #include "core/sentence.hpp"
 #include "solvers/fit.hpp"
@@ -62,10 +64,16 @@ public:
         fmt::format("a whole number from 0 to {}", rank));
     check("condition", state_.condition, solves_, not_negative, "a number of at least 0");
     check("mttkrp_seconds", state_.mttkrp_seconds, order, not_negative, "seconds of at least 0");
+    check_columns("scales", state_.scales, order * state_.factors.rank(), positive, "a number above 0");
+    check_columns("weights", state_.weights, state_.factors.rank(), not_negative, "a number of at least 0");
+    if (state_.scales.empty() != state_.weights.empty())
+      throw_error(Status::io, "resume: the checkpoint has '{}' alone; expected 'scales' and 'weights', or neither",
+                  state_.scales.empty() ? "weights" : "scales");
   }
 
 private:
   static bool not_negative(double v) { return v >= 0; }
+  static bool positive(double v) { return v > 0; }
 
   template <class Number>
   [[noreturn]] static void refuse(const std::string &what, Number came, const std::string &expected) {
@@ -81,9 +89,24 @@ private:
     if (!fits)
       throw_error(Status::io, "resume: the checkpoint's '{}' holds {}; expected {} for each of {} iterations", name,
                   count_text(size, "number", "numbers"), per_iteration, state_.iterations);
-    for (std::size_t i = 0; i < series.size(); ++i)
-      if (!std::isfinite(series[i]) || !allowed(series[i]))
-        refuse(fmt::format("'{}' [{}]", name, i), series[i], expected);
+    check_numbers(name, series, allowed, expected);
+  }
+
+  template <class Allowed>
+  void check_columns(const char *name, const std::vector<double> &numbers, i64 count, Allowed &&allowed,
+                     const std::string &expected) const {
+    if (!numbers.empty() && std::ssize(numbers) != count)
+      throw_error(Status::io, "resume: the checkpoint's '{}' holds {}; expected {}", name,
+                  count_text(std::ssize(numbers), "number", "numbers"), count);
+    check_numbers(name, numbers, allowed, expected);
+  }
+
+  template <class Allowed>
+  static void check_numbers(const char *name, const std::vector<double> &numbers, Allowed &&allowed,
+                            const std::string &expected) {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (!std::isfinite(numbers[i]) || !allowed(numbers[i]))
+        refuse(fmt::format("'{}' [{}]", name, i), numbers[i], expected);
   }
 
   const State &state_;
@@ -102,6 +125,30 @@ std::string creeping(const Growth &growth, double tol, bool from_nvecs) {
                      growth.change, rate, growth.ratio < 1 ? "about" : "up to", growth.left,
                      from_nvecs ? "or option 'init' = random with some values of option 'seed'"
                                 : "another option 'seed' or option 'init' = nvecs");
+}
+
+/// The factors := those of the model.
+void divide_columns(Ktensor &model, const std::vector<double> &scales, int threads) {
+  const auto rank = static_cast<std::size_t>(model.rank());
+  for (std::size_t m = 0; m < scales.size() / rank; ++m) {
+    const double *by = scales.data() + m * rank;
+    const Matrix a = model.factor(static_cast<int>(m));
+    if (std::all_of(by, by + rank, [](double t) { return t == 1; }))
+      continue;
+    std::atomic<bool> finite = true;
+    parallel_ranges(threads, a.rows, 1024, [&](Range rows) {
+      dispatch(a.type, [&](auto zero) {
+        using T = decltype(zero);
+        for (i64 i = rows.begin; i < rows.end; ++i)
+          for (std::size_t r = 0; r < rank; ++r)
+            if (!std::isfinite(a.row<T>(i)[r] = static_cast<T>(static_cast<double>(a.row<T>(i)[r]) / by[r])))
+              finite = false;
+      });
+    });
+    if (!finite)
+      throw_error(Status::numerical, "factor {} of the model has an element above the largest number in {}", m,
+                  name_of(a.type));
+  }
 }
 
 /// One run, as the calling thread sees it.
@@ -130,6 +177,7 @@ public:
           request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); },
           x_->processes());
     }
+    divide_columns(model_, scales_, threads_);
     report_.seconds = seconds_since(begin_);
     if (report_.stop_reason == "tol")
       report_.creeping =
@@ -231,7 +279,11 @@ private:
     report_.mttkrp_seconds = state.mttkrp_seconds;
     elapsed_before_ = state.elapsed.back();
     tell_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
-    return state.factors.copy();
+    scales_ = state.scales;
+    Ktensor factors = state.factors.copy();
+    if (!state.weights.empty())
+      std::copy(state.weights.begin(), state.weights.end(), factors.weights().begin());
+    return factors;
   }
 
   /// Whether a checkpoint's norm is this tensor's. How many processes have added it up shows in its last bits.
@@ -250,7 +302,7 @@ private:
 
   /// What one worker does.
   void work(kernels::Backend &backend, Communicator &others) {
-    const Problem problem{*x_, settings_, model_, cells_, *sharding_, *tree_};
+    const Problem problem{*x_, settings_, model_, cells_, *sharding_, *tree_, scales_};
     const std::unique_ptr<Iteration> own = method_.begin(problem, backend, others);
     others.barrier(); // all have their copies of model_, which worker 0 writes
     i64 iteration = report_.iterations;
@@ -277,12 +329,16 @@ private:
   bool records(const Communicator &others) const { return x_->processes() != nullptr || others.rank() == 0; }
 
   /// Where processes were given a start each, that of process 0 counts.
-  void share(Ktensor &start) const {
+  void share(Ktensor &start) {
     for (int m = 0; m < start.order(); ++m) {
       const Matrix a = start.factor(m);
       x_->processes()->broadcast(a.data, a.rows * a.cols * size_of(a.type));
     }
     x_->processes()->broadcast(start.weights().data(), start.rank() * i64{sizeof(double)});
+    if (request_.resume) {
+      scales_.resize(static_cast<std::size_t>(start.order() * start.rank()), 1.0); // a process may have been given none
+      x_->processes()->broadcast(scales_.data(), std::ssize(scales_) * i64{sizeof(double)});
+    }
   }
 
   /// Processes may be on machines whose roundings differ, and go on together or stop together.
@@ -371,13 +427,24 @@ private:
                 report_.mttkrp_seconds,
                 report_.exact_residuals,
                 given_.facts().norm,
-                path()};
+                path(),
+                scales_,
+                {}};
+    if (!scales_.empty())
+      state.weights.assign(model_.weights().begin(), model_.weights().end());
+    for (std::size_t r = 0; r < state.weights.size(); ++r) {
+      Scaled w(state.weights[r]);
+      for (std::size_t k = r; k < scales_.size(); k += state.weights.size())
+        w = w / Scaled(scales_[k]);
+      state.factors.weights()[r] = w.value();
+    }
     report_.checkpoint_error = request_.save(state);
     last_saved_ = Clock::now();
   }
 
   void take_model(const Iteration &own) {
     own.download(model_);
+    scales_ = own.scales();
     for (double &w : model_.weights()) {
       w = Scaled(w, x_.exponent()).value();
       if (!std::isfinite(w))
@@ -396,6 +463,7 @@ private:
   const tensor::Sharding *sharding_ = nullptr; // while workers run
   std::optional<plan::SweepTree> tree_;        // decided with the memory that is asked for
   Ktensor model_;                              // the start, later the result
+  std::vector<double> scales_;                 // of model_, as State::scales
   Report report_;
   double elapsed_before_ = 0;
   Clock::time_point last_saved_;

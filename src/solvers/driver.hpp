@@ -48,12 +48,15 @@ struct Report {
 
 /// All that a run needs to go on bit for bit.
 struct State {
-  Ktensor factors; // normalized as the iteration left them; weights are the iteration's
+  Ktensor factors; // as the iteration left them; with their own weights they are the model
   i64 iterations = 0;
   std::vector<double> fit, fit_error, fit_change, residual, elapsed, effective_rank, condition, mttkrp_seconds;
   i64 exact_residuals = 0;
   double tensor_norm = 0; // with dims and rank: whether a checkpoint belongs to this tensor
   std::string settings;   // options that change the path, as text; must be equal to go on
+  // The model's factors are those above, column r of factor m divided by scales[m * rank + r], with these weights,
+  // which are the iteration's. Empty: the factors are the model's.
+  std::vector<double> scales, weights;
 };
 
 struct RunRequest {
@@ -82,7 +85,8 @@ struct Problem {
   const Ktensor &start; // its weights are those of the iteration that it was left by, if there was one
   Cells &cells;
   const tensor::Sharding &sharding;
-  const plan::SweepTree &tree; // of a dense tensor
+  const plan::SweepTree &tree;    // of a dense tensor
+  std::span<const double> scales; // of the start, as State::scales
 };
 
 /// One worker's part of the iterations.
@@ -110,8 +114,11 @@ public:
   /// How well the model fits now; the same on every worker.
   virtual Outcome measure() = 0;
 
-  /// Writes factors and weights as they are into what the start was or an earlier call made.
+  /// Writes factors as they are and the model's weights into what the start was or an earlier call made.
   virtual void download(Ktensor &to) const = 0;
+
+  /// What the factors' columns are to be divided by to be the model's, as State::scales; empty: nothing.
+  virtual std::vector<double> scales() const { return {}; }
 
   virtual const Times &times() const noexcept = 0;
 };

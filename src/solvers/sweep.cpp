@@ -36,7 +36,8 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
       scratch_(backend, *std::max_element(problem.x.stored_dims().begin(), problem.x.stored_dims().end()), rank_,
                problem.x.type(), "the result of MTTKRP"),
       normal_(backend, rank_ * rank_, "the normal equations"), factored_(backend, rank_ * rank_, "their factor"),
-      tally_(backend, settings.updated_modes.size(), rank_),
+      vectors_(backend, 4 * rank_, "scales of columns"),
+      tally_(backend, settings.updated_modes.size(), static_cast<std::size_t>(problem.x.order()), rank_),
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
   products_.reserve(problem.tree.most_cells());
   if (settings.qr)
@@ -53,6 +54,25 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
                   rank_ * static_cast<i64>(sizeof(double)));
   for (int m = 0; m < problem.x.order(); ++m)
     compute_start_gram(m);
+  start_scales();
+}
+
+// A start's columns are those of the model, unless an iteration has left them for another to go on from. Then Gram
+// matrices become those of the model's columns as finish_columns makes them.
+void Sweep::start_scales() {
+  std::vector<double> scales(problem_.scales.begin(), problem_.scales.end());
+  scales.resize(static_cast<std::size_t>(problem_.x.order()) * columns(), 1.0);
+  backend_.upload(scales_of(0), scales.data(), std::ssize(scales) * static_cast<i64>(sizeof(double)));
+  if (problem_.scales.empty())
+    return;
+  for (std::size_t m = 0; m < grams_.size(); ++m) {
+    const double *t = scales.data() + m * columns();
+    std::vector<double> gram = grams_[m].download();
+    for (std::size_t r = 0; r < columns(); ++r)
+      for (std::size_t s = 0; s < columns(); ++s)
+        gram[r * columns() + s] = gram[r * columns() + s] / t[std::min(r, s)] / t[std::max(r, s)];
+    grams_[m].upload(gram);
+  }
 }
 
 // A start's rows without entries count until their factor is first updated: then they are zero. Where processes share
@@ -107,9 +127,14 @@ void Sweep::update(i64 iteration) {
       products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows),
                        problem_.tree.at(iteration * std::ssize(modes) + static_cast<i64>(k)));
       backend_.mark(2 * k + 1);
-      solve(mode, k);
+      prepare(mode, k);
+      if (iteration > 0)
+        solve_and_sum(mode, k);
+      else
+        solve(mode, k);
     }
-    normalize(mode, k);
+    if (qr_ || iteration == 0)
+      divide(mode, k);
     products_.changed(mode);
     if (qr_)
       qr_->changed(mode);
@@ -117,25 +142,67 @@ void Sweep::update(i64 iteration) {
   }
 }
 
-// A_n := M V^+ with V the elementwise product of the other modes' Gram matrices; where V is singular in f64, what M
-// says nothing of stays as it was. A new start has no such part: its scale means nothing before the first update.
-void Sweep::solve(int mode, std::size_t k) {
-  std::vector<const double *> others;
+// What A_n := M V^+ needs of the other modes, V being the elementwise product of their Gram matrices. Where V is
+// singular in f64, what M says nothing of stays as it was. A new start has no such part: its scale means nothing before
+// the first update.
+void Sweep::prepare(int mode, std::size_t k) {
+  std::vector<const double *> grams, scales;
   for (int m = 0; m < problem_.x.order(); ++m) {
-    if (m != mode)
-      others.push_back(grams_[static_cast<std::size_t>(m)].data());
+    if (m == mode)
+      continue;
+    grams.push_back(grams_[static_cast<std::size_t>(m)].data());
+    scales.push_back(scales_of(m));
   }
-  backend_.hadamard(others, rank_, settings_.ridge, normal_.data());
   // Eigenvalues below this are rounding of the values that the factors were computed from.
   const double cutoff = static_cast<double>(rank_) * epsilon_of(products_.precision());
-  kernels::SolveRecord *record = tally_.there().records + k;
-  backend_.factor_normal(normal_.data(), rank_, cutoff, factored_.data(), record);
-  const kernels::NormalEquations equations{rank_, normal_.data(), factored_.data(), record};
-  const double *weights = weights_before(k);
+  backend_.prepare_solve({grams, scales, scales_of(mode), weights_before(k), rank_}, settings_.ridge, cutoff,
+                         {normal_.data(), factored_.data(), tally_.there().records + k, solve_scales()});
+}
+
+// The first iteration: its factors are divided once they are there, and no weights tell how long they will be.
+void Sweep::solve(int mode, std::size_t k) {
   const Matrix product = scratch_.view(factors_[mode].rows);
   for (const Range &own : worker_.own(mode))
-    backend_.solve_normal(equations, product.slice(own.begin, own.end), weights,
+    backend_.solve_normal(equations(k), product.slice(own.begin, own.end), {},
                           factors_[mode].slice(own.begin, own.end));
+}
+
+// Later ones: rows stay as they are solved but for powers of two, which bring columns near the length that they had, so
+// that nothing overflows that the model's own would not. Normalization is left to scales of columns, which the matrices
+// of the next solves take in: rows are passed over once, and can be sent as they are.
+void Sweep::solve_and_sum(int mode, std::size_t k) {
+  const bool deterministic = problem_.settings.deterministic;
+  const Matrix factor = factors_[mode];
+  const Matrix product = scratch_.view(factor.rows);
+  const Ranges &own = worker_.own(mode);
+  const kernels::SolveScales scales = solve_scales().read();
+  double *gram = grams_[static_cast<std::size_t>(mode)].data();
+  // Sums that must not depend on the number of workers are taken over all rows, and inner products in one order.
+  const bool at_once = own.size() == 1 && (!deterministic || own.front().size() == factor.rows);
+  has_inner_ = is_last(k) && at_once && !deterministic;
+  if (at_once) {
+    const Range rows = own.front();
+    backend_.solve_and_sum(equations(k), product.slice(rows.begin, rows.end), scales,
+                           factor.slice(rows.begin, rows.end),
+                           {gram, largest(), has_inner_ ? tally_.there().inner : nullptr});
+  } else {
+    for (const Range &rows : own)
+      backend_.solve_normal(equations(k), product.slice(rows.begin, rows.end), scales,
+                            factor.slice(rows.begin, rows.end));
+  }
+  worker_.gather(mode, factor);
+  if (!at_once) {
+    compute_gram(mode);
+    over_part(mode, {largest(), columns()}, Combine::max, [&](Range rows, double *norms) {
+      backend_.column_norms(factor.slice(rows.begin, rows.end), NormKind::max, norms);
+    });
+  } else if (!deterministic) {
+    others_.allreduce_sum(grams_[static_cast<std::size_t>(mode)].span());
+    others_.allreduce_max({largest(), columns()});
+    if (has_inner_)
+      others_.allreduce_sum({tally_.there().inner, columns()});
+  }
+  backend_.finish_columns(rank_, scales.solved, largest(), weights_of(k), scales_of(mode), gram);
 }
 
 // The weights as the update before left them; null in the first iteration, in which factors have no scale of the
@@ -153,7 +220,7 @@ void Sweep::solve_by_qr(int mode, std::size_t k) {
 
 // Columns are divided by their lengths in the first iteration, afterwards by their largest magnitudes but not below 1,
 // as in cp_als of Tensor Toolbox. The Gram matrix comes with the division: of tall factors each pass counts.
-void Sweep::normalize(int mode, std::size_t k) {
+void Sweep::divide(int mode, std::size_t k) {
   const bool deterministic = problem_.settings.deterministic;
   const Matrix factor = factors_[mode];
   if (deterministic)
@@ -183,6 +250,10 @@ Iteration::Outcome Sweep::measure() {
   const double *last = tally_.here().weights + (settings_.updated_modes.size() - 1) * columns();
   weights_.assign(last, last + columns());
   const double norm = problem_.x.facts().norm;
+  stored_weights_ = weights_;
+  for (std::size_t m = 0; m < grams_.size(); ++m)
+    for (std::size_t r = 0; r < columns(); ++r)
+      stored_weights_[r] /= tally_.here().scales[m * columns() + r];
   const ModelNorm model = model_norm(weights_, tally_.here().model);
   ResidualSquared squared = expanded_residual(norm, model, inner_with_tensor(), products_.precision());
   if (!std::isfinite(squared.value))
@@ -208,9 +279,10 @@ void Sweep::ask_for_fit() {
   const Matrix product = scratch_.view(factors_[mode].rows);
   if (problem_.settings.deterministic)
     worker_.gather(mode, product);
-  over_part(mode, {tally_.there().inner, columns()}, Combine::sum, [&](Range rows, double *dots) {
-    backend_.column_dots(product.slice(rows.begin, rows.end), factors_[mode].slice(rows.begin, rows.end), dots);
-  });
+  if (!has_inner_)
+    over_part(mode, {tally_.there().inner, columns()}, Combine::sum, [&](Range rows, double *dots) {
+      backend_.column_dots(product.slice(rows.begin, rows.end), factors_[mode].slice(rows.begin, rows.end), dots);
+    });
   std::vector<const double *> all;
   for (const DeviceNumbers &gram : grams_)
     all.push_back(gram.data());
@@ -231,11 +303,11 @@ void Sweep::require_finite() const {
   }
 }
 
-// <X, M> = sum over r of weights[r] <MTTKRP[:, r], A[:, r]>
+// <X, M> = sum over r of weights[r] <MTTKRP[:, r], A[:, r]>, all of the factors as they are stored.
 double Sweep::inner_with_tensor() const {
   double inner = 0;
-  for (std::size_t r = 0; r < weights_.size(); ++r)
-    inner += weights_[r] * tally_.here().inner[r];
+  for (std::size_t r = 0; r < stored_weights_.size(); ++r)
+    inner += stored_weights_[r] * tally_.here().inner[r];
   return inner;
 }
 
@@ -247,8 +319,9 @@ bool Sweep::want_exact(const ResidualSquared &expanded) {
 }
 
 ResidualSquared Sweep::exact_residual_squared(const ModelNorm &model) {
-  const Comparison c = problem_.cells.compare(backend_, others_, worker_.part(), worker_.deterministic(),
-                                              weights_of(settings_.updated_modes.size() - 1), factors_.views());
+  backend_.upload(largest(), stored_weights_.data(), rank_ * static_cast<i64>(sizeof(double)));
+  const Comparison c =
+      problem_.cells.compare(backend_, others_, worker_.part(), worker_.deterministic(), largest(), factors_.views());
   const ResidualSquared squared = problem_.cells.residual_squared(c, model);
   if (!std::isfinite(squared.value))
     overflow(settings_.updated_modes.back(), "the residual is not finite");
@@ -268,6 +341,11 @@ void Sweep::download(Ktensor &to) const {
     factors_.download(m, to.factor(m), rows);
   }
   std::copy(weights_.begin(), weights_.end(), to.weights().begin());
+}
+
+std::vector<double> Sweep::scales() const {
+  const double *here = tally_.here().scales;
+  return {here, here + grams_.size() * columns()};
 }
 
 bool Sweep::is_updated(int mode) const {

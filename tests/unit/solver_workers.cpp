@@ -247,11 +247,11 @@ TEST(MttkrpWorkers, ACallersArraysAreTouchedByTheDeviceThatHasThem) {
 template <class Base> class Failing final : public Base {
 public:
   template <class... Args> explicit Failing(int calls_left, Args... args) : Base(args...), calls_left_(calls_left) {}
-  void solve_normal(const kernels::NormalEquations &equations, ConstMatrix m, const double *weights,
+  void solve_normal(const kernels::NormalEquations &equations, ConstMatrix m, const kernels::SolveScales &scales,
                     Matrix a) override {
     if (calls_left_-- == 0)
       throw_error(Status::device, "the device went away");
-    Base::solve_normal(equations, m, weights, a);
+    Base::solve_normal(equations, m, scales, a);
   }
 
 private:

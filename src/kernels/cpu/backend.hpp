@@ -7,6 +7,10 @@ namespace td::kernels::cpu {
 
 /// a[i, r] /= divisor[r] for i in rows.
 void divide_rows(const Matrix &a, Range rows, const double *divisor);
+/// largest[r] := the largest magnitude of column r of these rows, but not below what it was.
+void raise_to_magnitudes(const ConstMatrix &a, Range rows, double *largest);
+/// sum[r] grows by the products of column r of a and b in these rows.
+void add_dots(const ConstMatrix &a, const ConstMatrix &b, Range rows, double *sum);
 
 class CpuBackend : public host::HostBackend {
 public:
@@ -27,7 +31,9 @@ public:
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;
   void multiply(ConstMatrix m, const double *p, Matrix a) override;
-  void solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) override;
+  void solve_normal(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a) override;
+  void solve_and_sum(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a,
+                     const ColumnSums &sums) override;
   void column_norms(ConstMatrix a, NormKind kind, double *out) override;
   void divide_columns(Matrix a, const double *d) override;
   void divide_and_gram(Matrix a, const double *d, double *g) override;

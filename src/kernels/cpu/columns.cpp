@@ -15,7 +15,7 @@ constexpr i64 most_parts = 64;
 
 i64 row_parts(i64 rows, i64 columns) { return parts_of(rows * columns, grain, most_parts); }
 
-template <class T> void add_dots(const ConstMatrix &a, const ConstMatrix &b, Range rows, double *sum) {
+template <class T> void add_dots_of(const ConstMatrix &a, const ConstMatrix &b, Range rows, double *sum) {
   for (i64 i = rows.begin; i < rows.end; ++i) {
     const T *x = a.row<T>(i);
     const T *y = b.row<T>(i);
@@ -33,15 +33,21 @@ template <class T> void fill_row(T *row, i64 columns, u64 seed, int mode, i64 in
   }
 }
 
-template <class T> void raise_to_magnitudes(const ConstMatrix &a, Range rows, double *largest) {
-  for (i64 i = rows.begin; i < rows.end; ++i) {
-    const T *x = a.row<T>(i);
-    for (i64 r = 0; r < a.cols; ++r)
-      largest[r] = std::max(largest[r], std::abs(static_cast<double>(x[r])));
-  }
+} // namespace
+
+void raise_to_magnitudes(const ConstMatrix &a, Range rows, double *largest) {
+  dispatch(a.type, [&](auto zero) {
+    for (i64 i = rows.begin; i < rows.end; ++i) {
+      const auto *x = a.row<decltype(zero)>(i);
+      for (i64 r = 0; r < a.cols; ++r)
+        largest[r] = std::max(largest[r], std::abs(static_cast<double>(x[r])));
+    }
+  });
 }
 
-} // namespace
+void add_dots(const ConstMatrix &a, const ConstMatrix &b, Range rows, double *sum) {
+  dispatch(a.type, [&](auto zero) { add_dots_of<decltype(zero)>(a, b, rows, sum); });
+}
 
 void divide_rows(const Matrix &a, Range rows, const double *divisor) {
   dispatch(a.type, [&](auto zero) {
@@ -57,7 +63,7 @@ void divide_rows(const Matrix &a, Range rows, const double *divisor) {
 void CpuBackend::column_dots(ConstMatrix a, ConstMatrix b, double *out) {
   const i64 parts = row_parts(a.rows, a.cols);
   sum_parts(threads_, parts, a.cols, out, [&](i64 part, double *sum) {
-    dispatch(a.type, [&](auto zero) { add_dots<decltype(zero)>(a, b, part_of({0, a.rows}, part, parts), sum); });
+    add_dots(a, b, part_of({0, a.rows}, part, parts), sum);
   });
 }
 
@@ -67,9 +73,7 @@ void CpuBackend::column_norms(ConstMatrix a, NormKind kind, double *out) {
   const i64 parts = row_parts(a.rows, a.cols);
   auto largest = Buffer<double>::zeros(parts * a.cols, "largest magnitudes");
   for_each_item(threads_, parts, [&](i64 part) {
-    dispatch(a.type, [&](auto zero) {
-      raise_to_magnitudes<decltype(zero)>(a, part_of({0, a.rows}, part, parts), largest.data() + part * a.cols);
-    });
+    raise_to_magnitudes(a, part_of({0, a.rows}, part, parts), largest.data() + part * a.cols);
   });
   std::fill_n(out, a.cols, 0.0);
   for (i64 part = 0; part < parts; ++part)

@@ -1,5 +1,6 @@
 // A^T A, and the product of a factor with a small matrix: rows go through in tiles that stay in cache, in f64.
 #include <algorithm>
+#include <functional>
 
 #include "kernels/cpu/backend.hpp"
 #include "kernels/cpu/gram_cuts.hpp"
@@ -73,42 +74,49 @@ struct SmallMatrix {
   }
 };
 
-/// Fills rows of a in tiles: make(most) gives a function with its own workspace for `most` rows, which writes rows
-/// `some` of the product, padded to whole registers, where it is asked to: into a itself where a's rows are such.
-template <class Make> void over_tiles(int threads, const Matrix &a, i64 widest, Make &&make) {
+/// Whether a product's rows, padded to whole registers, can be written where a's rows are.
+bool is_padded(const Matrix &a) {
   const i64 width = simd::padded(a.cols, ValueType::f64);
-  const bool direct = a.type == ValueType::f64 && a.cols == width && a.ld == width;
-  const i64 step = tile_rows(widest);
-  parallel_ranges(threads, a.rows, step / 4, [&](Range rows) {
-    const i64 most = std::min(step, rows.size());
-    Buffer<double> product(direct ? 0 : most * width, "rows of a product");
-    auto compute = make(most);
-    for (i64 i = rows.begin; i < rows.end; i += step) {
-      const Range some{i, std::min(i + step, rows.end)};
-      if (direct) {
-        compute(some, a.row<double>(i));
-        continue;
-      }
-      compute(some, product.data());
-      dispatch(a.type, [&](auto zero) {
-        using T = decltype(zero);
-        for (i64 k = some.begin; k < some.end; ++k)
-          std::transform(product.data() + (k - i) * width, product.data() + (k - i) * width + a.cols, a.row<T>(k),
-                         [](double x) { return static_cast<T>(x); });
-      });
-    }
+  return a.type == ValueType::f64 && a.cols == width && a.ld == width;
+}
+
+/// Rows `some` of a := what compute(some, to) writes, padded to whole registers: into a itself where a's rows are such.
+template <class Compute> void fill_tile(const Matrix &a, Range some, double *product, Compute &&compute) {
+  if (is_padded(a))
+    return compute(some, a.row<double>(some.begin));
+  const i64 width = simd::padded(a.cols, ValueType::f64);
+  compute(some, product);
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    for (i64 k = some.begin; k < some.end; ++k, product += width)
+      std::transform(product, product + a.cols, a.row<T>(k), [](double x) { return static_cast<T>(x); });
   });
 }
 
-/// g := A^T A, in parts that do not depend on the number of threads; ready(rows) is called before these are read.
-template <class Ready> void gram_of(int threads, const ConstMatrix &a, Ready &&ready, double *g) {
+/// Fills rows of a in tiles: make(most) gives a function with its own workspace for `most` rows, as fill_tile takes it.
+template <class Make> void over_tiles(int threads, const Matrix &a, i64 widest, Make &&make) {
+  const i64 step = tile_rows(widest);
+  parallel_ranges(threads, a.rows, step / 4, [&](Range rows) {
+    const i64 most = std::min(step, rows.size());
+    Buffer<double> product(is_padded(a) ? 0 : most * simd::padded(a.cols, ValueType::f64), "rows of a product");
+    auto compute = make(most);
+    for (i64 i = rows.begin; i < rows.end; i += step)
+      fill_tile(a, {i, std::min(i + step, rows.end)}, product.data(), compute);
+  });
+}
+
+/// g := A^T A, in parts that do not depend on the number of threads; of each begin(part, most) gives a function, which
+/// is called with rows, at most `most`, before these are read.
+template <class Begin> void gram_of(int threads, const ConstMatrix &a, Begin &&begin, double *g) {
   const i64 rank = a.cols;
   const GramCuts cuts(a.rows, rank);
   const i64 width = cuts.width;
   Buffer<double> sum(rank * width, "a Gram matrix");
   sum_parts(threads, cuts.parts, rank * width, sum.data(), [&](i64 part, double *own) {
     const Range rows = part_of({0, a.rows}, part, cuts.parts);
-    auto tile = Buffer<double>::zeros(std::min(cuts.step, rows.size()) * width, "rows of a factor");
+    const i64 most = std::min(cuts.step, rows.size());
+    auto tile = Buffer<double>::zeros(most * width, "rows of a factor");
+    auto ready = begin(part, most);
     for (i64 i = rows.begin; i < rows.end; i += cuts.step) {
       const Range some{i, std::min(i + cuts.step, rows.end)};
       ready(some);
@@ -121,18 +129,91 @@ template <class Ready> void gram_of(int threads, const ConstMatrix &a, Ready &&r
       g[r * rank + s] = g[s * rank + r] = sum[r * width + s];
 }
 
+/// One solve: what all tiles read of it, and what a tile of rows comes to.
+class RowSolver {
+public:
+  RowSolver(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a)
+      : m_(m), a_(a), scales_(scales), full_(equations.record->used_eigen != 0),
+        corrects_(full_ && scales.before != nullptr),
+        v_(equations.v, corrects_ ? equations.rank : 0, equations.rank, 1, equations.rank),
+        first_(equations.f, equations.rank, equations.rank, equations.rank, 1, full_ ? Nonzeros::all : Nonzeros::above),
+        second_(equations.f, equations.rank, equations.rank, 1, equations.rank,
+                full_ ? Nonzeros::all : Nonzeros::below) {
+    const auto each = [&](SmallMatrix &matrix, auto &&factor) {
+      for (i64 k = 0; k < matrix.rows; ++k)
+        for (i64 j = 0; j < matrix.columns; ++j)
+          matrix.numbers[k * matrix.width + j] *= factor(k, j);
+    };
+    if (scales.right != nullptr && !corrects_) // else the right-hand side is scaled before v's product is taken off
+      each(first_, [&](i64 k, i64) { return scales.right[k]; });
+    if (scales.solved != nullptr)
+      each(second_, [&](i64, i64 j) { return scales.solved[j]; });
+  }
+
+  /// A function with workspace for `most` rows, as fill_tile takes it.
+  auto with_workspace(i64 most) const {
+    const i64 width = first_.width;
+    const bool in_place = !corrects_ && m_.type == ValueType::f64; // m's rows are read where they are
+    return [this, in_place, before = Buffer<double>(corrects_ ? most * width : 0, "rows of a factor"),
+            left = Buffer<double>(in_place ? 0 : most * width, "rows of a right-hand side"),
+            half = Buffer<double>(most * width, "rows of a product")](Range some, double *product) mutable {
+      if (in_place)
+        first_.multiply(m_.row<double>(some.begin), m_.ld, some.size(), half.data());
+      else
+        copy_rows(m_, some, left.data(), first_.width);
+      if (corrects_)
+        take_off_before(some, before.data(), left.data(), product);
+      if (!in_place)
+        first_.multiply(left.data(), first_.width, some.size(), half.data());
+      second_.multiply(half.data(), first_.width, some.size(), product);
+      if (corrects_)
+        add_before(some, before.data(), product);
+    };
+  }
+
+private:
+  /// left := left diag(right) - before v, with before := a diag(before).
+  void take_off_before(Range some, double *before, double *left, double *product) const {
+    const i64 width = first_.width;
+    copy_rows(a_, some, before, width);
+    for (i64 i = 0; i < some.size(); ++i)
+      for (i64 r = 0; r < a_.cols; ++r)
+        before[i * width + r] *= scales_.before[r];
+    v_.multiply(before, width, some.size(), product);
+    for (i64 i = 0; i < some.size(); ++i)
+      for (i64 r = 0; r < a_.cols; ++r) {
+        double &x = left[i * width + r];
+        x = (scales_.right != nullptr ? x * scales_.right[r] : x) - product[i * width + r];
+      }
+  }
+  void add_before(Range some, const double *before, double *product) const {
+    const i64 width = first_.width;
+    for (i64 i = 0; i < some.size(); ++i)
+      for (i64 r = 0; r < a_.cols; ++r)
+        product[i * width + r] += before[i * width + r] * (scales_.solved != nullptr ? scales_.solved[r] : 1);
+  }
+
+  ConstMatrix m_;
+  Matrix a_;
+  SolveScales scales_;
+  bool full_;     // else the factor is a triangle
+  bool corrects_; // for eigenvalues that were dropped
+  SmallMatrix v_, first_, second_;
+};
+
 } // namespace
 
 void CpuBackend::gram(ConstMatrix a, double *g) {
   gram_of(
-      threads_, a, [](Range) {}, g);
+      threads_, a, [](i64, i64) { return [](Range) {}; }, g);
 }
 
 void CpuBackend::divide_and_gram(Matrix a, const double *d, double *g) {
   Buffer<double> divisor(a.cols, "the divisors of columns");
   std::transform(d, d + a.cols, divisor.data(), [](double x) { return x == 0 ? 1.0 : x; });
   const auto divide = [&](Range rows) { divide_rows(a, rows, divisor.data()); };
-  gram_of(threads_, a, divide, g);
+  gram_of(
+      threads_, a, [&](i64, i64) { return divide; }, g);
 }
 
 void CpuBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
@@ -145,41 +226,39 @@ void CpuBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
   });
 }
 
-void CpuBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
-  const i64 rank = equations.rank;
-  const bool full = equations.record->used_eigen != 0;
-  const bool correct = full && weights != nullptr;
-  const SmallMatrix v(equations.v, correct ? rank : 0, rank, 1, rank);
-  const SmallMatrix first(equations.f, rank, rank, rank, 1, full ? Nonzeros::all : Nonzeros::above);
-  const SmallMatrix second(equations.f, rank, rank, 1, rank, full ? Nonzeros::all : Nonzeros::below);
-  const i64 width = first.width;
-  const bool in_place = !correct && m.type == ValueType::f64; // m's rows are read where they are
-  over_tiles(threads_, a, width, [&](i64 most) {
-    return [&, before = Buffer<double>(correct ? most * width : 0, "rows of a factor"),
-            left = Buffer<double>(in_place ? 0 : most * width, "rows of a right-hand side"),
-            half = Buffer<double>(most * width, "rows of a product")](Range some, double *product) mutable {
-      const i64 numbers = some.size() * width;
-      if (in_place)
-        first.multiply(m.row<double>(some.begin), m.ld, some.size(), half.data());
-      else
-        copy_rows(m, some, left.data(), width);
-      if (correct) {
-        copy_rows(a, some, before.data(), width);
-        for (i64 i = 0; i < some.size(); ++i)
-          for (i64 r = 0; r < rank; ++r)
-            before[i * width + r] *= weights[r];
-        v.multiply(before.data(), width, some.size(), product);
-        for (i64 i = 0; i < some.size(); ++i)
-          for (i64 r = 0; r < rank; ++r)
-            left[i * width + r] -= product[i * width + r];
-      }
-      if (!in_place)
-        first.multiply(left.data(), width, some.size(), half.data());
-      second.multiply(half.data(), width, some.size(), product);
-      for (i64 k = 0; correct && k < numbers; ++k)
-        product[k] += before[k];
+void CpuBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a) {
+  const RowSolver solver(equations, m, scales, a);
+  over_tiles(threads_, a, simd::padded(a.cols, ValueType::f64), [&](i64 most) { return solver.with_workspace(most); });
+}
+
+void CpuBackend::solve_and_sum(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a,
+                               const ColumnSums &sums) {
+  const RowSolver solver(equations, m, scales, a);
+  const i64 rank = a.cols;
+  const i64 parts = GramCuts(a.rows, rank).parts;
+  const bool wants_inner = sums.inner != nullptr;
+  auto largest = Buffer<double>::zeros(parts * rank, "largest magnitudes");
+  auto inner = Buffer<double>::zeros(wants_inner ? parts * rank : 0, "partial sums");
+  const auto begin = [&](i64 part, i64 most) {
+    const i64 room = is_padded(a) ? 0 : most * simd::padded(rank, ValueType::f64);
+    return [&, part, product = Buffer<double>(room, "rows of a product"),
+            solve = solver.with_workspace(most)](Range some) mutable {
+      fill_tile(a, some, product.data(), solve);
+      raise_to_magnitudes(a, some, largest.data() + part * rank);
+      if (wants_inner)
+        add_dots(m, a, some, inner.data() + part * rank);
     };
-  });
+  };
+  gram_of(threads_, a, begin, sums.gram);
+  const auto meet = [&](const Buffer<double> &of_parts, double *out, auto &&join) {
+    std::fill_n(out, rank, 0.0);
+    for (i64 part = 0; part < parts; ++part)
+      for (i64 r = 0; r < rank; ++r)
+        out[r] = join(out[r], of_parts[part * rank + r]);
+  };
+  meet(largest, sums.largest, [](double x, double y) { return std::max(x, y); });
+  if (wants_inner)
+    meet(inner, sums.inner, std::plus<>());
 }
 
 } // namespace td::kernels::cpu

@@ -277,7 +277,8 @@ Prediction CpuBackend::predict_mttkrp_slabs(const DenseView &x, i64 rank, const 
   return f;
 }
 
-// Solve, a pass for the norm, and one that divides and takes the Gram matrix; gram.cpp's tiles are its workspace.
+// One pass, which reads rows of the right-hand side and writes the factor's, whose lines are read first; gram.cpp's
+// tiles are its workspace, and the sums of its parts.
 Prediction CpuBackend::predict_update(i64 rows, i64 rank, ValueType type, const Rates &rates) const {
   const auto n = static_cast<double>(rows);
   const auto r = static_cast<double>(rank);
@@ -286,14 +287,13 @@ Prediction CpuBackend::predict_update(i64 rows, i64 rank, ValueType type, const 
   const auto step = static_cast<double>(cuts.step);
   const auto parts = static_cast<double>(cuts.parts);
   const double gram_threads = std::min<double>(threads_, parts);
-  const double threads = std::clamp(std::floor(4 * n / step), 1.0, static_cast<double>(threads_));
   Prediction f;
   const bool f64 = type == ValueType::f64;
   const double buffers = 1 + (f64 ? 0 : 1) + (f64 && width == r ? 0 : 1); // half-way, right-hand side, result
-  f.bytes = std::max(8 * r * width * (parts + 1) + gram_threads * 8 * std::min(step, n / parts) * width,
-                     2 * 8 * r * width + threads * 8 * std::min(step, n / threads) * buffers * width);
+  f.bytes = 8 * r * width * (parts + 1) + 8 * r * parts + 2 * 8 * r * width +
+            gram_threads * 8 * std::min(step, n / parts) * (1 + buffers) * width;
   if (rates.read > 0 && rates.operations > 0)
-    f.seconds = 6 * n * r * static_cast<double>(size_of(type)) / rates.read +
+    f.seconds = 3 * n * r * static_cast<double>(size_of(type)) / rates.read +
                 3 * n * r * r / (product_part * rates.operations) + 4 * r * r * r * threads_ / rates.operations;
   return f;
 }

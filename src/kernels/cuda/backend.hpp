@@ -73,7 +73,13 @@ public:
   void gram(ConstMatrix a, double *g) override;
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
   void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) override;
-  void solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) override;
+  void solve_scales(const SolveColumns &columns, const SolveScalesOut &out) override;
+  void prepare_solve(const SolveColumns &columns, double ridge, double cutoff, const PreparedSolve &out) override;
+  void solve_normal(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a) override;
+  void solve_and_sum(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a,
+                     const ColumnSums &sums) override;
+  void finish_columns(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
+                      double *gram) override;
   void multiply(ConstMatrix m, const double *p, Matrix a) override;
   void column_norms(ConstMatrix a, NormKind kind, double *out) override;
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override;

@@ -1,9 +1,10 @@
-// A^T A of a tall matrix. cuBLAS takes no f32 input with f64 sums and is not made for 32 columns of millions of rows;
-// here a warp reads rows once, four at a time, and both operands are the same registers: the lane that holds an entry
-// of A^T as the left operand holds the same entry as the right one.
+// A^T A of a tall matrix of more columns than solve_narrow.cu takes. cuBLAS takes no f32 input with f64 sums and is not
+// made for few columns of millions of rows; here a warp reads rows once, four at a time, and both operands are the same
+// registers: the lane that holds an entry of A^T as the left operand holds the same entry as the right one.
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/solve.cuh"
 
 namespace td::kernels::cuda {
 
@@ -100,6 +101,8 @@ __global__ void gram_sum(const double *part, i64 blocks, i64 pairs, i64 tiles, i
 
 void CudaBackend::gram(ConstMatrix a, double *g) {
   const CurrentDevice current = enter();
+  if (a.cols <= mma_tile)
+    return gram_narrow(device_, a, g);
   const i64 tiles = (a.cols + mma_tile - 1) / mma_tile;
   const i64 pairs = gram_pairs(a.cols);
   const i64 blocks = gram_blocks(a.rows, a.cols);

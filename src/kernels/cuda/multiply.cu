@@ -2,6 +2,7 @@
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/solve.cuh"
 
 namespace td::kernels::cuda {
 
@@ -9,6 +10,8 @@ namespace {
 
 constexpr int warps = 4;
 constexpr int ahead = 4; // times four columns that a warp fetches before it uses the first
+constexpr int tiles = static_cast<int>(small_rank) / mma_tile; // of columns in a row that a warp keeps whole
+constexpr int ld = solve_ld(tiles);
 
 /// 32 rows and as many columns of a product, in a warp's registers.
 struct Tile {
@@ -89,7 +92,7 @@ template <class T> void multiply_rows(Gpu &device, ConstMatrix m, const double *
   check_launch("a product with an R x R matrix");
 }
 
-// ---- the solve: a := before + (m - before v) f^T f ----
+// ---- the solve of more columns than solve_narrow.cu takes: a := before + (m - before v) f^T f ----
 
 /// What a solve reads besides rows. Only the device knows whether eigenvalues were dropped.
 struct Solve {
@@ -97,31 +100,40 @@ struct Solve {
   const double *__restrict__ v;
   const double *__restrict__ f;
   const SolveRecord *record;
-  const double *__restrict__ weights; // of the factor so far, or null
+  SolveScales scales;
 
   __device__ bool full() const { return record->used_eigen != 0; } // else f is a lower triangle
-  __device__ bool corrects() const { return weights != nullptr && full(); }
+  __device__ bool corrects() const { return scales.before != nullptr && full(); }
   __device__ i64 end_above(i64 first_column) const { return full() ? rank : min(rank, first_column + mma_tile); }
   __device__ i64 begin_below(i64 first_column) const { return full() ? 0 : first_column; }
+  __device__ double right(i64 column) const { return scales.right != nullptr ? scales.right[column] : 1; }
   __device__ double v_at(i64 k, i64 column) const { return column < rank ? v[k * rank + column] : 0.0; }
   __device__ double f_at(i64 k, i64 column) const { return column < rank ? f[k * rank + column] : 0.0; }
   __device__ double f_transposed_at(i64 k, i64 column) const { return column < rank ? f[column * rank + k] : 0.0; }
+  /// The same for a right-hand side that is not scaled yet.
+  __device__ double scaled_f_transposed_at(i64 k, i64 column) const { return f_transposed_at(k, column) * right(k); }
+  template <class T> __device__ double left(const Rows<T> &m, i64 row, i64 column, double product) const {
+    return column < rank ? entry(m, row, column) * right(column) - product : 0.0;
+  }
+  /// The result, of which `sum` is the part that m says something of.
+  template <class T> __device__ T solved(const Rows<T> &a, i64 row, i64 column, double sum, bool corrected) const {
+    const double x = corrected ? before(a, row, column) + sum : sum;
+    return static_cast<T>(scales.solved != nullptr ? x * scales.solved[column] : x);
+  }
   template <class T> __device__ double before(const Rows<T> &a, i64 row, i64 column) const {
-    return row < a.rows && column < rank ? static_cast<double>(a(row, column)) * weights[column] : 0.0;
+    return row < a.rows && column < rank ? static_cast<double>(a(row, column)) * scales.before[column] : 0.0;
   }
 };
 
-/// All of it for up to 32 * Tiles columns: a warp keeps m f^T of its rows in shared memory.
-template <int Tiles, class T>
-__global__ void __launch_bounds__(warps *warp) solve_whole(Solve solve, Rows<const T> m, Rows<T> a) {
-  constexpr int ld = solve_ld(Tiles);
+/// All of it for up to small_rank columns: a warp keeps m f^T of its rows in shared memory.
+template <class T> __global__ void __launch_bounds__(warps *warp) solve_whole(Solve solve, Rows<const T> m, Rows<T> a) {
   extern __shared__ double staged[];
   double *own = staged + threadIdx.x / warp * (mma_tile * ld);
   const bool corrects = solve.corrects();
-  const auto stage = [&](const Tile(&tile)[Tiles], auto &&from) {
+  const auto stage = [&](const Tile(&tile)[tiles], auto &&from) {
     __syncwarp(); // all have read what is there
 #pragma unroll
-    for (int t = 0; t < Tiles; ++t)
+    for (int t = 0; t < tiles; ++t)
       tile[t].each([&](int i, int j, double sum) { own[i * ld + t * mma_tile + j] = from(i, t * mma_tile + j, sum); });
     __syncwarp();
   };
@@ -130,33 +142,33 @@ __global__ void __launch_bounds__(warps *warp) solve_whole(Solve solve, Rows<con
     const auto of_m = [&](int i, i64 k) { return entry(m, first + i, k); };
     const auto of_staged = [&](int i, i64 k) { return own[i * ld + k]; };
     if (corrects) {
-      Tile product[Tiles];
+      Tile product[tiles];
 #pragma unroll
-      for (int t = 0; t < Tiles; ++t)
+      for (int t = 0; t < tiles; ++t)
         product[t].add(
             0, solve.rank, [&](int i, i64 k) { return solve.before(a, first + i, k); },
             [&](i64 k, int j) { return solve.v_at(k, t * mma_tile + j); });
-      stage(product, [&](int i, int column, double sum) { return entry(m, first + i, column) - sum; });
+      stage(product, [&](int i, int column, double sum) { return solve.left(m, first + i, column, sum); });
     }
-    Tile half[Tiles];
+    Tile half[tiles];
 #pragma unroll
-    for (int t = 0; t < Tiles; ++t) {
-      const auto right = [&](i64 k, int j) { return solve.f_transposed_at(k, t * mma_tile + j); };
+    for (int t = 0; t < tiles; ++t) {
       if (corrects)
-        half[t].add(0, solve.rank, of_staged, right);
+        half[t].add(0, solve.rank, of_staged, [&](i64 k, int j) { return solve.f_transposed_at(k, t * mma_tile + j); });
       else
-        half[t].add(0, solve.end_above(t * mma_tile), of_m, right);
+        half[t].add(0, solve.end_above(t * mma_tile), of_m,
+                    [&](i64 k, int j) { return solve.scaled_f_transposed_at(k, t * mma_tile + j); });
     }
     stage(half, [](int, int, double sum) { return sum; });
 #pragma unroll
-    for (int t = 0; t < Tiles; ++t) {
+    for (int t = 0; t < tiles; ++t) {
       Tile whole;
       whole.add(solve.begin_below(t * mma_tile), solve.rank, of_staged,
                 [&](i64 k, int j) { return solve.f_at(k, t * mma_tile + j); });
       whole.each([&](int i, int j, double sum) {
         const i64 column = t * mma_tile + j;
         if (first + i < a.rows && column < solve.rank)
-          a(first + i, column) = static_cast<T>(corrects ? solve.before(a, first + i, column) + sum : sum);
+          a(first + i, column) = solve.solved(a, first + i, column, sum, corrects);
       });
     }
   }
@@ -177,7 +189,7 @@ __global__ void __launch_bounds__(warps *warp) solve_residual(Solve solve, Rows<
         [&](i64 k, int j) { return solve.v_at(k, first_column + j); });
     tile.each([&](int i, int j, double sum) {
       if (first + i < m.rows && first_column + j < solve.rank)
-        r(first + i, first_column + j) = entry(m, first + i, first_column + j) - sum;
+        r(first + i, first_column + j) = solve.left(m, first + i, first_column + j, sum);
     });
   }
 }
@@ -193,7 +205,10 @@ __global__ void __launch_bounds__(warps *warp)
     tile.add(
         0, solve.end_above(first_column),
         [&](int i, i64 k) { return corrects ? entry(r, first + i, k) : entry(m, first + i, k); },
-        [&](i64 k, int j) { return solve.f_transposed_at(k, first_column + j); });
+        [&](i64 k, int j) {
+          return corrects ? solve.f_transposed_at(k, first_column + j)
+                          : solve.scaled_f_transposed_at(k, first_column + j);
+        });
     tile.each([&](int i, int j, double sum) {
       if (first + i < m.rows && first_column + j < solve.rank)
         half(first + i, first_column + j) = sum;
@@ -214,22 +229,22 @@ __global__ void __launch_bounds__(warps *warp) solve_rest(Solve solve, Rows<doub
     tile.each([&](int i, int j, double sum) {
       const i64 column = first_column + j;
       if (first + i < a.rows && column < solve.rank)
-        a(first + i, column) = static_cast<T>(corrects ? solve.before(a, first + i, column) + sum : sum);
+        a(first + i, column) = solve.solved(a, first + i, column, sum, corrects);
     });
   }
 }
 
-template <int Tiles, class T> void launch_whole(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a) {
-  constexpr int bytes = warps * mma_tile * solve_ld(Tiles) * static_cast<int>(sizeof(double));
-  allow_shared(solve_whole<Tiles, T>, bytes);
-  solve_whole<Tiles><<<blocks_for(device, m.rows, i64{warps} * mma_tile), warps * warp, bytes, device.stream()>>>(
+template <class T> void launch_whole(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a) {
+  constexpr int bytes = warps * mma_tile * ld * static_cast<int>(sizeof(double));
+  allow_shared(solve_whole<T>, bytes);
+  solve_whole<<<blocks_for(device, m.rows, i64{warps} * mma_tile), warps * warp, bytes, device.stream()>>>(
       solve, rows_of<T>(m), rows_of<T>(a));
   check_launch("solving for a factor");
 }
 
 template <class T> void launch_parts(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a) {
   const i64 most = solve_staged_rows(m.rows, solve.rank);
-  const Scratch<double> residual(device, solve.weights != nullptr ? most * solve.rank : 0, "rows of a residual");
+  const Scratch<double> residual(device, solve.scales.before != nullptr ? most * solve.rank : 0, "rows of a residual");
   const Scratch<double> half(device, most * solve.rank, "rows of a product");
   for (i64 begin = 0; begin < m.rows; begin += most) {
     const i64 end = std::min(begin + most, m.rows);
@@ -239,7 +254,7 @@ template <class T> void launch_parts(Gpu &device, const Solve &solve, ConstMatri
     const Rows<double> product{half.data(), end - begin, solve.rank, solve.rank};
     const dim3 grid(blocks_for(device, end - begin, i64{warps} * mma_tile),
                     static_cast<unsigned>((solve.rank + mma_tile - 1) / mma_tile));
-    if (solve.weights != nullptr)
+    if (solve.scales.before != nullptr)
       solve_residual<<<grid, warps * warp, 0, device.stream()>>>(solve, left, to, r);
     solve_half<<<grid, warps * warp, 0, device.stream()>>>(solve, left, r, product);
     solve_rest<<<grid, warps * warp, 0, device.stream()>>>(solve, product, to);
@@ -273,20 +288,28 @@ void CudaBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
   });
 }
 
-void CudaBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
+void CudaBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a) {
   const CurrentDevice current = enter();
   if (m.rows == 0)
     return;
-  const Solve solve{equations.rank, equations.v, equations.f, equations.record, weights};
+  if (equations.rank <= mma_tile)
+    return solve_narrow(device_, equations, m, scales, a);
+  const Solve solve{equations.rank, equations.v, equations.f, equations.record, scales};
   dispatch(m.type, [&](auto zero) {
     using T = decltype(zero);
-    if (solve.rank <= mma_tile)
-      launch_whole<1, T>(device_, solve, m, a);
-    else if (solve.rank <= small_rank)
-      launch_whole<2, T>(device_, solve, m, a);
+    if (solve.rank <= small_rank)
+      launch_whole<T>(device_, solve, m, a);
     else
       launch_parts<T>(device_, solve, m, a);
   });
+}
+
+void CudaBackend::solve_and_sum(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a,
+                                const ColumnSums &sums) {
+  if (equations.rank > mma_tile)
+    return Kernels::solve_and_sum(equations, m, scales, a, sums);
+  const CurrentDevice current = enter();
+  solve_and_sum_narrow(device_, equations, m, scales, a, sums);
 }
 
 } // namespace td::kernels::cuda

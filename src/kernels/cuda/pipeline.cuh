@@ -13,6 +13,11 @@ __device__ inline void copy_async(void *shared, const void *global) {
                "l"(global));
 }
 __device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+/// Ends a group of this thread's copies; await_copies_but waits for all groups but the last `Groups`.
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int Groups> __device__ inline void await_copies_but() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Groups) : "memory");
+}
 
 /// Copies 4, 8 or 16 bytes. Of 16 the rest of their 128 is wanted soon; smaller ones begin anywhere, and what is beyond
 /// the edge of a tile would be fetched twice.

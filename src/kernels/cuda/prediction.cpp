@@ -326,13 +326,15 @@ Rates nominal_rates(const Chip &chip) {
   return {4.3e12, 33e12 / Chip().multiprocessors * chip.multiprocessors, 8.5e12, 4.6e12, 30e12};
 }
 
-// Six passes over the factor, which take f32 as long as f64, since its numbers are widened: its Gram matrix reads it,
-// the product with an inverse and the division read and write it, and norms read it. Besides about ten kernels, and the
-// inverse, which one block makes up to rank 64.
+// The solve reads rows and writes them; of more columns than it sums by itself, its Gram matrix and norms read them
+// once more each. f32 takes as long as f64, since its numbers are widened. Besides some kernels, and the inverse, which
+// one block makes up to rank 64.
 Prediction predict_update(i64 rows, i64 rank, const Rates &rates) {
   const double n = number_of(rows);
   const double r = number_of(rank);
-  const double gram = 8.0 * mma_tile * mma_tile * number_of(gram_pairs(rank) * gram_blocks(rows, rank));
+  const bool narrow = rank <= mma_tile;
+  const double gram = 8.0 * (narrow ? number_of(narrow_part * narrow_blocks(rows))
+                                    : mma_tile * mma_tile * number_of(gram_pairs(rank) * gram_blocks(rows, rank)));
   const double sums = 8 * r * number_of(column_blocks(rows, rank));
   Prediction f;
   // Beyond small_rank: the factorization's two matrices, cuSOLVER's workspace of about one, and then a product's rows.
@@ -341,7 +343,7 @@ Prediction predict_update(i64 rows, i64 rank, const Rates &rates) {
   f.bytes = std::max({gram, sums, solve});
   if (rates.read > 0) {
     const double inverse = rank <= small_rank ? 2.1e-5 * std::pow(std::max(r / 32, 0.25), 2) : 1.7e-4 * r / 64;
-    f.seconds = 6 * n * r * 8 / (update_part * rates.read) + 10 * launch + inverse;
+    f.seconds = (narrow ? 2 : 4) * n * r * 8 / (update_part * rates.read) + (narrow ? 4 : 8) * launch + inverse;
   }
   return f;
 }

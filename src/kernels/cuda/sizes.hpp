@@ -73,6 +73,13 @@ inline i64 gram_blocks(i64 rows, i64 columns) {
   return std::clamp<i64>(rows / least_rows, 1, std::max<i64>(most_blocks / gram_pairs(columns), 1));
 }
 
+/// Blocks that pass over rows of up to mma_tile columns, and what each leaves: a Gram matrix and two rows of sums.
+inline i64 narrow_blocks(i64 rows) {
+  constexpr i64 rows_at_once = 4 * mma_tile; // of the block's warps
+  return std::clamp<i64>((rows + rows_at_once - 1) / rows_at_once, 1, most_blocks);
+}
+inline constexpr int narrow_part = (mma_tile + 2) * mma_tile;
+
 /// Blocks that sum over the rows of columns.
 inline i64 column_blocks(i64 rows, i64 columns) {
   return std::clamp<i64>(rows / (8 * (block_threads / lanes_for(columns))), 1, most_blocks);

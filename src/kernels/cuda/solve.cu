@@ -5,26 +5,48 @@
 #include <vector>
 
 #include "kernels/cuda/backend.hpp"
-#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/refuse.hpp"
-#include "kernels/cuda/solve.hpp"
+#include "kernels/cuda/solve.cuh"
 
 namespace td::kernels::cuda {
 
 namespace {
 
-struct Grams {
-  const double *gram[max_order];
-  int count;
+__device__ i64 grid_thread() { return i64{blockIdx.x} * blockDim.x + threadIdx.x; }
+__device__ i64 grid_threads() { return i64{gridDim.x} * blockDim.x; }
+
+__global__ void multiply_grams(const __grid_constant__ SolveInput in, double *v) {
+  for (i64 k = grid_thread(); k < in.rank * in.rank; k += grid_threads())
+    v[k] = in.normal(k / in.rank, k % in.rank);
+}
+
+__global__ void write_scales(const __grid_constant__ SolveInput in, SolveScalesOut out) {
+  for (i64 r = grid_thread(); r < in.rank; r += grid_threads())
+    in.write_scales(r, out);
+}
+
+/// What a column comes to.
+struct Finished {
+  double weight, scale;
+  __device__ Finished(double largest, double solved) : weight(largest / solved) {
+    if (weight != 0 && weight < 1) // a NaN stays
+      weight = 1;
+    scale = weight == 0 ? 1 : weight * solved;
+  }
 };
 
-__global__ void multiply_grams(const __grid_constant__ Grams grams, i64 rank, double ridge, double *v) {
-  const i64 size = rank * rank;
-  for (i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x; k < size; k += i64{gridDim.x} * blockDim.x) {
-    double product = 1;
-    for (int m = 0; m < grams.count; ++m)
-      product *= grams.gram[m][k];
-    v[k] = k / rank == k % rank ? product + ridge : product;
+__global__ void finish_gram(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
+                            double *gram) {
+  for (i64 k = grid_thread(); k < rank * rank; k += grid_threads()) {
+    const i64 r = min(k / rank, k % rank);
+    const i64 s = max(k / rank, k % rank);
+    const Finished first(largest[r], solved[r]);
+    const Finished second(largest[s], solved[s]);
+    gram[k] = gram[k] / first.scale / second.scale;
+    if (k < rank) { // r = 0, s = k
+      weights[k] = second.weight;
+      scales[k] = second.scale;
+    }
   }
 }
 
@@ -55,9 +77,6 @@ __device__ double block_max(double x) {
   __syncthreads();
   return all;
 }
-
-__device__ i64 grid_thread() { return i64{blockIdx.x} * blockDim.x + threadIdx.x; }
-__device__ i64 grid_threads() { return i64{gridDim.x} * blockDim.x; }
 
 /// Rows and columns k of the normal equations are scaled by 2^exponent, which brings v(k, k) into [1, 4).
 __device__ int scale_exponent(const double *v, i64 rank, i64 k) {
@@ -232,12 +251,31 @@ private:
 
 void CudaBackend::hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) {
   const CurrentDevice current = enter();
-  Grams all{};
-  all.count = static_cast<int>(grams.size());
-  std::copy(grams.begin(), grams.end(), all.gram);
-  multiply_grams<<<blocks_for(device_, rank * rank, block_threads), block_threads, 0, device_.stream()>>>(all, rank,
-                                                                                                          ridge, v);
+  multiply_grams<<<blocks_for(device_, rank * rank, block_threads), block_threads, 0, device_.stream()>>>(
+      SolveInput(grams, rank, ridge), v);
   check_launch("the normal equations");
+}
+
+void CudaBackend::solve_scales(const SolveColumns &columns, const SolveScalesOut &out) {
+  const CurrentDevice current = enter();
+  write_scales<<<blocks_for(device_, columns.rank, block_threads), block_threads, 0, device_.stream()>>>(
+      SolveInput(columns, 0), out);
+  check_launch("scales of columns");
+}
+
+void CudaBackend::prepare_solve(const SolveColumns &columns, double ridge, double cutoff, const PreparedSolve &out) {
+  if (columns.rank > small_rank)
+    return Kernels::prepare_solve(columns, ridge, cutoff, out);
+  const CurrentDevice current = enter();
+  prepare_small(device_, SolveInput(columns, ridge), cutoff, out);
+}
+
+void CudaBackend::finish_columns(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
+                                 double *gram) {
+  const CurrentDevice current = enter();
+  finish_gram<<<blocks_for(device_, rank * rank, block_threads), block_threads, 0, device_.stream()>>>(
+      rank, solved, largest, weights, scales, gram);
+  check_launch("the columns' weights");
 }
 
 void CudaBackend::factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {

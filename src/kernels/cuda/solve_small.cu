@@ -1,7 +1,6 @@
 // The factor of a small R x R matrix by one block, which decides for itself whether it needs the eigenvalues: nothing
 // is asked by the host. One block of 32 x 32 threads; a thread holds the entries (y + 32 u, x + 32 w).
-#include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/solve.hpp"
+#include "kernels/cuda/solve.cuh"
 
 namespace td::kernels::cuda {
 
@@ -73,6 +72,7 @@ __device__ double norm_of(const Entries &a) {
 /// not positive.
 __device__ bool invert_triangle(Entries &a, int n) {
   __shared__ double row[2][rows]; // turn about, so that one barrier a step is enough
+  __shared__ double inverse[2];
   __shared__ double pivot[rows];
   for (int k = 0; k < n; ++k) {
     double *c = row[k % 2];
@@ -80,12 +80,17 @@ __device__ bool invert_triangle(Entries &a, int n) {
       if (i == k)
         c[j] = a.at[u][w];
     });
+    if (threadIdx.y == k % side) { // the warp that has the row divides, which takes all warps together far longer
+      __syncwarp();
+      if (threadIdx.x == 0) {
+        pivot[k] = c[k];
+        inverse[k % 2] = 1 / c[k];
+      }
+    }
     __syncthreads();
     if (!(c[k] > 0))
       return false;
-    const double reciprocal = 1 / c[k];
-    if (threadIdx.x == 0 && threadIdx.y == 0)
-      pivot[k] = c[k];
+    const double reciprocal = inverse[k % 2];
     for_entries(n, [&](int i, int j, int u, int w) {
       if (i <= k)
         return;
@@ -195,9 +200,11 @@ template <class A, class Q> __device__ bool diagonalize(const A &a, int n, const
 __device__ int scale_exponent(double diagonal) { return diagonal > 0 ? -(ilogb(diagonal) >> 1) : 0; }
 
 /// The factor and how it came about. f has the triangle or the eigenvectors on the way: a block sees what its threads
-/// write.
+/// write. With Prepares, v comes from `in`, and scales besides.
+template <bool Prepares>
 __global__ void __launch_bounds__(side *side)
-    factor_small(const double *v, int n, double cutoff, double *f, SolveRecord *record) {
+    factor_small(const __grid_constant__ SolveInput in, SolveScalesOut scales, double *v, int n, double cutoff,
+                 double *f, SolveRecord *record) {
   __shared__ double matrix[rows * (rows + 1)];
   __shared__ int exponent[rows];
   __shared__ unsigned long long first_bad;
@@ -213,9 +220,15 @@ __global__ void __launch_bounds__(side *side)
   if (first)
     first_bad = ~0ull;
   __syncthreads();
+  if constexpr (Prepares)
+    for (int r = static_cast<int>(threadIdx.x); r < n && threadIdx.y == 0; r += side)
+      in.write_scales(r, scales);
   Entries x{};
   for_entries(n, [&](int i, int j, int u, int w) {
-    x.at[u][w] = v[i * n + j];
+    if constexpr (Prepares)
+      v[i * n + j] = x.at[u][w] = in.normal(i, j);
+    else
+      x.at[u][w] = v[i * n + j];
     if (!isfinite(x.at[u][w]))
       atomicMin(&first_bad, static_cast<unsigned long long>(i * n + j));
     if (i == j)
@@ -279,7 +292,14 @@ __global__ void __launch_bounds__(side *side)
 } // namespace
 
 void factor_small(Gpu &device, const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
-  factor_small<<<1, dim3(side, side), 0, device.stream()>>>(v, static_cast<int>(rank), cutoff, f, record);
+  factor_small<false><<<1, dim3(side, side), 0, device.stream()>>>(
+      SolveInput({}, rank), {}, const_cast<double *>(v), static_cast<int>(rank), cutoff, f, record); // it is read only
+  check_launch("solving the normal equations");
+}
+
+void prepare_small(Gpu &device, const SolveInput &in, double cutoff, const PreparedSolve &out) {
+  factor_small<true><<<1, dim3(side, side), 0, device.stream()>>>(in, out.scales, out.v, static_cast<int>(in.rank),
+                                                                  cutoff, out.f, out.record);
   check_launch("solving the normal equations");
 }
 

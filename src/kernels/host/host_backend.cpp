@@ -112,6 +112,30 @@ void HostBackend::weights_from_norms(NormKind kind, i64 rank, double *norms) {
       *w = kind == NormKind::two ? std::sqrt(*w) : std::max(*w, 1.0);
 }
 
+void HostBackend::solve_scales(const SolveColumns &columns, const SolveScalesOut &out) {
+  for (i64 r = 0; r < columns.rank; ++r) {
+    double product = 1;
+    for (const double *scales : columns.scales)
+      product *= scales[r];
+    out.right[r] = 1 / product;
+    const double weight = columns.weights != nullptr ? columns.weights[r] : 0;
+    out.before[r] = weight / columns.own[r];
+    out.solved[r] = std::isfinite(weight) && weight > 0 ? std::ldexp(1.0, solved_exponent(std::ilogb(weight))) : 1;
+  }
+}
+
+void HostBackend::finish_columns(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
+                                 double *gram) {
+  for (i64 r = 0; r < rank; ++r) {
+    const double length = largest[r] / solved[r];
+    weights[r] = length != 0 && length < 1 ? 1 : length; // a NaN stays
+    scales[r] = weights[r] == 0 ? 1 : weights[r] * solved[r];
+  }
+  for (i64 r = 0; r < rank; ++r)
+    for (i64 s = 0; s < rank; ++s)
+      gram[r * rank + s] = gram[r * rank + s] / scales[std::min(r, s)] / scales[std::max(r, s)];
+}
+
 void HostBackend::combine_rows(ConstMatrix parts, Combine how, void *out) {
   dispatch(parts.type, [&](auto zero) {
     using T = decltype(zero);

@@ -18,7 +18,10 @@ public:
   void first_not_finite(ConstMatrix a, i64 *at) override;
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
   void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) override;
+  void solve_scales(const SolveColumns &columns, const SolveScalesOut &out) override;
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override;
+  void finish_columns(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
+                      double *gram) override;
   void combine_rows(ConstMatrix parts, Combine how, void *out) override;
 
   bool reach(Device &) override { return true; }

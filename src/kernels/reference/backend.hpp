@@ -21,7 +21,7 @@ public:
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override;
   void gram(ConstMatrix a, double *g) override;
   void multiply(ConstMatrix m, const double *p, Matrix a) override;
-  void solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) override;
+  void solve_normal(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a) override;
   void column_norms(ConstMatrix a, NormKind kind, double *out) override;
   void divide_columns(Matrix a, const double *d) override;
   void column_dots(ConstMatrix a, ConstMatrix b, double *out) override;

@@ -30,17 +30,18 @@ void ReferenceBackend::multiply(ConstMatrix m, const double *p, Matrix a) {
   }
 }
 
-void ReferenceBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const double *weights, Matrix a) {
+void ReferenceBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, const SolveScales &scales,
+                                    Matrix a) {
   const i64 rank = equations.rank;
-  const bool correct = weights != nullptr && equations.record->used_eigen != 0;
+  const bool correct = scales.before != nullptr && equations.record->used_eigen != 0;
   Buffer<double> before(rank, "one row of a factor");
   Buffer<double> left(rank, "one row of a right-hand side");
   Buffer<double> half(rank, "one row of a product");
   for (i64 i = 0; i < a.rows; ++i) {
     for (i64 r = 0; r < rank; ++r)
-      before[r] = correct ? element(a, i, r) * weights[r] : 0;
+      before[r] = correct ? element(a, i, r) * scales.before[r] : 0;
     for (i64 r = 0; r < rank; ++r) {
-      left[r] = element(m, i, r);
+      left[r] = element(m, i, r) * (scales.right != nullptr ? scales.right[r] : 1);
       for (i64 s = 0; correct && s < rank; ++s)
         left[r] -= before[s] * equations.v[s * rank + r];
     }
@@ -53,7 +54,7 @@ void ReferenceBackend::solve_normal(const NormalEquations &equations, ConstMatri
       double sum = 0;
       for (i64 s = 0; s < rank; ++s)
         sum += half[s] * equations.f[s * rank + r];
-      set_element(a, i, r, before[r] + sum);
+      set_element(a, i, r, (before[r] + sum) * (scales.solved != nullptr ? scales.solved[r] : 1));
     }
   }
 }

@@ -1,0 +1,291 @@
+// A factor of up to 32 columns, whose rows are passed over once: solved, written, and summed to a Gram matrix. A warp
+// takes 32 rows at a time, and while it works on them its next ones come to shared memory.
+#include "kernels/cuda/backend.hpp"
+#include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/pipeline.cuh"
+#include "kernels/cuda/solve.cuh"
+
+namespace td::kernels::cuda {
+
+namespace {
+
+constexpr int warps = 4;
+constexpr int ld = solve_ld(1);
+constexpr int tile_numbers = mma_tile * ld;
+
+/// Entries of a 32 x 32 matrix in a warp: lane t holds rows t / 4 + 8 i and columns 8 j + 2 (t % 4) + k.
+using Entries = double[4][4][2];
+
+/// Calls f(row, column, entry).
+template <class F> __device__ void for_entries(Entries &entries, F &&f) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+      for (int k = 0; k < 2; ++k)
+        f(i * 8 + lane / 4, j * 8 + 2 * (lane % 4) + k, entries[i][j][k]);
+}
+
+/// Where a matrix is not zero, if its shape says that; the diagonal included.
+enum class Nonzeros { all, above, below };
+
+/// sum += left right over k below depth; left(row, k) is 0 from there on, right(k, column) is zero as `where` says.
+template <Nonzeros where, class Left, class Right>
+__device__ void multiply(Entries &sum, int depth, Left &&left, Right &&right) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+#pragma unroll
+  for (int k = 0; k < mma_tile; k += 4) {
+    if (k >= depth)
+      break;
+    double u[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      u[i] = left(i * 8 + lane / 4, k + lane % 4);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if ((where == Nonzeros::above && k >= 8 * (j + 1)) || (where == Nonzeros::below && k + 4 <= 8 * j))
+        continue;
+      const double v = right(k + lane % 4, j * 8 + lane / 4);
+#pragma unroll
+      for (int i = 0; i < 4; i += 2)
+        mma(u[i], u[i + 1], v, sum[i][j], sum[i + 1][j]);
+    }
+  }
+}
+
+/// sum += the upper triangle of a^T a, of 32 rows: an entry of a^T as the left operand is the same as the right one, so
+/// each is read once.
+template <class A> __device__ void add_gram(Entries &sum, A &&a) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+#pragma unroll
+  for (int row = 0; row < mma_tile; row += 4) {
+    double x[4];
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+      x[c] = a(row + lane % 4, c * 8 + lane / 4);
+#pragma unroll
+    for (int i = 0; i < 4; i += 2)
+#pragma unroll
+      for (int j = i; j < 4; ++j)
+        mma(x[i], x[i + 1], x[j], sum[i][j], sum[i + 1][j]);
+  }
+}
+
+/// What a solve reads besides rows. Only the device knows whether eigenvalues were dropped.
+struct Solve {
+  const double *v;
+  const double *f;
+  const SolveRecord *record;
+  SolveScales scales;
+
+  __device__ bool full() const { return record->used_eigen != 0; } // else f is a lower triangle
+  __device__ bool corrects() const { return scales.before != nullptr && full(); }
+};
+
+/// f^T with its rows scaled as the right-hand side is, and f with its columns scaled as the result is. Where dropped
+/// eigenvalues are corrected for, the right-hand side is scaled before.
+__device__ void stage_factor(const Solve &solve, int rank, double *transposed, double *as_it_is) {
+  const bool scaled = solve.scales.right != nullptr && !solve.corrects();
+  for (int n = static_cast<int>(threadIdx.x); n < mma_tile * mma_tile; n += warps * warp) {
+    const int k = n / mma_tile;
+    const int j = n % mma_tile;
+    const bool inside = k < rank && j < rank;
+    transposed[k * ld + j] = inside ? solve.f[j * rank + k] * (scaled ? solve.scales.right[k] : 1) : 0;
+    as_it_is[k * ld + j] =
+        inside ? solve.f[k * rank + j] * (solve.scales.solved != nullptr ? solve.scales.solved[j] : 1) : 0;
+  }
+}
+
+__device__ double larger(double a, double b) { return b > a || isnan(b) ? b : a; } // a NaN stays
+
+/// Solves for rows of a, sums over them, or both; without solving, m is the matrix that is summed. part[block] := the
+/// sums of the block's rows: a Gram matrix's upper triangle, then a row of largest magnitudes and one of inner
+/// products.
+template <class T, bool Solves, bool Sums>
+__global__ void __launch_bounds__(warps *warp, 2)
+    pass_over_rows(Solve solve, Rows<const T> m, Rows<T> a, bool inner, double *part) {
+  extern __shared__ double staged[];
+  double *const transposed = staged;
+  double *const as_it_is = staged + tile_numbers;
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  const int own_warp = static_cast<int>(threadIdx.x) / warp;
+  double *const own = staged + (2 * (Solves ? 1 : 0) + 2 * own_warp) * tile_numbers; // two tiles, turn about
+  const int rank = static_cast<int>(m.cols);
+  if constexpr (Solves) {
+    stage_factor(solve, rank, transposed, as_it_is);
+    __syncthreads();
+  }
+  const bool full = Solves && solve.full();
+  const bool corrects = Solves && solve.corrects();
+
+  const auto fetch = [&](double *to, i64 first) {
+    if (first < m.rows && lane < rank)
+#pragma unroll 8
+      for (int i = 0; i < mma_tile; ++i)
+        copy_or_zero<sizeof(T)>(reinterpret_cast<T *>(to) + i * ld + lane, &m(min(first + i, m.rows - 1), lane),
+                                first + i < m.rows ? static_cast<int>(sizeof(T)) : 0);
+    commit_copies();
+  };
+  Entries gram = {};
+  double largest = 0;
+  double dots = 0;
+  const i64 step = i64{gridDim.x} * warps * mma_tile;
+  i64 first = (i64{blockIdx.x} * warps + own_warp) * mma_tile;
+  int now = 0;
+  fetch(own, first);
+  for (; first < m.rows; first += step, now ^= 1) {
+    double *const tile = own + now * tile_numbers;
+    __syncwarp(); // all have read what the other tile held
+    fetch(own + (now ^ 1) * tile_numbers, first + step);
+    await_copies_but<1>();
+    __syncwarp();
+    const auto fetched = [&](int i, int k) {
+      return k < rank ? static_cast<double>(reinterpret_cast<const T *>(tile)[i * ld + k]) : 0.0;
+    };
+    if constexpr (Solves) {
+      const auto put = [&](Entries &entries) { // into the tile, which all have read then
+        __syncwarp();
+        for_entries(entries, [&](int i, int column, double x) { tile[i * ld + column] = x; });
+        __syncwarp();
+      };
+      const auto in_tile = [&](int i, int k) { return k < rank ? tile[i * ld + k] : 0.0; };
+      const auto before = [&](int i, int column) {
+        return first + i < a.rows && column < rank
+                   ? static_cast<double>(a(first + i, column)) * solve.scales.before[column]
+                   : 0.0;
+      };
+      const auto first_factor = [&](int k, int column) { return transposed[k * ld + column]; };
+      const auto second_factor = [&](int k, int column) { return as_it_is[k * ld + column]; };
+      Entries half = {};
+      if (corrects) {
+        Entries left = {};
+        multiply<Nonzeros::all>(left, rank, before, [&](int k, int column) {
+          return k < rank && column < rank ? solve.v[k * rank + column] : 0.0;
+        });
+        for_entries(left, [&](int i, int column, double &x) {
+          const double scale = solve.scales.right != nullptr && column < rank ? solve.scales.right[column] : 1;
+          x = fetched(i, column) * scale - x;
+        });
+        put(left);
+        multiply<Nonzeros::all>(half, rank, in_tile, first_factor);
+      } else if (full)
+        multiply<Nonzeros::all>(half, rank, fetched, first_factor);
+      else
+        multiply<Nonzeros::above>(half, rank, fetched, first_factor);
+      put(half);
+      Entries whole = {};
+      if (full)
+        multiply<Nonzeros::all>(whole, rank, in_tile, second_factor);
+      else
+        multiply<Nonzeros::below>(whole, rank, in_tile, second_factor);
+      for_entries(whole, [&](int i, int column, double &x) {
+        if (corrects && column < rank)
+          x += before(i, column) * (solve.scales.solved != nullptr ? solve.scales.solved[column] : 1);
+        x = static_cast<double>(static_cast<T>(x)); // sums are over what is stored
+      });
+      put(whole);
+      if (lane < rank)
+#pragma unroll 8
+        for (int i = 0; i < mma_tile; ++i)
+          if (first + i < a.rows) {
+            const double x = tile[i * ld + lane];
+            a(first + i, lane) = static_cast<T>(x);
+            largest = larger(largest, fabs(x));
+            if (inner)
+              dots = fma(static_cast<double>(m(first + i, lane)), x, dots);
+          }
+      if constexpr (Sums)
+        add_gram(gram, [&](int i, int column) { return tile[i * ld + column]; });
+    } else
+      add_gram(gram, fetched);
+  }
+  if constexpr (Sums) {
+    __syncthreads();                  // what is staged is no longer needed
+    for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
+      if (own_warp == w) {
+        for_entries(gram, [&](int i, int column, double x) {
+          double &sum = staged[i * mma_tile + column];
+          sum = w == 0 ? x : sum + x;
+        });
+        double *const others = staged + mma_tile * mma_tile + lane;
+        others[0] = w == 0 ? largest : larger(others[0], largest);
+        others[mma_tile] = w == 0 ? dots : others[mma_tile] + dots;
+      }
+      __syncthreads();
+    }
+    for (int n = static_cast<int>(threadIdx.x); n < narrow_part; n += warps * warp)
+      part[blockIdx.x * narrow_part + n] = staged[n];
+  }
+}
+
+/// Adds up the parts, a row a block of 32 x 32 threads.
+__global__ void sum_over_parts(const double *part, i64 blocks, int columns, ColumnSums out) {
+  __shared__ double sums[mma_tile][mma_tile + 1];
+  const int row = static_cast<int>(blockIdx.x);
+  const int column = static_cast<int>(threadIdx.x);
+  const auto join = [&](double a, double b) { return row == mma_tile ? larger(a, b) : a + b; };
+  double sum = 0;
+#pragma unroll 4
+  for (i64 b = threadIdx.y; b < blocks; b += mma_tile)
+    sum = join(sum, part[b * narrow_part + row * mma_tile + column]);
+  sums[threadIdx.y][column] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= columns)
+    return;
+  for (int k = 1; k < mma_tile; ++k)
+    sum = join(sum, sums[k][column]);
+  if (row == mma_tile)
+    out.largest[column] = sum;
+  else if (row > mma_tile)
+    out.inner[column] = sum;
+  else if (row <= column)
+    out.gram[row * columns + column] = out.gram[column * columns + row] = sum;
+}
+
+template <class T, bool Solves, bool Sums>
+void pass(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a, bool inner, double *part) {
+  constexpr int tiles = 2 * warps + (Solves ? 2 : 0);
+  constexpr int bytes = tiles * tile_numbers * static_cast<int>(sizeof(double));
+  allow_shared(pass_over_rows<T, Solves, Sums>, bytes);
+  pass_over_rows<T, Solves, Sums>
+      <<<static_cast<unsigned>(narrow_blocks(m.rows)), warps * warp, bytes, device.stream()>>>(
+          solve, rows_of<T>(m), rows_of<T>(a), inner, part);
+  check_launch(Solves ? "solving for a factor" : "a Gram matrix");
+}
+
+template <bool Solves> void pass_and_sum(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a, ColumnSums out) {
+  const i64 blocks = narrow_blocks(m.rows);
+  const Scratch<double> part(device, blocks * narrow_part, "parts of sums over rows");
+  dispatch(m.type, [&](auto zero) {
+    pass<decltype(zero), Solves, true>(device, solve, m, a, out.inner != nullptr, part.data());
+  });
+  const int rows = mma_tile + (out.largest != nullptr ? 1 : 0) + (out.inner != nullptr ? 1 : 0);
+  sum_over_parts<<<static_cast<unsigned>(rows), dim3(mma_tile, mma_tile), 0, device.stream()>>>(
+      part.data(), blocks, static_cast<int>(m.cols), out);
+  check_launch("sums over rows");
+}
+
+Solve solve_of(const NormalEquations &equations, const SolveScales &scales) {
+  return {equations.v, equations.f, equations.record, scales};
+}
+
+} // namespace
+
+void solve_narrow(Gpu &device, const NormalEquations &equations, ConstMatrix m, const SolveScales &scales, Matrix a) {
+  dispatch(m.type, [&](auto zero) {
+    pass<decltype(zero), true, false>(device, solve_of(equations, scales), m, a, false, nullptr);
+  });
+}
+
+void gram_narrow(Gpu &device, ConstMatrix a, double *g) {
+  pass_and_sum<false>(device, {}, a, {nullptr, a.type, 0, a.cols, a.cols}, {g});
+}
+
+void solve_and_sum_narrow(Gpu &device, const NormalEquations &equations, ConstMatrix m, const SolveScales &scales,
+                          Matrix a, const ColumnSums &sums) {
+  pass_and_sum<true>(device, solve_of(equations, scales), m, a, sums);
+}
+
+} // namespace td::kernels::cuda
