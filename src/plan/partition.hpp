@@ -88,4 +88,9 @@ Partition partition_evenly(i64 dim, i64 entries, int workers);
 /// adds to all rows of the other modes. Else each needs all elements for its rows.
 bool takes_slabs(i64 slabs, int workers, ShardingRule rule, bool deterministic);
 
+/// Whether each of such workers needs all entries, in no order of rows, for its own rows; else it sums some for all.
+inline bool needs_all_entries(int workers, ShardingRule rule, bool deterministic) {
+  return workers > 1 && (deterministic || rule == ShardingRule::rows);
+}
+
 } // namespace td::plan
