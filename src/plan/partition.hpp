@@ -53,6 +53,7 @@ struct Partition {
   std::vector<std::vector<Range>> owned; // [workers] ascending, no two adjacent; together each row of the mode once
   std::vector<SplitRow> split;           // ascending
   std::vector<i64> load;                 // [workers] stored entries
+  double unsplit = 0; // where rows are split: the imbalance that there is if none may be (partition_rows)
 
   int workers() const noexcept { return static_cast<int>(load.size()); }
   /// Rows that a worker sums alone: its own but for the split ones.
@@ -60,6 +61,8 @@ struct Partition {
   i64 largest_load() const;
   /// Largest load / mean load - 1; 0 without entries.
   double imbalance() const;
+  /// The same if no row may be split.
+  double imbalance_unsplit() const { return split.empty() ? imbalance() : unsplit; }
 };
 
 /// More shards are made, where they help, until the largest load is this near to the mean.

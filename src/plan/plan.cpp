@@ -140,6 +140,7 @@ void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked
       std::fill(mode.load.begin(), mode.load.end(), static_cast<double>(l.nnz));
     mode.split_rows = static_cast<i64>(partition.split.size());
     mode.imbalance = partition.imbalance();
+    mode.unsplit = partition.imbalance_unsplit();
   }
   plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers, holding);
 }
@@ -524,7 +525,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.seconds_mttkrp = sweep.seconds_mttkrp;
   plan.seconds_update = sweep.seconds_update;
   for (kernels::Prediction &mode : sweep.modes)
-    plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, mode.bytes, {}, 0, 0});
+    plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, mode.bytes, {}, 0, 0, 0});
   const Holding holding =
       holding_of(l, asked.tensor.sharding, asked.solver.deterministic, plan.workers, is_gpu(request));
   set_loads(plan, x.partitions, asked, holding);

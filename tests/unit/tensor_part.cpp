@@ -471,6 +471,23 @@ TEST(Part, APlanTellsWhatDevicesHold) {
     }
 }
 
+TEST(Part, APlanTellsWhatSplittingIsFor) {
+  const auto x = make(heavy_entries(), {});
+  for (const bool in_order : {false, true}) {
+    plan::PlanRequest request;
+    request.rank = 4;
+    request.options.set("deterministic", i64{in_order});
+    request.backends = backends_of(small_devices(4, much));
+    const plan::Plan plan = tensor::plan_of(*x, request);
+    const plan::ModePlan &heavy = plan.modes.front(); // a row has more than 60 % of the entries
+    EXPECT_GT(heavy.unsplit, 4 * 0.6 - 1);
+    EXPECT_EQ(heavy.split_rows, in_order ? 0 : 1);
+    EXPECT_EQ(heavy.imbalance == heavy.unsplit, in_order);
+    EXPECT_EQ(plan.describe().find(fmt::format("1 row cut, else {:.1f} %", 100 * heavy.unsplit)) == std::string::npos,
+              in_order);
+  }
+}
+
 // Rows longer than a span are added up span by span, in parts as in the whole form.
 TEST(Part, SpansInOrderAreThoseOfTheWholeForm) {
   const i64 nnz = (i64{1} << 20) + 60000;
