@@ -245,7 +245,9 @@ private:
     if (before == nullptr && fits && held == nullptr)
       if (Form form = keep_whole(backend, stored, host, mine, nullptr))
         return form;
-    const bool begun = before != nullptr && (held == nullptr || !before->parts.empty());
+    // What was held in one piece, and evicted, is held piece by piece from now on.
+    const bool begun = before != nullptr && (held == nullptr || !before->parts.empty() ||
+                                             before->spans.size() == pieces_of(host, *held).size());
     auto form = begun             ? std::make_shared<KeptForm>(*before)
                 : held != nullptr ? start_held(backend, stored, host, mine, *held, fits)
                                   : start_spans(backend, stored, host, mine, room + there);
@@ -293,6 +295,14 @@ private:
     return spans_of(host, plan::span_entries(kernels::entries_of(host)));
   }
 
+  static std::vector<Range> pieces_of(const kernels::TensorView &host, Range held) {
+    std::vector<Range> pieces;
+    for (const Range &span : gathered_spans(host))
+      if (const Range own = common(span, held); own.size() > 0)
+        pieces.push_back(own);
+    return pieces;
+  }
+
   /// Where workers gather a form: what one holds, which is cut where all gather if there is no room for all of it.
   static std::shared_ptr<KeptForm> start_held(kernels::Backend &backend, const StoredForm &stored,
                                               const kernels::TensorView &host, const FormBytes &mine, Range held,
@@ -305,9 +315,7 @@ private:
     if (fits)
       return form;
     pin(backend, stored, host, held, *form);
-    for (const Range &span : gathered_spans(host))
-      if (const Range own = common(span, held); own.size() > 0)
-        form->spans.push_back(own);
+    form->spans = pieces_of(host, held);
     return form;
   }
 

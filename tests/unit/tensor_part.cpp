@@ -290,6 +290,9 @@ TEST(Part, MayHaveNothing) {
       if (std::string_view(format) != "sorted" && std::string_view(tiles) != "none")
         continue;
       SCOPED_TRACE(testing::Message() << format << ", tiles " << tiles);
+      const auto none = make({{4, 9, 5}, 0, {}, {}, {}}, {{"format", format}, {"tiles", tiles}});
+      EXPECT_EQ(fitted(*none, backends_of(small_devices(2, much)), true, "always"),
+                fitted(*none, reference_backends(1), true, "always"));
       auto entries = random_entries<i64, double>({4, 9, 5}, 30, 0, 8);
       const auto x = make(entries, {{"format", format}, {"tiles", tiles}, {"sharding", "auto"}});
       const auto one = small_devices(1, much), many = small_devices(40, much);
@@ -407,6 +410,12 @@ TEST(Part, GathersSpansOfADenseTensor) {
         EXPECT_EQ(device->take_fetched() > 0, tight);
         EXPECT_LE(x->kept_on(*device), (25 + workers - 1) / workers * (all / 25));
       }
+      if (tight)
+        continue;
+      devices[1]->run_short(all / 10); // its piece goes, and there is no room besides a span
+      EXPECT_EQ(x->kept_on(*devices[1]), 0);
+      EXPECT_EQ(fit(*x, devices), expected);
+      EXPECT_GT(devices[1]->take_fetched(), 0);
     }
   }
 }
@@ -453,6 +462,10 @@ TEST(Part, APlanTellsWhatDevicesHold) {
       for (const auto &device : devices)
         kept += device->kept();
       EXPECT_EQ(wide.device.streamed, 0);
+      if (span > 0) { // rows of the three factors, which others own, and in each mode the entries that others hold
+        EXPECT_NEAR(static_cast<double>(wide.exchanged), (3 * all + (200 + 300 + 250) * 4 * 8) * (1 - 1.0 / workers),
+                    1);
+      }
       // Tiles are listed by each worker; rows without a number and heavy ones stay on the host.
       EXPECT_NEAR((static_cast<double>(kept) + workers * span) / static_cast<double>(wide.device.tensor), 1, 0.1);
 
