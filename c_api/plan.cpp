@@ -108,6 +108,10 @@ constexpr NamedValue<Plan, std::vector<double>> series[] = {
      [](const Plan &p) {
        return of_modes(p, [](const plan::ModePlan &m, std::vector<double> &v) { v.push_back(m.imbalance); });
      }},
+    {"imbalance_unsplit",
+     [](const Plan &p) {
+       return of_modes(p, [](const plan::ModePlan &m, std::vector<double> &v) { v.push_back(m.unsplit); });
+     }},
     {"split_rows",
      [](const Plan &p) {
        return of_modes(

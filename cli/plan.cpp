@@ -128,7 +128,8 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
     out["seconds"][key] = get<double>(td_plan_get_f64, plan, fmt::format("seconds.{}", key).c_str());
   const auto values = [&](const char *key) { return series(td_plan_get_series, plan, key); };
   const auto dims = values("dims"), rows = values("rows"), seconds = values("mttkrp_seconds"), load = values("load"),
-             workspace = values("workspace_bytes"), imbalance = values("imbalance"), split = values("split_rows");
+             workspace = values("workspace_bytes"), imbalance = values("imbalance"),
+             unsplit = values("imbalance_unsplit"), split = values("split_rows");
   const std::size_t workers = load.size() / dims.size();
   out["modes"] = Json::array();
   for (std::size_t m = 0; m < dims.size(); ++m) {
@@ -141,6 +142,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
                             {"workspace_bytes", static_cast<std::int64_t>(workspace[m])},
                             {"load", std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(workers))},
                             {"imbalance", imbalance[m]},
+                            {"imbalance_unsplit", unsplit[m]},
                             {"split_rows", static_cast<std::int64_t>(split[m])}});
   }
   out["assumptions"] = text(td_plan_get_str, plan, "assumptions");

@@ -752,7 +752,8 @@ TD_API td_status td_plan_get_f64(const td_plan *plan, const char *key, double *v
 TD_API td_status td_plan_get_str(const td_plan *plan, const char *key, char *buf, int64_t cap, int64_t *needed);
 
 /** A value per mode: "dims", "rows" (how many take part), "mttkrp_seconds", "workspace_bytes" (of MTTKRP's kernels,
- *  on each device), "imbalance" (largest load / mean load - 1), "split_rows" (rows that several workers sum);
+ *  on each device), "imbalance" (largest load / mean load - 1), "split_rows" (rows that several workers sum),
+ *  "imbalance_unsplit" (what the imbalance is if no row may be split);
  *  "load" has a value per worker and mode, mode after mode: the stored entries that it works on. Copies at most cap
  *  numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_series(const td_plan *plan, const char *key, double *values, int64_t cap, int64_t *n);

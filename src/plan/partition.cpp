@@ -229,6 +229,8 @@ Partition partition_rows(const RowCounts &counts, int workers, bool split_rows) 
     if (best.imbalance() <= wanted_imbalance)
       break;
   }
+  if (!best.split.empty())
+    best.unsplit = partition_rows(counts, workers, false).imbalance();
   return best;
 }
 
@@ -245,6 +247,7 @@ Partition partition_entries(const RowCounts &counts, int workers) {
     return counts.row(slot) + (counts.before(slot) < entry ? 1 : 0);
   };
   Partition d;
+  d.unsplit = partition_rows(counts, workers, false).imbalance();
   for (int w = 0; w < workers; ++w) {
     const Range mine = part_of({0, counts.entries()}, w, workers);
     d.load.push_back(mine.size());

@@ -53,6 +53,7 @@ struct Partition {
   std::vector<std::vector<Range>> owned; // [workers] ascending, no two adjacent; together each row of the mode once
   std::vector<SplitRow> split;           // ascending
   std::vector<i64> load;                 // [workers] stored entries
+  double unsplit = 0; // where rows are split: the imbalance that there is if none may be (partition_rows)
 
   int workers() const noexcept { return static_cast<int>(load.size()); }
   /// Rows that a worker sums alone: its own but for the split ones.
@@ -60,6 +61,8 @@ struct Partition {
   i64 largest_load() const;
   /// Largest load / mean load - 1; 0 without entries.
   double imbalance() const;
+  /// The same if no row may be split.
+  double imbalance_unsplit() const { return split.empty() ? imbalance() : unsplit; }
 };
 
 /// More shards are made, where they help, until the largest load is this near to the mean.
@@ -87,5 +90,10 @@ Partition partition_evenly(i64 dim, i64 entries, int workers);
 /// Whether workers whose memories are their own take slabs of a dense tensor, of which there are so many and each
 /// adds to all rows of the other modes. Else each needs all elements for its rows.
 bool takes_slabs(i64 slabs, int workers, ShardingRule rule, bool deterministic);
+
+/// Whether each of such workers needs all entries, in no order of rows, for its own rows; else it sums some for all.
+inline bool needs_all_entries(int workers, ShardingRule rule, bool deterministic) {
+  return workers > 1 && (deterministic || rule == ShardingRule::rows);
+}
 
 } // namespace td::plan

@@ -5,6 +5,7 @@
 #include "comm/communicator.hpp"
 #include "core/buffer.hpp"
 #include "core/error.hpp"
+#include "kernels/memory_order.hpp"
 #include "plan/needs.hpp"
 #include "plan/nvecs.hpp"
 #include "plan/sweep_prediction.hpp"
@@ -13,18 +14,37 @@ namespace td::plan {
 
 namespace {
 
-Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int workers, bool slabs) {
+/// What each worker's GPU holds of a tensor.
+enum class Holding {
+  all,      // one worker's, or that of workers in host memory
+  summed,   // what the worker sums
+  gathered, // a range of entries or slabs; all workers need all of them, span by span
+};
+
+Holding holding_of(const Layout &l, ShardingRule rule, bool deterministic, int workers, bool gpu) {
+  if (!gpu || workers == 1)
+    return Holding::all;
+  const bool gathered = l.sparse ? l.format != Format::sorted && needs_all_entries(workers, rule, deterministic)
+                                 : !takes_slabs(l.slabs(), workers, rule, deterministic);
+  return gathered ? Holding::gathered : Holding::summed;
+}
+
+Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int workers, Holding holding) {
   if (workers == 1)
     return {"none", "one worker has it all"};
-  if (format == Format::dense && slabs)
+  if (format == Format::dense && holding == Holding::summed)
     return {"entries", "each GPU holds slabs, slices of the mode that is slowest in memory, equally many; sums of "
                        "other modes are merged"};
+  const char *const gathers =
+      holding == Holding::gathered ? "; each GPU holds a part, and all gather span after span" : "";
   if (format == Format::dense)
-    return {"rows", "rows of a dense tensor have equally many elements: equally many rows for each worker"};
+    return {"rows", fmt::format("rows of a dense tensor have equally many elements: equally many rows for each "
+                                "worker{}",
+                                gathers)};
   if (deterministic)
-    return {"rows", "option 'deterministic' keeps a row's sum on one worker"};
+    return {"rows", fmt::format("option 'deterministic' keeps a row's sum on one worker{}", gathers)};
   if (rule != ShardingRule::automatic)
-    return {std::string(name_of(rule)), "asked for by option 'sharding'"};
+    return {std::string(name_of(rule)), fmt::format("asked for by option 'sharding'{}", gathers)};
   if (format != Format::sorted)
     return {"entries", "entries stand in no order of rows: equally many for each worker, and sums are merged"};
   return {"rows", "each row to one worker, heaviest ranges first to the least loaded; rows above a fair share are cut"};
@@ -105,7 +125,7 @@ Partition even_partition(const Layout &l, std::size_t mode, int workers, Shardin
 }
 
 /// `partitions`: of a tensor that there is.
-void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked &asked, bool slabs) {
+void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked &asked, Holding holding) {
   const Layout &l = plan.layout;
   const ShardingRule rule = asked.tensor.sharding;
   const bool deterministic = asked.solver.deterministic;
@@ -116,12 +136,13 @@ void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked
                                     : partitions[m];
     ModePlan &mode = plan.modes[m];
     mode.load.assign(partition.load.begin(), partition.load.end());
-    if (!by_rows && (deterministic || rule == ShardingRule::rows)) // each looks at all entries for its rows
+    if (!by_rows && needs_all_entries(plan.workers, rule, deterministic)) // each looks at all for its rows
       std::fill(mode.load.begin(), mode.load.end(), static_cast<double>(l.nnz));
     mode.split_rows = static_cast<i64>(partition.split.size());
     mode.imbalance = partition.imbalance();
+    mode.unsplit = partition.imbalance_unsplit();
   }
-  plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers, slabs);
+  plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers, holding);
 }
 
 kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
@@ -160,6 +181,12 @@ kernels::Exchange exchange_in(const PlanRequest &request) {
   return expected_exchange(devices, devices.front()->exchange());
 }
 
+/// Entries of the longest span that workers gather, of a dense tensor whole slabs.
+i64 gathered_entries(const Layout &l) {
+  const i64 slab = l.sparse ? 1 : l.nnz / l.slabs();
+  return std::min(l.nnz, std::max(slab, span_entries(l.nnz) / slab * slab));
+}
+
 /// Refers to the layout's dims.
 SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPrediction &sweep, const PlanRequest &request,
                      const Asked &asked) {
@@ -180,6 +207,9 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
     const kernels::Exchange exchange = exchange_in(request);
     if (exchange == kernels::Exchange::host)
       sizes.staged = static_cast<double>(staged_bytes(std::max(longest, saturated(sizes.cells)), row_bytes));
+    if (exchange == kernels::Exchange::host &&
+        holding_of(l, asked.tensor.sharding, asked.solver.deterministic, sizes.workers, true) == Holding::gathered)
+      sizes.staged = std::max(sizes.staged, static_cast<double>(staged_bytes(gathered_entries(l), 8)));
     // Sums are merged where entries stand in no order of rows; of sorted copies those of the rows that are cut.
     const bool merged = l.format != Format::sorted || sizes.cells > 0;
     const i64 numbers = saturated(static_cast<double>(request.rank) * static_cast<double>(request.rank));
@@ -216,7 +246,8 @@ SweepTree tree_by(GroupsSetting groups, double most_bytes, const Layout &l, cons
 double quarter_of(const Layout &l) { return (l.bytes.stored + l.lent_bytes) / 4; }
 
 /// Bytes that a partial product may take on a device that keeps `kept` bytes of the tensor: a quarter of the tensor
-/// where it fits besides, and where the tensor is streamed little of the room that it leaves less of.
+/// where it fits besides, and where the tensor is streamed little of the room that it leaves less of. In order the
+/// choice may not depend on how many devices there are.
 double most_on_device(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
   const bool slabs = takes_slabs(l.slabs(), static_cast<int>(request.backends.size()), asked.tensor.sharding,
                                  asked.solver.deterministic);
@@ -249,19 +280,20 @@ SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &aske
   return tree_by(none, 0, l, request);
 }
 
-/// What part of the tensor each worker's GPU holds: the entries that it sums (tensor/part.hpp), or all where these are
-/// found nowhere but in the whole form.
-std::vector<double> parts_of(const Plan &plan, bool slabs) {
+/// What part of the tensor each worker's GPU holds (tensor/part.hpp).
+std::vector<double> parts_of(const Plan &plan, Holding holding) {
   const Layout &l = plan.layout;
   const auto workers = static_cast<std::size_t>(plan.workers);
-  if (workers == 1 || (!l.sparse && !slabs) || l.nnz == 0)
+  if (workers == 1 || l.nnz == 0)
     return std::vector<double>(workers, 1.0);
   std::vector<double> parts(workers, 0.0);
-  for (int w = 0; w < plan.workers && slabs; ++w)
-    parts[static_cast<std::size_t>(w)] =
-        static_cast<double>(part_of({0, l.slabs()}, w, plan.workers).size()) / static_cast<double>(l.slabs());
-  if (slabs)
+  if (!l.sparse || holding == Holding::gathered) {
+    const i64 pieces = l.sparse ? l.nnz : l.slabs();
+    for (int w = 0; w < plan.workers; ++w)
+      parts[static_cast<std::size_t>(w)] =
+          static_cast<double>(part_of({0, pieces}, w, plan.workers).size()) / static_cast<double>(pieces);
     return parts;
+  }
   double all = 0; // bytes of entries
   const auto add = [&](double bytes, const ModePlan &mode) {
     all += bytes;
@@ -278,26 +310,31 @@ std::vector<double> parts_of(const Plan &plan, bool slabs) {
   return parts;
 }
 
+/// Bytes of an entry of a form; of a sorted copy those of its value.
+double entry_bytes(const Layout &l) {
+  return static_cast<double>(size_of(l.type)) + (l.format == Format::blco  ? 8
+                                                 : l.format == Format::coo ? 8 * static_cast<double>(l.dims.size())
+                                                                           : 0);
+}
+
 /// What GPUs keep of the tensor, of which they have `already` bytes of entries by now, as tensor/resident.cpp will have
 /// it.
-void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanRequest &request, bool slabs) {
+void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanRequest &request, Holding holding) {
   const Layout &l = plan.layout;
   if (l.in_place)
     return;
-  double each = static_cast<double>(size_of(l.type)); // bytes of an entry, in all copies
+  double each = entry_bytes(l); // in all copies
   double longest = each;
   if (l.format == Format::sorted) {
     const double value = std::exchange(each, 0);
+    longest = 0;
     for (const formats::CopySize &copy : l.copies) {
       each += copy.key_bytes + value;
       longest = std::max(longest, copy.key_bytes + value);
     }
-  } else {
-    longest = each += l.format == Format::blco  ? 8
-                      : l.format == Format::coo ? 8 * static_cast<double>(l.dims.size())
-                                                : 0;
   }
-  const std::vector<double> parts = parts_of(plan, slabs);
+  const std::vector<double> parts = parts_of(plan, holding);
+  const double gathered = holding == Holding::gathered ? longest * static_cast<double>(gathered_entries(l)) : 0;
   double placed = 0;
   double streamed = 0;
   for (std::size_t w = 0; w < parts.size(); ++w) {
@@ -305,12 +342,13 @@ void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanReq
     const double entries = each * static_cast<double>(l.nnz) * parts[w];
     const double room = static_cast<double>(request.backends[w]->room() + (already.empty() ? 0 : already[w]));
     if (stored <= room) {
-      placed += stored;
+      placed += stored + gathered;
       continue;
     }
     const double span = parts[w] * static_cast<double>(l.nnz);
-    const double passing =
-        std::min(3 * longest * static_cast<double>(span_entries(saturated(span))), std::max(room, 0.0) / 4);
+    const double passing = gathered > 0 ? 3 * gathered
+                                        : std::min(3 * longest * static_cast<double>(span_entries(saturated(span))),
+                                                   std::max(room, 0.0) / 4);
     const double lists = stored - entries;
     const double kept = std::clamp(room - lists - passing, 0.0, entries);
     placed += lists + passing + kept;
@@ -413,9 +451,24 @@ double rate_of_link(Plan &plan, const PlanRequest &request, kernels::Exchange ex
   return of_nvlink;
 }
 
+/// How often workers gather a tensor's entries in an iteration: in each MTTKRP of a sparse one, and of a dense one in
+/// what adds up its slabs.
+double gathers_of(const Layout &l, const SweepTree &tree) {
+  if (l.sparse)
+    return static_cast<double>(l.dims.size());
+  const int slowest = kernels::slowest_mode({l.dims, l.type, nullptr, l.strides});
+  double times = 0;
+  for (i64 step = 0; step < tree.period(); ++step) {
+    const PartialProduct *const p = tree.at(step);
+    const int mode = tree.updated()[static_cast<std::size_t>(step) % tree.updated().size()];
+    times += (p == nullptr ? mode != slowest : tree.reads(step) && !p->keeps(slowest)) ? 1 : 0;
+  }
+  return times * static_cast<double>(tree.updated().size()) / static_cast<double>(tree.period());
+}
+
 /// In each mode a GPU receives the rows of the factor that others own, and the sums of its own rows that others have
-/// where these are merged.
-void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked) {
+/// where these are merged; and entries of the tensor where workers gather them.
+void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree, Holding holding) {
   if (plan.layout.shared.processes > 1)
     return tell_shared(plan, request, asked);
   const bool deterministic = asked.solver.deterministic;
@@ -440,6 +493,8 @@ void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked) {
     bytes += passes * others * static_cast<double>(l.stored_dims[m]) * static_cast<double>(plan.rank) *
              static_cast<double>(size_of(l.type));
   }
+  if (holding == Holding::gathered)
+    bytes += gathers_of(l, tree) * others * entry_bytes(l) * static_cast<double>(l.nnz);
   plan.exchanged = saturated(bytes);
   const double rate = rate_of_link(plan, request, exchange);
   plan.seconds_exchange = rate > 0 ? bytes / rate : 0;
@@ -470,11 +525,11 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.seconds_mttkrp = sweep.seconds_mttkrp;
   plan.seconds_update = sweep.seconds_update;
   for (kernels::Prediction &mode : sweep.modes)
-    plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, mode.bytes, {}, 0, 0});
-  const bool slabs = is_gpu(request) && !l.sparse &&
-                     takes_slabs(l.slabs(), plan.workers, asked.tensor.sharding, asked.solver.deterministic);
-  set_loads(plan, x.partitions, asked, slabs);
-  tell_exchange(plan, request, asked);
+    plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, mode.bytes, {}, 0, 0, 0});
+  const Holding holding =
+      holding_of(l, asked.tensor.sharding, asked.solver.deterministic, plan.workers, is_gpu(request));
+  set_loads(plan, x.partitions, asked, holding);
+  tell_exchange(plan, request, asked, tree, holding);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers,
                                     asked.tensor.dense.kernel == kernels::DenseKernel::gemm);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
@@ -489,7 +544,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   } else {
     plan.solver = need.host;
     plan.host.solver = need.host.total();
-    place_on_devices(plan, x.kept, request, slabs);
+    place_on_devices(plan, x.kept, request, holding);
     plan.device.solver = need.workers.total();
     tell_streaming(plan, *request.backends.front());
   }

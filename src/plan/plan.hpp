@@ -31,6 +31,7 @@ struct ModePlan {
   double workspace = 0;     // of MTTKRP, bytes of one worker's kernels
   std::vector<double> load; // [workers] stored entries
   double imbalance = 0;     // largest load / mean load - 1
+  double unsplit = 0;       // the same if no row may be split
   i64 split_rows = 0;       // rows whose entries several workers sum
 };
 

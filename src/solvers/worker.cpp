@@ -37,7 +37,7 @@ Range Worker::partial_product(const plan::PartialProduct &product, std::span<con
     return cells;
   std::vector<Ranges> owned;
   for (int worker = 0; worker < sharding_.workers(); ++worker)
-    owned.push_back({product.cells_of(worker, sharding_.workers())});
+    owned.push_back({part_.cells_of(product, worker)});
   others_.allgather_rows(out, owned);
   return {0, out.rows};
 }

@@ -13,7 +13,7 @@ public:
   /// partial results, and adds them in stored order, so that sums do not depend on the number of workers or threads.
   Worker(const tensor::Tensor &x, const tensor::Sharding &sharding, kernels::Backend &backend, Communicator &others)
       : x_(x), sharding_(sharding), others_(others), backend_(backend),
-        part_(x, sharding, x.distribution() != nullptr ? 0 : others.rank(), backend) {}
+        part_(x, sharding, x.distribution() != nullptr ? 0 : others.rank(), backend, others) {}
 
   const Ranges &own(int mode) const {
     if (const tensor::Distribution *d = x_.distribution())

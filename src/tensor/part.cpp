@@ -90,15 +90,17 @@ Selection select_slabs(const kernels::DenseView &x, Range slabs) {
   return some;
 }
 
-Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend)
-    : x_(x), sharding_(sharding), worker_(worker), backend_(backend) {
+Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend, Communicator &others)
+    : x_(x), sharding_(sharding), worker_(worker), backend_(backend), others_(others) {
   const int workers = sharding.workers();
   if (backend.memory() == nullptr || workers == 1)
     return;
   if (!x.sparse()) {
     const i64 slabs = x.dims()[static_cast<std::size_t>(x.slab_mode())];
-    if (!plan::takes_slabs(slabs, workers, x.settings().sharding, sharding.deterministic()))
+    if (!plan::takes_slabs(slabs, workers, x.settings().sharding, sharding.deterministic())) {
+      hold(slabs);
       return;
+    }
     slabs_ = part_of({0, slabs}, worker, workers);
     forms_.emplace_back(x.form(0), select_slabs(x.dense()->view(), slabs_));
   }
@@ -106,6 +108,8 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
     const kernels::TensorView form = x.form(0).view(OnHost::lists);
     forms_.emplace_back(x.form(0), select_range(form, part_of({0, x.stored_entries()}, worker, workers)));
   }
+  if (x.sparse() && !x.partitioned_by_rows() && !sharding.by_entries())
+    hold(x.stored_entries());
   for (int number = 0; number < x.groups().count() && x.sparse() && x.partitioned_by_rows(); ++number) {
     const auto copy = std::get<kernels::SortedView>(x.form(number).view(OnHost::lists));
     const plan::Group &modes = x.groups().modes(number);
@@ -117,6 +121,17 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
     all_.entries += bytes.entries;
     all_.lists += bytes.lists;
   }
+}
+
+void Part::hold(i64 pieces) {
+  const kernels::TensorView form = x_.form(0).view(OnHost::sizes);
+  const i64 each = pieces > 0 ? kernels::entries_of(form) / pieces : 0;
+  for (int worker = 0; worker < sharding_.workers(); ++worker) {
+    const Range own = part_of({0, pieces}, worker, sharding_.workers());
+    held_.push_back({own.begin * each, own.end * each});
+  }
+  const FormBytes all = bytes_of(form);
+  all_ = {held_[static_cast<std::size_t>(worker_)].size() * all.each, all.lists, all.each};
 }
 
 bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
@@ -131,7 +146,17 @@ bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
     return mode != x_.slab_mode();
   }
   const Load &load = sharding_.load(mode, worker_);
-  if (has_own())
+  if (!held_.empty()) {
+    Gather gather{others_, held_, {}};
+    for (int worker = 0; worker < sharding_.workers(); ++worker) { // evenly: one range of rows each
+      const Ranges &rows = sharding_.load(mode, worker).whole;
+      gather.rows.push_back(rows.empty() ? Range{} : rows.front());
+    }
+    args.rows = gather.rows[static_cast<std::size_t>(worker_)];
+    Placement form = place_held();
+    form.set_gather(gather);
+    form.mttkrp(backend_, args);
+  } else if (has_own())
     compute_own(x_.groups().group_of(mode), args, load);
   else
     compute(x_.view(mode, backend_), args, load);
@@ -154,7 +179,34 @@ Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
   return cells.size() > 0 ? cells : Range{};
 }
 
+Range Part::cells_of(const plan::PartialProduct &product, int worker) const {
+  if (held_.empty() || !product.wraps) // of which a slab has cells of its own
+    return product.cells_of(worker, sharding_.workers());
+  const i64 slab = kernels::entries_of(x_.form(0).view(OnHost::sizes)) / product.merged_dims.back();
+  const Range held = held_[static_cast<std::size_t>(worker)];
+  return {held.begin / slab * product.merged_dims.front(), held.end / slab * product.merged_dims.front()};
+}
+
+Range Part::gathered_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const {
+  Placement form = place_held();
+  form.set_dense_dims(product.merged_dims);
+  Gather gather{others_, held_, {}};
+  for (int worker = 0; worker < sharding_.workers(); ++worker)
+    gather.rows.push_back(cells_of(product, worker));
+  args.rows = gather.rows[static_cast<std::size_t>(worker_)];
+  const i64 left = product.merged_dims.front();
+  if (product.wraps) {
+    form.mttkrp_slabs(backend_, args.factors, args.out, {args.rows.begin / left, args.rows.end / left});
+  } else {
+    form.set_gather(gather);
+    form.mttkrp(backend_, args);
+  }
+  return args.rows;
+}
+
 Range Part::partial_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const {
+  if (!held_.empty())
+    return gathered_product(product, args);
   const std::span<const i64> dims = product.merged_dims;
   const bool own = slabs_.size() > 0;
   const i64 of_slab = dims.back() / x_.dims().back(); // indices of the last merged mode, where it has the last mode
@@ -202,6 +254,8 @@ std::vector<ConstMatrix> Part::own_factors(std::span<const ConstMatrix> factors)
 }
 
 Placement Part::view_of(Range entries) const {
+  if (!held_.empty())
+    return place_held();
   if (!has_own())
     return x_.whole_view(backend_);
   const StoredForm &form = x_.form(x_.whole_form());
@@ -216,6 +270,11 @@ Placement Part::place(int number, const StoredForm &some) const {
     all.lists += more.lists;
   }
   return x_.place({number, {sharding_.workers(), worker_, sharding_.deterministic()}}, some, all, backend_);
+}
+
+Placement Part::place_held() const {
+  return x_.place({0, {sharding_.workers(), worker_, sharding_.deterministic()}}, x_.form(0), all_, backend_,
+                  &held_[static_cast<std::size_t>(worker_)]);
 }
 
 void Part::compute(const Placement &whole, kernels::MttkrpArgs args, const Load &load) const {

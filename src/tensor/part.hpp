@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "comm/communicator.hpp"
 #include "plan/sweep_tree.hpp"
 #include "tensor/sharding.hpp"
 
@@ -16,12 +17,12 @@ Selection select_range(const kernels::TensorView &x, Range entries);
 /// Slabs of a dense tensor: slices of the mode that is slowest in memory.
 Selection select_slabs(const kernels::DenseView &x, Range slabs);
 
-/// What this worker does of MTTKRP. Forms stay whole where their entries are in no order of rows and no sum may be
-/// split, of a dense tensor too: each worker then looks for its rows in all of them.
+/// What this worker does of MTTKRP. Where entries are in no order of rows and no sum may be split, of a dense tensor
+/// too, each worker looks for its rows in all of them: it holds a range, and they gather span after span.
 class Part {
 public:
   /// References must live as long.
-  Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend);
+  Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend, Communicator &others);
 
   /// The rows of this worker's load in a mode that is alone in its group; other rows may be overwritten. Or it gives
   /// true: all rows then have the sums of this worker's entries, to be added to those of others. `args` are those for
@@ -32,6 +33,8 @@ public:
   Range merged_mttkrp(int group, kernels::MttkrpArgs args) const;
   /// The same of a dense tensor's partial product.
   Range partial_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const;
+  /// Which cells of that a worker computes.
+  Range cells_of(const plan::PartialProduct &product, int worker) const;
   /// MTTKRP in a mode of a group over those of its cells that args.entries tell: all, or always the same ones.
   void cells_mttkrp(int group, kernels::MttkrpArgs args) const;
 
@@ -44,7 +47,11 @@ public:
   Placement view_of(Range entries) const;
 
 private:
+  /// Each worker is to hold a range of the one form, in so many pieces of equal size.
+  void hold(i64 pieces);
   Placement place(int number, const StoredForm &some) const;
+  Placement place_held() const;
+  Range gathered_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const;
   void compute(const Placement &whole, kernels::MttkrpArgs args, const Load &load) const;
   void compute_own(int number, kernels::MttkrpArgs args, const Load &load) const;
   void sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args) const;
@@ -53,9 +60,11 @@ private:
   const Sharding &sharding_;
   int worker_;
   kernels::Backend &backend_;
+  Communicator &others_;
   std::vector<StoredForm> forms_; // parts of the tensor's forms; none where the whole ones are worked on
   FormBytes all_;                 // of these
   Range slabs_;                   // of a dense tensor
+  std::vector<Range> held_;       // [workers] entries of the one form, where they gather it; else none
 };
 
 } // namespace td::tensor

@@ -23,15 +23,17 @@ ByteRange byte_range(const FormArray &array, Range entries) {
   return {begin, entries.end * array.each - begin};
 }
 
-i64 KeptForm::entry_bytes() const noexcept {
-  return whole ? whole_bytes : parts.empty() ? 0 : spans[parts.size() - 1].end * each;
-}
+i64 KeptForm::entry_bytes() const noexcept { return whole ? whole_bytes : held().size() * each; }
 
-i64 KeptForm::longest() const noexcept {
+i64 longest_of(const std::vector<Range> &spans) noexcept {
   i64 most = 0;
   for (const Range &span : spans)
     most = std::max(most, span.size());
   return most;
+}
+
+Range KeptForm::held() const noexcept {
+  return parts.empty() ? Range{} : Range{spans.front().begin, spans[parts.size() - 1].end};
 }
 
 std::size_t KeptForm::part_with(i64 entry) const noexcept {
@@ -41,7 +43,8 @@ std::size_t KeptForm::part_with(i64 entry) const noexcept {
 }
 
 bool KeptForm::holds(Range entries) const noexcept {
-  return whole || (!parts.empty() && entries.begin < spans[parts.size() - 1].end &&
+  const Range there = held();
+  return whole || (there.begin <= entries.begin && entries.begin < there.end &&
                    entries.end <= spans[part_with(entries.begin)].end);
 }
 
@@ -82,24 +85,39 @@ void tell_rows(FormView &x, const kernels::TensorView &host, Range entries) {
     x.set_rows_there(rows_with(*sorted, entries));
 }
 
-/// Buffers through which ranges of a form's entries pass.
+/// A range of entries that passes through a buffer; `gathered` from all workers, else one brings it by itself.
+struct Passing {
+  Range entries;
+  bool gathered = false;
+};
+
+/// The matrix whose rows are numbers of so many bytes.
+Matrix column_of(void *data, i64 count, i64 bytes) {
+  return {data, bytes == size_of(ValueType::f32) ? ValueType::f32 : ValueType::f64, count, 1, 1};
+}
+
+/// Buffers through which ranges of a form's entries pass. With a Gather a worker brings what it holds: what is resident
+/// from there, the rest from the host.
 class Staging {
 public:
-  Staging(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some, const Arrays &lists,
-          const std::vector<Range> &ranges)
-      : backend_(backend), host_(host), some_(some), lists_(lists), ranges_(ranges) {
+  Staging(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some,
+          const detail::KeptForm &kept, const std::vector<Passing> &ranges, const Gather *gather)
+      : backend_(backend), host_(host), some_(some), kept_(kept), ranges_(ranges), gather_(gather) {
+    bool fetches = false;
+    for (const Passing &range : ranges)
+      fetches = fetches || missing_of(range).size() > 0;
     i64 bytes = 0;
     for (const FormArray &array : FormView(host).arrays()) {
       if (!array.entries)
         continue;
       arrays_.push_back(array);
       i64 most = 0;
-      for (const Range &range : ranges)
-        most = std::max(most, byte_range(array, range).bytes);
+      for (const Passing &range : ranges)
+        most = std::max(most, byte_range(array, range.entries).bytes);
       places_.push_back(bytes);
       bytes += (most + alignment - 1) / alignment * alignment;
     }
-    const auto count = std::min(static_cast<std::size_t>(detail::buffers), ranges.size());
+    const auto count = std::min(static_cast<std::size_t>(fetches ? detail::buffers : 1), ranges.size());
     for (std::size_t b = 0; b < count; ++b) {
       memory_.emplace_back(backend, bytes, "a part of a streamed tensor on its way");
       backend.done(static_cast<int>(b));
@@ -122,10 +140,11 @@ public:
   FormView take() {
     const std::size_t buffer = taken_ % memory_.size();
     backend_.await(static_cast<int>(buffer));
-    const Range range = ranges_[taken_];
-    FormView x = with_lists(host_, lists_, [&](const FormArray &array, std::size_t number) {
-      return origin(static_cast<const char *>(memory_[buffer].data()) + places_[number],
-                    byte_range(array, range).begin);
+    const Range range = ranges_[taken_].entries;
+    if (gather_ != nullptr)
+      complete(ranges_[taken_]);
+    FormView x = with_lists(host_, kept_.lists, [&](const FormArray &array, std::size_t number) {
+      return origin(place_of(number, range, range.begin), range.begin * array.each);
     });
     tell_rows(x, host_, range);
     return x;
@@ -136,20 +155,70 @@ public:
   }
 
 private:
+  /// What of a range this worker brings, and of that what comes from the host.
+  Range own_of(const Passing &range) const {
+    return range.gathered ? common(range.entries, gather_->held[static_cast<std::size_t>(gather_->others.rank())])
+                          : range.entries;
+  }
+  Range missing_of(const Passing &range) const {
+    const Range own = own_of(range);
+    const i64 resident = gather_ == nullptr ? own.begin : common(own, kept_.held()).end;
+    return {std::max(own.begin, resident), own.end};
+  }
+
+  /// Where an array's element is in the buffer of a range that it belongs to.
+  char *place_of(std::size_t number, Range range, i64 entry) {
+    const FormArray &array = arrays_[number];
+    return static_cast<char *>(memory_[taken_ % memory_.size()].data()) + places_[number] + entry * array.each -
+           byte_range(array, range).begin;
+  }
+
+  /// Adds what is resident, and what others hold, to what was fetched.
+  void complete(const Passing &range) {
+    const Range resident = common(own_of(range), kept_.held());
+    for (i64 begin = resident.begin; begin < resident.end;) {
+      const std::size_t part = kept_.part_with(begin);
+      const Range span = kept_.spans[part];
+      const i64 end = std::min(resident.end, span.end);
+      for (std::size_t number = 0; number < arrays_.size(); ++number) {
+        const FormArray &array = arrays_[number];
+        const char *const from = static_cast<const char *>(kept_.parts[part][number].get()) + begin * array.each -
+                                 byte_range(array, span).begin;
+        backend_.copy_from(backend_, place_of(number, range.entries, begin), from, (end - begin) * array.each);
+      }
+      begin = end;
+    }
+    if (!range.gathered)
+      return;
+    std::vector<Ranges> owned;
+    for (const Range &held : gather_->held) {
+      const Range theirs = common(range.entries, held);
+      owned.emplace_back();
+      if (theirs.size() > 0)
+        owned.back().push_back({theirs.begin - range.entries.begin, theirs.end - range.entries.begin});
+    }
+    for (std::size_t number = 0; number < arrays_.size(); ++number)
+      gather_->others.allgather_rows(
+          column_of(place_of(number, range.entries, range.entries.begin), range.entries.size(), arrays_[number].each),
+          owned);
+  }
+
   void fetch_next() {
     if (fetched_ == ranges_.size())
       return;
     const std::size_t buffer = fetched_ % memory_.size();
-    for (std::size_t number = 0; number < arrays_.size(); ++number) {
+    const Range missing = missing_of(ranges_[fetched_]);
+    for (std::size_t number = 0; number < arrays_.size() && missing.size() > 0; ++number) {
       const FormArray &array = arrays_[number];
-      char *const to = static_cast<char *>(memory_[buffer].data()) + places_[number];
-      detail::for_sources(
-          array, byte_range(array, ranges_[fetched_]), some_, [&](i64 offset, const detail::HostRows &from) {
-            if (from.rows == 1)
-              backend_.fetch(static_cast<int>(buffer), to + offset, from.from, from.bytes);
-            else
-              backend_.fetch_rows(static_cast<int>(buffer), to + offset, from.from, from.bytes, from.rows, from.pitch);
-          });
+      const ByteRange bytes = byte_range(array, missing);
+      char *const to = static_cast<char *>(memory_[buffer].data()) + places_[number] + bytes.begin -
+                       byte_range(array, ranges_[fetched_].entries).begin;
+      detail::for_sources(array, bytes, some_, [&](i64 offset, const detail::HostRows &from) {
+        if (from.rows == 1)
+          backend_.fetch(static_cast<int>(buffer), to + offset, from.from, from.bytes);
+        else
+          backend_.fetch_rows(static_cast<int>(buffer), to + offset, from.from, from.bytes, from.rows, from.pitch);
+      });
     }
     ++fetched_;
   }
@@ -157,8 +226,9 @@ private:
   kernels::Backend &backend_;
   const kernels::TensorView &host_;
   const Selection *some_;
-  const Arrays &lists_;
-  const std::vector<Range> &ranges_;
+  const detail::KeptForm &kept_;
+  const std::vector<Passing> &ranges_;
+  const Gather *gather_;
   std::vector<FormArray> arrays_; // of entries
   std::vector<i64> places_;       // of these in a buffer
   std::vector<kernels::DeviceBuffer> memory_;
@@ -169,6 +239,8 @@ private:
 } // namespace
 
 void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const {
+  if (gather_ != nullptr)
+    return mttkrp_gathered(backend, args);
   const bool in_order = args.conflicts == kernels::Conflicts::owner;
   const bool by_span = in_order && all_entries() > plan::span_entries(all_entries());
   const bool in_place = kept_ == nullptr && backend.memory() != nullptr; // lent
@@ -192,6 +264,34 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
   for (const kernels::MttkrpArgs &step : steps)
     ranges.push_back(step.entries);
   each(backend, ranges, [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
+}
+
+// Spans are those of the whole form, as one worker alone has them. Of slabs whose own rows are computed each worker
+// needs its own.
+void Placement::mttkrp_gathered(kernels::Backend &backend, const kernels::MttkrpArgs &args) const {
+  const auto rows_of = [&](int worker) { return gather_->rows[static_cast<std::size_t>(worker)]; };
+  const auto spans = ordered_spans();
+  if (const auto *dense = std::get_if<kernels::DenseView>(&host_)) {
+    const auto step_of = [&](std::size_t k, Range rows) {
+      kernels::MttkrpArgs some = args;
+      some.rows = rows;
+      return SlabStep(*dense, some, spans[k]).args().rows.size() > 0;
+    };
+    each_gathered(
+        backend, spans, [&](int worker, std::size_t k) { return step_of(k, rows_of(worker)); },
+        [&](const kernels::TensorView &x, std::size_t k) {
+          const SlabStep step(*dense, args, spans[k]);
+          backend.mttkrp(step.view(std::get<kernels::DenseView>(x)), step.args());
+        });
+    return;
+  }
+  const auto steps = steps_of(host_, args, spans);
+  std::vector<Range> ranges;
+  for (const kernels::MttkrpArgs &step : steps)
+    ranges.push_back(step.entries);
+  each_gathered(
+      backend, ranges, [&](int worker, std::size_t) { return rows_of(worker).size() > 0; },
+      [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 
 void Placement::mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMatrix> factors, Matrix out,
@@ -234,15 +334,15 @@ void Placement::unfolding_normal(kernels::Backend &backend, int mode, ConstMatri
 
 void Placement::each(kernels::Backend &backend, const std::vector<Range> &ranges, const Work &work) const {
   std::vector<bool> here;
-  std::vector<Range> streamed;
+  std::vector<Passing> streamed;
   for (const Range &range : ranges) {
     here.push_back(kept_ == nullptr || range.size() == 0 || kept_->holds(range));
     if (!here.back())
-      streamed.push_back(range);
+      streamed.push_back({range});
   }
   std::optional<Staging> staging;
   if (!streamed.empty()) {
-    staging.emplace(backend, host_, stored_.selection(), kept_->lists, streamed);
+    staging.emplace(backend, host_, stored_.selection(), *kept_, streamed, nullptr);
     staging->start();
   }
   for (std::size_t k = 0; k < ranges.size(); ++k) {
@@ -251,6 +351,43 @@ void Placement::each(kernels::Backend &backend, const std::vector<Range> &ranges
       continue;
     }
     work(staging->take().view(), k);
+    staging->give_back();
+  }
+}
+
+// Each worker finds the same ranges to gather, in the same order. One that somebody needs who does not hold all of it
+// goes to all.
+void Placement::each_gathered(kernels::Backend &backend, const std::vector<Range> &ranges, const Needs &needs,
+                              const Work &work) const {
+  const Gather &gather = *gather_;
+  const int own = gather.others.rank();
+  std::vector<bool> passes, needed;
+  std::vector<Passing> passing;
+  for (std::size_t k = 0; k < ranges.size(); ++k) {
+    bool gathered = false;
+    for (int worker = 0; worker < gather.others.size(); ++worker)
+      gathered =
+          gathered || (common(ranges[k], gather.held[static_cast<std::size_t>(worker)]).size() < ranges[k].size() &&
+                       needs(worker, k));
+    needed.push_back(needs(own, k));
+    passes.push_back(gathered || (needed[k] && ranges[k].size() > 0 && !kept_->holds(ranges[k])));
+    if (passes[k])
+      passing.push_back({ranges[k], gathered});
+  }
+  std::optional<Staging> staging;
+  if (!passing.empty()) {
+    staging.emplace(backend, host_, nullptr, *kept_, passing, gather_);
+    staging->start();
+  }
+  for (std::size_t k = 0; k < ranges.size(); ++k) {
+    if (!passes[k]) {
+      if (needed[k])
+        work(kept_view(ranges[k]).view(), k);
+      continue;
+    }
+    const FormView x = staging->take();
+    if (needed[k])
+      work(x.view(), k);
     staging->give_back();
   }
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/communicator.hpp"
 #include "core/runs.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/memory_order.hpp"
@@ -17,6 +18,9 @@ namespace detail {
 
 using Arrays = std::vector<std::shared_ptr<const void>>;
 
+/// Entries of the longest span.
+i64 longest_of(const std::vector<Range> &spans) noexcept;
+
 /// What is kept of one form. Does not change once made.
 struct KeptForm {
   bool whole = false;
@@ -24,14 +28,15 @@ struct KeptForm {
   i64 list_bytes = 0;
   i64 whole_bytes = 0; // of the entries of a whole form
   // A form that is not whole has:
-  i64 each = 0; // bytes of an entry
-  std::vector<Range> spans;
+  i64 each = 0;              // bytes of an entry
+  std::vector<Range> spans;  // one behind the other; not of all entries where each worker holds some
   std::vector<Arrays> parts; // those of the first spans; the others pass through
   Arrays pins;
 
   bool complete() const noexcept { return whole || parts.size() == spans.size(); }
   i64 entry_bytes() const noexcept; // that are kept
-  i64 longest() const noexcept;     // of the spans
+  i64 longest() const noexcept { return longest_of(spans); }
+  Range held() const noexcept; // entries that are kept, of a form that is not whole
   std::size_t part_with(i64 entry) const noexcept;
   bool holds(Range entries) const noexcept; // in one of the spans
 };
@@ -108,6 +113,14 @@ template <class F> void for_sources(const FormArray &array, ByteRange range, con
 
 } // namespace detail
 
+/// How workers gather a form of which the device of each holds a range of entries: what is worked on next comes from
+/// all of them. All call the same functions of their placements, also who has no rows to compute.
+struct Gather {
+  Communicator &others;
+  std::vector<Range> held; // [workers] of entries; together each once
+  std::vector<Range> rows; // [workers] that they compute
+};
+
 /// A form for one backend's kernels, wherever its numbers are. The tensor must outlive it.
 class Placement {
 public:
@@ -124,7 +137,7 @@ public:
   i64 first_entry() const { return stored_.selection() == nullptr ? 0 : stored_.selection()->entries.first(); }
   bool streamed() const noexcept { return kept_ != nullptr && !kept_->complete(); }
 
-  /// This is the backend's mttkrp, over what is resident and what is streamed.
+  /// This is the backend's mttkrp, over what is resident, what is streamed and, with a Gather, what others hold.
   void mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const;
 
   /// The backend's mttkrp_slabs, for some slabs of a dense tensor; rows of other slabs are not written.
@@ -144,14 +157,21 @@ public:
 
   /// The elements of a dense tensor get other dims.
   void set_dense_dims(std::span<const i64> dims);
+  /// For mttkrp, which may be called as long as `gather` lives.
+  void set_gather(const Gather &gather) { gather_ = &gather; }
 
 private:
+  using Needs = std::function<bool(int worker, std::size_t range)>;
+  void mttkrp_gathered(kernels::Backend &backend, const kernels::MttkrpArgs &args) const;
+  void each_gathered(kernels::Backend &backend, const std::vector<Range> &ranges, const Needs &needs,
+                     const Work &work) const;
   FormView kept_view(Range entries) const;
   std::vector<Range> ordered_spans() const;
 
   StoredForm stored_;
   kernels::TensorView host_;                     // of what is whole on a device, perhaps with nothing but sizes
   std::shared_ptr<const detail::KeptForm> kept_; // null: all of it is where the kernels work
+  const Gather *gather_ = nullptr;
 };
 
 } // namespace td::tensor

@@ -114,9 +114,10 @@ class Resident::State : public kernels::Evictable, public std::enable_shared_fro
 public:
   explicit State(i64 part_entries) : part_entries_(part_entries) {}
 
-  Placement on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
+  Placement on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all,
+               const Range *held) {
     for (bool asked = false;; asked = true) {
-      if (Form kept = find(backend, key, stored, all))
+      if (Form kept = find(backend, key, stored, all, held))
         return {stored, std::move(kept)};
       const i64 lists = bytes_of(stored.view(OnHost::sizes)).lists;
       if (asked)
@@ -194,12 +195,13 @@ private:
   static constexpr i64 unlimited = std::numeric_limits<i64>::max();
 
   /// Gives null if not even its lists fit.
-  Form find(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
+  Form find(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all,
+            const Range *held) {
     Device &device = device_of(backend);
     const std::lock_guard lock(device.mutex);
     Form &form = device.kept.try_emplace(key, Kept{stored.whole(), nullptr}).first->second.form;
     if (form == nullptr || !form->complete())
-      form = place(backend, device, key, stored, all, form);
+      form = place(backend, device, key, stored, all, form, held);
     return form;
   }
 
@@ -218,37 +220,46 @@ private:
   }
 
   Form place(kernels::Backend &backend, Device &device, const FormKey &key, const StoredForm &stored,
-             const FormBytes &all, const Form &before) const {
+             const FormBytes &all, const Form &before, const Range *held) const {
     const kernels::TensorView host = stored.view(OnHost::all);
-    const FormBytes mine = bytes_of(host);
+    FormBytes mine = bytes_of(host);
+    if (held != nullptr)
+      mine.entries = held->size() * mine.each;
     const i64 entries = std::max(all.entries, mine.entries);
     i64 lists = std::max(all.lists, mine.lists); // of those that are not there yet
-    i64 held = 0;
+    i64 there = 0;
     for (const auto &[other, kept] : device.kept)
       if (other.part == key.part && kept.form != nullptr) {
         lists -= kept.form->list_bytes;
-        held += kept.form->entry_bytes();
+        there += kept.form->entry_bytes();
       }
     const auto room_now = [&] {
       return std::min(backend.room() - std::max<i64>(lists, 0), device.most - device.bytes());
     };
-    if (before == nullptr && stored.selection() != nullptr)
+    if (before == nullptr && (stored.selection() != nullptr || held != nullptr))
       device.drop_others(key, false);
-    if (entries - held > room_now())
+    if (entries - there > room_now())
       device.drop_others(key, true);
     const i64 room = room_now();
-    if (before == nullptr && device.most == unlimited && entries - held <= room)
+    const bool fits = device.most == unlimited && entries - there <= room;
+    if (before == nullptr && fits && held == nullptr)
       if (Form form = keep_whole(backend, stored, host, mine, nullptr))
         return form;
-    auto form =
-        before == nullptr ? start_spans(backend, stored, host, mine, room + held) : std::make_shared<KeptForm>(*before);
+    // What was held in one piece, and evicted, is held piece by piece from now on.
+    const bool begun = before != nullptr && (held == nullptr || !before->parts.empty() ||
+                                             before->spans.size() == pieces_of(host, *held).size());
+    auto form = begun             ? std::make_shared<KeptForm>(*before)
+                : held != nullptr ? start_held(backend, stored, host, mine, *held, fits)
+                                  : start_spans(backend, stored, host, mine, room + there);
     if (form == nullptr)
       return nullptr;
-    const auto share = static_cast<double>(room + held - detail::buffers * form->longest() * mine.each) /
-                       static_cast<double>(entries) * static_cast<double>(mine.entries);
+    const i64 longest = held == nullptr ? form->longest() : fits ? 0 : detail::longest_of(gathered_spans(host));
+    const i64 passing = detail::buffers * longest * mine.each;
+    const auto share = static_cast<double>(room + there - passing) / static_cast<double>(std::max<i64>(entries, 1)) *
+                       static_cast<double>(mine.entries);
     while (!form->complete()) {
       const Range next = form->spans[form->parts.size()];
-      if (static_cast<double>(next.end * mine.each) > share)
+      if (static_cast<double>((next.end - form->spans.front().begin) * mine.each) > share)
         break;
       Arrays part = keep_span(backend, host, stored.selection(), next);
       if (part.empty())
@@ -270,25 +281,66 @@ private:
 
   std::shared_ptr<KeptForm> start_spans(kernels::Backend &backend, const StoredForm &stored,
                                         const kernels::TensorView &host, const FormBytes &mine, i64 room) const {
+    auto form = start_lists(backend, stored, host, mine);
+    if (form == nullptr)
+      return nullptr;
+    const i64 nnz = kernels::entries_of(host);
+    pin(backend, stored, host, {0, nnz}, *form);
+    const i64 fitting = std::max({room / (4 * detail::buffers * mine.each), nnz / most_parts, least_part});
+    form->spans = spans_of(host, part_entries_ > 0 ? part_entries_ : std::min(plan::span_entries(nnz), fitting));
+    return form;
+  }
+
+  static std::vector<Range> gathered_spans(const kernels::TensorView &host) {
+    return spans_of(host, plan::span_entries(kernels::entries_of(host)));
+  }
+
+  static std::vector<Range> pieces_of(const kernels::TensorView &host, Range held) {
+    std::vector<Range> pieces;
+    for (const Range &span : gathered_spans(host))
+      if (const Range own = common(span, held); own.size() > 0)
+        pieces.push_back(own);
+    return pieces;
+  }
+
+  /// Where workers gather a form: what one holds, which is cut where all gather if there is no room for all of it.
+  static std::shared_ptr<KeptForm> start_held(kernels::Backend &backend, const StoredForm &stored,
+                                              const kernels::TensorView &host, const FormBytes &mine, Range held,
+                                              bool fits) {
+    auto form = start_lists(backend, stored, host, mine);
+    if (form == nullptr)
+      return nullptr;
+    if (fits && held.size() > 0)
+      form->spans.push_back(held);
+    if (fits)
+      return form;
+    pin(backend, stored, host, held, *form);
+    form->spans = pieces_of(host, held);
+    return form;
+  }
+
+  /// A form with its lists alone; null if they do not fit.
+  static std::shared_ptr<KeptForm> start_lists(kernels::Backend &backend, const StoredForm &stored,
+                                               const kernels::TensorView &host, const FormBytes &mine) {
     auto form = std::make_shared<KeptForm>();
     form->lists = keep_arrays(backend, host, stored.selection(), false);
     form->list_bytes = mine.lists;
     form->each = mine.each;
     std::size_t lists = 0;
-    for (const FormArray &array : FormView(host).arrays()) {
+    for (const FormArray &array : FormView(host).arrays())
       lists += array.entries ? 0 : 1;
+    return form->lists.size() < lists ? nullptr : form;
+  }
+
+  static void pin(kernels::Backend &backend, const StoredForm &stored, const kernels::TensorView &host, Range entries,
+                  KeptForm &form) {
+    for (const FormArray &array : FormView(host).arrays())
       if (array.entries)
-        detail::for_sources(array, {0, array.bytes()}, stored.selection(), [&](i64, const detail::HostRows &rows) {
-          if (auto pin = backend.pin(rows.from, (rows.rows - 1) * rows.pitch + rows.bytes))
-            form->pins.push_back(std::move(pin));
-        });
-    }
-    if (form->lists.size() < lists)
-      return nullptr;
-    const i64 nnz = kernels::entries_of(host);
-    const i64 fitting = std::max({room / (4 * detail::buffers * mine.each), nnz / most_parts, least_part});
-    form->spans = spans_of(host, part_entries_ > 0 ? part_entries_ : std::min(plan::span_entries(nnz), fitting));
-    return form;
+        detail::for_sources(array, detail::byte_range(array, entries), stored.selection(),
+                            [&](i64, const detail::HostRows &rows) {
+                              if (auto pinned = backend.pin(rows.from, (rows.rows - 1) * rows.pitch + rows.bytes))
+                                form.pins.push_back(std::move(pinned));
+                            });
   }
 
   /// Gives the bytes that are free when nobody works on them any more.
@@ -313,10 +365,11 @@ private:
 
 Resident::Resident(i64 part_entries) : state_(std::make_shared<State>(part_entries)) {}
 
-Placement Resident::on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all) {
+Placement Resident::on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all,
+                       const Range *held) {
   if (stored.lent_in() != nullptr)
     return {stored, stored.lent(backend.memory())};
-  return backend.memory() == nullptr ? Placement(stored) : state_->on(backend, key, stored, all);
+  return backend.memory() == nullptr ? Placement(stored) : state_->on(backend, key, stored, all, held);
 }
 
 void Resident::adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare) {

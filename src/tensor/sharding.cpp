@@ -94,8 +94,8 @@ Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut) {
 
 Sharding::Sharding(const Tensor &x, int workers, bool deterministic)
     : workers_(workers), deterministic_(deterministic),
-      by_entries_(workers > 1 && !deterministic && !x.partitioned_by_rows() &&
-                  x.settings().sharding != plan::ShardingRule::rows) {
+      by_entries_(workers > 1 && !x.partitioned_by_rows() &&
+                  !plan::needs_all_entries(workers, x.settings().sharding, deterministic)) {
   for (int mode = 0; mode < x.order(); ++mode)
     rows_.push_back(shard_mode(x, mode));
   for (int group = 0; group < x.groups().count(); ++group)

@@ -8,11 +8,6 @@ namespace td::tensor {
 
 namespace {
 
-Range common(Range a, Range b) {
-  const i64 begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
-
 /// The row (or segment) that holds an entry; `rows` for the end of all.
 i64 row_holding(const kernels::SortedView &x, i64 entry) {
   return std::upper_bound(x.row_begin, x.row_begin + x.rows + 1, entry) - x.row_begin - 1;
@@ -86,6 +81,11 @@ kernels::DenseView slabs_from(kernels::DenseView x, i64 begin, std::span<const i
 }
 
 } // namespace
+
+Range common(Range a, Range b) {
+  const i64 begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
 
 std::vector<Range> spans_of(const kernels::TensorView &host, i64 most) {
   const i64 nnz = kernels::entries_of(host);

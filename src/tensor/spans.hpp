@@ -7,6 +7,9 @@
 
 namespace td::tensor {
 
+/// The result is empty where the ranges have nothing in common.
+Range common(Range a, Range b);
+
 /// Ranges of at most `most` entries that make all of a form. They begin with rows of a sorted copy (with segments of
 /// rows, where it has tiles), except within one that is longer; none holds both the end of such a row and entries of
 /// others. Those of a dense tensor are slabs of one index or more in the mode

@@ -113,9 +113,11 @@ public:
   const StoredForm &form(int number) const;
   /// The one of whole_view.
   int whole_form() const;
-  /// Parts that the numbers of `key` tell apart, of forms and of groups' cells; `all`: of this worker.
-  Placement place(const FormKey &key, const StoredForm &some, const FormBytes &all, kernels::Backend &backend) const {
-    return resident_.on(backend, key, some, all);
+  /// Parts that the numbers of `key` tell apart, of forms and of groups' cells; `all`: of this worker. Of a form that
+  /// workers gather, what this one has `held`.
+  Placement place(const FormKey &key, const StoredForm &some, const FormBytes &all, kernels::Backend &backend,
+                  const Range *held = nullptr) const {
+    return resident_.on(backend, key, some, all, held);
   }
 
   /// Whether view(mode) is divided between workers by output rows (else by stored entries).

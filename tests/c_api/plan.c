@@ -272,6 +272,8 @@ static void check_more_workers(void) {
   DONE(td_plan_get_series(there, "imbalance", &same, 1, NULL));
   DONE(td_plan_get_series(counted, "imbalance", &imbalance, 1, NULL));
   CHECK(same == imbalance);
+  DONE(td_plan_get_series(there, "imbalance_unsplit", &same, 1, NULL)); /* its rows are even: none is split */
+  CHECK(same == imbalance);
   CHECK(strstr(text(counted, "devices"), "planned for 4 workers, by option 'workers'") != NULL);
   td_plan_destroy(counted);
   counted = shape_plan(four, "workers", "1");

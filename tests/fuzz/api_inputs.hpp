@@ -253,6 +253,7 @@ inline const char *fact_name(Bytes &bytes) {
                                           "rows",
                                           "load",
                                           "imbalance",
+                                          "imbalance_unsplit",
                                           "nnz",
                                           "fits",
                                           "kernel.0",

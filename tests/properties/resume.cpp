@@ -1,10 +1,12 @@
 // Checkpoints: 20 iterations and then 30 are bit for bit 50 iterations.
+#include <algorithm>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
 #include "support/devices.hpp"
 #include "support/planted.hpp"
+#include "support/problem.hpp"
 #include "support/temporary.hpp"
 
 namespace {
@@ -20,6 +22,15 @@ protected:
   Planted p_ = planted(random_, {14, 11, 9}, 3, 0.3, 0.2);
   TemporaryFolder folder_;
 };
+
+/// The first of several devices or workers, with the limit of each, by which a dense tensor's products are chosen; none
+/// where there is but one.
+std::optional<Context> one_of(const std::string &devices) {
+  const auto limit = std::min(devices.find('@'), devices.size());
+  if (const auto comma = devices.find(','); comma != std::string::npos)
+    return context_if_there(devices.substr(0, comma) + devices.substr(limit));
+  return devices.starts_with("cpu:") ? context_if_there("cpu") : std::nullopt;
+}
 
 void expect_same_bits(const Fitted &a, const Fitted &b) {
   EXPECT_EQ(report_i64(a.report, "iterations"), report_i64(b.report, "iterations"));
@@ -61,6 +72,35 @@ TEST_P(Resume, FromTheLastCheckpoint) {
   expect_same_bits(cpals(context(), x, 3, options("50")), rest);
 }
 
+// No bit depends on who holds what: a run that several devices began goes on on one of them.
+TEST_P(Resume, OnOneDeviceAfterSeveral) {
+  const auto one = one_of(GetParam().device);
+  if (!one)
+    GTEST_SKIP() << GetParam().device << " is one worker";
+  for (const td_type type : {TD_F32, TD_F64}) {
+    const Tensor x = make_tensor(context(), format(), p_.entries, {type, TD_I64, 0});
+    const Tensor there = make_tensor(*one, format(), p_.entries, {type, TD_I64, 0});
+    const std::string file = folder_.file("run.tdb");
+    cpals(context(), x, 3, options("20").set("checkpoint", file).set("checkpoint_iters", "20"));
+    const Fitted rest = cpals(*one, there, 3, options("50").set("resume", file));
+    EXPECT_EQ(report_i64(rest.report, "resumed_from"), 20);
+    expect_same_bits(cpals(*one, there, 3, options("50")), rest);
+    expect_same_bits(cpals(context(), x, 3, options("50")), rest);
+  }
+}
+
+// More entries than are summed at once.
+TEST_P(Resume, SeveralSpansOnOneDeviceAfterSeveral) {
+  const auto one = one_of(GetParam().device);
+  if (!one || light())
+    GTEST_SKIP() << (one ? "TD_TEST_LIGHT: a million entries" : "one worker");
+  const Planted p = planted(random_, {120, 110, 100}, 3, 0, 0.2);
+  const Fitted whole =
+      cpals(*one, make_tensor(*one, format(), p.entries), 3, options("3").set("exact_residual", "always"));
+  const Tensor x = make_tensor(context(), format(), p.entries);
+  expect_same_bits(cpals(context(), x, 3, options("3").set("exact_residual", "always")), whole);
+}
+
 TEST_P(Resume, NothingLeftToDo) {
   const Tensor x = make_tensor(context(), format(), p_.entries);
   const std::string file = folder_.file("run.tdb");
@@ -87,6 +127,7 @@ TEST_P(Resume, RefusesWhatDoesNotBelongToTheRun) {
   EXPECT_FALSE(last_error().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Resume, testing::ValuesIn(places({"coo", "sorted", "sorted_drop", "dense"})), place_name);
+INSTANTIATE_TEST_SUITE_P(All, Resume, testing::ValuesIn(places({"coo", "blco", "sorted", "sorted_drop", "dense"})),
+                         place_name);
 
 } // namespace

@@ -211,6 +211,29 @@ TEST(PlanPartition, ARowOf60PercentIsEveryonesWork) {
   EXPECT_GE(seven.split.at(0).loads.size(), 5U);
 }
 
+// As of Twitch's channels: one has a fifth of the entries, the others are skewed.
+TEST(PlanPartition, ARowOf20PercentLeavesNoImbalance) {
+  Rows skewed = zipf(6100, 4000000, 0.5);
+  skewed.count[1234] += std::lround(static_cast<double>(skewed.entries()) / 4);
+  const Rows rows("Twitch-like", skewed.count);
+  for (const int workers : {2, 4, 8, 16}) {
+    SCOPED_TRACE(workers);
+    const Partition split = plan::partition_rows(rows.counts(), workers, true);
+    const Partition whole = plan::partition_rows(rows.counts(), workers, false);
+    const Partition entries = plan::partition_entries(rows.counts(), workers);
+    EXPECT_LE(split.imbalance(), plan::wanted_imbalance);
+    EXPECT_EQ(split.split.size(), workers > 4 ? 1U : 0U);
+    EXPECT_EQ(split.imbalance_unsplit(), whole.imbalance());
+    EXPECT_EQ(entries.imbalance_unsplit(), whole.imbalance());
+    // Whole, the row is 0.2 of the entries (and its own share of the skewed ones) on one of so many workers.
+    EXPECT_NEAR(whole.imbalance(), std::max(0.0, 0.2 * workers - 1), 0.02);
+    // Equally many entries each is the best there is; it cuts a row at every border.
+    EXPECT_LE(static_cast<double>(split.largest_load()),
+              (1 + plan::wanted_imbalance) * static_cast<double>(entries.largest_load()));
+    EXPECT_LT(split.split.size(), entries.split.size());
+  }
+}
+
 TEST(PlanPartition, WorkersGetOneRangeWhereRowsAllowIt) {
   const Rows uniform("uniform", std::vector<i64>(1000, 10));
   for (const int workers : {2, 3, 4, 7}) {

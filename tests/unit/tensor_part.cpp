@@ -112,11 +112,13 @@ TEST(Part, GivesWhatTheWholeFormGives) {
 
 /// What each of P devices has after a run of CP-ALS, with the model that it gave.
 std::vector<double> fitted(const tensor::Tensor &x, const Backends &backends, bool in_order = false,
-                           const char *exact_residual = "never") {
+                           const char *exact_residual = "never", const char *iterations = "3") {
   auto request = request_for(x, 4);
   request.backends = backends;
-  set(request,
-      {{"max_iters", "3"}, {"tol", "0"}, {"deterministic", in_order ? "1" : "0"}, {"exact_residual", exact_residual}});
+  set(request, {{"max_iters", iterations},
+                {"tol", "0"},
+                {"deterministic", in_order ? "1" : "0"},
+                {"exact_residual", exact_residual}});
   auto result = solvers::cpals(request);
   std::vector<double> numbers = result.report.fit;
   for (int m = 0; m < result.model.order(); ++m)
@@ -175,6 +177,68 @@ TEST(Part, EachDeviceHasAPth) {
   }
 }
 
+// So it is where each needs all entries for its rows, which then pass from device to device; in order to the same bits.
+TEST(Part, EachDeviceHasAPthOfWhatAllNeed) {
+  struct Case {
+    const char *format, *sharding;
+    bool in_order;
+  };
+  for (const Case &c : {Case{"blco", "auto", true}, Case{"coo", "auto", true}, Case{"blco", "rows", false},
+                        Case{"coo", "rows", false}, Case{"blco", "rows", true}}) {
+    const auto x = make(heavy_entries(), {{"format", c.format}, {"sharding", c.sharding}});
+    const i64 all = entry_bytes(*x, false);
+    const auto one = small_devices(1, much);
+    const std::vector<double> expected = fitted(*x, backends_of(one), c.in_order, "always");
+    const i64 lists = one[0]->kept() - all;
+    std::vector<std::shared_ptr<SmallDevice>> earlier; // a tensor knows devices by where they are
+    for (const int workers : {2, 3, 4, 7}) {
+      SCOPED_TRACE(testing::Message() << c.format << ", sharding " << c.sharding << ", in order " << c.in_order << ", "
+                                      << workers << " workers");
+      const auto devices = small_devices(workers, much);
+      const std::vector<double> got = fitted(*x, backends_of(devices), c.in_order, "always");
+      expect_near(got, expected);
+      if (c.in_order) {
+        EXPECT_EQ(got, expected);
+      }
+      i64 sum = 0;
+      for (const auto &device : devices) {
+        const i64 kept = x->kept_on(*device);
+        EXPECT_LE(static_cast<double>(kept), static_cast<double>(all) / workers * (1 + plan::most_imbalance));
+        EXPECT_LE(device->kept() - kept, lists + 5 * 256); // a copy begins at a border of 256 bytes
+        sum += kept;
+        earlier.push_back(device);
+      }
+      EXPECT_EQ(sum, all);
+    }
+  }
+}
+
+// Of what all need, too, what has no room passes from the host: to the device that would hold it, and on from there.
+TEST(Part, WhatAllNeedFitsDevicesThatAreEachTooSmall) {
+  for (const char *format : {"blco", "coo"}) {
+    SCOPED_TRACE(format);
+    const auto x = make(even_entries(), {{"format", format}});
+    const auto wide = small_devices(1, much);
+    const std::vector<double> expected = fitted(*x, backends_of(wide), true);
+    const i64 all = entry_bytes(*x, false), room = wide[0]->kept() * 2 / 3;
+    const auto two = small_devices(2, room);
+    EXPECT_EQ(fitted(*x, backends_of(two), true), expected);
+    for (const auto &device : two)
+      EXPECT_EQ(device->take_fetched(), 0);
+    const auto tight = small_devices(2, room / 2);
+    EXPECT_EQ(fitted(*x, backends_of(tight), true), expected);
+    for (const auto &device : tight) {
+      const i64 fetched = device->take_fetched(); // by three modes, three times
+      EXPECT_GT(fetched, 0);
+      EXPECT_LE(fetched, 9 * (all / 2 + 5 * 256));
+      EXPECT_LE(device->kept(), room / 2);
+      device->run_short(much); // and when all is asked back
+    }
+    EXPECT_EQ(fitted(*x, backends_of(tight), true), expected);
+    EXPECT_EQ(x->kept_on(*tight[0]), 0);
+  }
+}
+
 TEST(Part, FitsDevicesThatAreEachTooSmall) {
   for (const char *tiles : {"none", "64"}) {
     SCOPED_TRACE(tiles);
@@ -226,6 +290,9 @@ TEST(Part, MayHaveNothing) {
       if (std::string_view(format) != "sorted" && std::string_view(tiles) != "none")
         continue;
       SCOPED_TRACE(testing::Message() << format << ", tiles " << tiles);
+      const auto none = make({{4, 9, 5}, 0, {}, {}, {}}, {{"format", format}, {"tiles", tiles}});
+      EXPECT_EQ(fitted(*none, backends_of(small_devices(2, much)), true, "always"),
+                fitted(*none, reference_backends(1), true, "always"));
       auto entries = random_entries<i64, double>({4, 9, 5}, 30, 0, 8);
       const auto x = make(entries, {{"format", format}, {"tiles", tiles}, {"sharding", "auto"}});
       const auto one = small_devices(1, much), many = small_devices(40, much);
@@ -300,10 +367,10 @@ TensorPointer make_dense(const std::vector<i64> &dims, const char *groups, const
   return tensor::Tensor::make_dense({dims, {}, ValueType::f64, values.data()}, options, 1, "", tensor::Target::gpu);
 }
 
-// Of a dense tensor a device has slabs, here of the last mode, but all elements where a row's sum may not be split.
+// Of a dense tensor a device has slabs, here of the last mode. Where a row's sum may not be split others' pass by.
 TEST(Part, HasSlabsOfADenseTensor) {
   const std::vector<i64> dims{6, 5, 9, 12};
-  for (const char *groups : {"none", "0,1|2,3", "0|1,2|3", "0,1,2|3", "0|1|2,3"})
+  for (const char *groups : {"none", "0,1|2,3", "0|1,2|3", "0,1,2|3", "0|1|2,3", "multi-sweep"})
     for (const int workers : {2, 3, 5, 12, 13})
       for (const char *sharding : {"auto", "rows"})
         for (const bool in_order : {false, true}) {
@@ -317,15 +384,40 @@ TEST(Part, HasSlabsOfADenseTensor) {
           if (in_order) {
             EXPECT_EQ(got, expected);
           }
-          const bool slabs = !in_order && workers < 13 && std::string_view(sharding) == "auto";
           const i64 slab = 6 * 5 * 9 * 8;
-          for (const auto &device : devices) {
-            const i64 slab_count = slabs ? part_of({0, 12}, &device - devices.data(), workers).size() : 12;
-            if (std::string_view(groups) == "none") { // else cells are there, too
-              EXPECT_EQ(x->kept_on(*device), slab_count * slab);
-            }
-          }
+          for (const auto &device : devices)
+            EXPECT_EQ(x->kept_on(*device), part_of({0, 12}, &device - devices.data(), workers).size() * slab);
         }
+}
+
+// Spans of more slabs than a device has, and of a partial product that begin in the middle of one.
+TEST(Part, GathersSpansOfADenseTensor) {
+  const std::vector<i64> dims{90, 8, 60, 25};
+  ASSERT_GT(checked_product(dims).value(), plan::span_entries(checked_product(dims).value()));
+  for (const char *groups :
+       {"none", "0,1|2,3", "multi-sweep"}) { // whose products keep the last mode and the first, too
+    const i64 all = 8 * checked_product(dims).value();
+    const auto fit = [&](const tensor::Tensor &x, const auto &devices) {
+      return fitted(x, backends_of(devices), true, "never", "1");
+    };
+    const auto expected = fit(*make_dense(dims, groups, "auto"), small_devices(1, much));
+    for (const auto &[workers, tight] : {std::pair{2, false}, std::pair{2, true}, std::pair{3, true}}) {
+      SCOPED_TRACE(testing::Message() << groups << ", " << workers << " workers, tight " << tight);
+      const auto x = make_dense(dims, groups, "auto");
+      const auto devices = small_devices(workers, tight ? all / workers * 3 / 4 : much);
+      EXPECT_EQ(fit(*x, devices), expected);
+      for (const auto &device : devices) {
+        EXPECT_EQ(device->take_fetched() > 0, tight);
+        EXPECT_LE(x->kept_on(*device), (25 + workers - 1) / workers * (all / 25));
+      }
+      if (tight)
+        continue;
+      devices[1]->run_short(all / 10); // its piece goes, and there is no room besides a span
+      EXPECT_EQ(x->kept_on(*devices[1]), 0);
+      EXPECT_EQ(fit(*x, devices), expected);
+      EXPECT_GT(devices[1]->take_fetched(), 0);
+    }
+  }
 }
 
 TEST(Part, SlabsThatDoNotFitAreStreamed) {
@@ -345,39 +437,68 @@ TEST(Part, SlabsThatDoNotFitAreStreamed) {
 
 // What a plan says of all devices beforehand is what comes, resident and streamed.
 TEST(Part, APlanTellsWhatDevicesHold) {
-  for (const char *format : {"sorted", "blco", "coo"})
-    for (const char *tiles : {"none", "64"})
-      for (const int workers : {2, 3}) {
-        if (std::string_view(format) != "sorted" && std::string_view(tiles) != "none")
-          continue;
-        SCOPED_TRACE(testing::Message() << format << ", tiles " << tiles << ", " << workers << " workers");
-        const auto x = make(even_entries(), {{"format", format}, {"tiles", tiles}});
-        const auto all = static_cast<double>(entry_bytes(*x, std::string_view(format) == "sorted"));
-        plan::PlanRequest request;
-        request.rank = 4;
-        const auto devices = small_devices(workers, much);
-        request.backends = backends_of(devices);
-        const plan::Plan wide = tensor::plan_of(*x, request);
-        fitted(*x, request.backends);
-        i64 kept = 0;
-        for (const auto &device : devices)
-          kept += device->kept();
-        EXPECT_EQ(wide.device.streamed, 0);
-        // Tiles are listed by each worker; rows without a number and heavy ones stay on the host.
-        EXPECT_NEAR(static_cast<double>(kept) / static_cast<double>(wide.device.tensor), 1, 0.1);
-
-        const auto tight = small_devices(workers, kept / workers * 3 / 4);
-        request.backends = backends_of(tight);
-        const plan::Plan some = tensor::plan_of(*x, request);
-        fitted(*x, request.backends);
-        double entries = 0;
-        for (const auto &device : tight)
-          entries += static_cast<double>(x->kept_on(*device));
-        EXPECT_GT(some.device.streamed, 0);
-        // As many parts of copies stay as are whole, up to a twelfth of the room each for every copy.
-        EXPECT_NEAR(static_cast<double>(some.device.streamed), all - entries, 0.25 * static_cast<double>(kept) + 6000);
-        EXPECT_LE(some.device.tensor, kept * 3 / 4 + workers);
+  struct Case {
+    const char *format, *tiles;
+    bool in_order; // of what is in no order of rows a device has a span beside its part, which has all entries here
+  };
+  for (const Case &c :
+       {Case{"sorted", "none", false}, Case{"sorted", "64", false}, Case{"sorted", "none", true},
+        Case{"blco", "none", false}, Case{"blco", "none", true}, Case{"coo", "none", false}, Case{"coo", "none", true}})
+    for (const int workers : {2, 3}) {
+      SCOPED_TRACE(testing::Message() << c.format << ", tiles " << c.tiles << ", in order " << c.in_order << ", "
+                                      << workers << " workers");
+      const bool sorted = std::string_view(c.format) == "sorted";
+      const auto x = make(even_entries(), {{"format", c.format}, {"tiles", c.tiles}});
+      const auto all = static_cast<double>(entry_bytes(*x, sorted));
+      const double span = c.in_order && !sorted ? all : 0;
+      plan::PlanRequest request;
+      request.rank = 4;
+      request.options.set("deterministic", i64{c.in_order});
+      const auto devices = small_devices(workers, much);
+      request.backends = backends_of(devices);
+      const plan::Plan wide = tensor::plan_of(*x, request);
+      fitted(*x, request.backends, c.in_order);
+      i64 kept = 0;
+      for (const auto &device : devices)
+        kept += device->kept();
+      EXPECT_EQ(wide.device.streamed, 0);
+      if (span > 0) { // rows of the three factors, which others own, and in each mode the entries that others hold
+        EXPECT_NEAR(static_cast<double>(wide.exchanged), (3 * all + (200 + 300 + 250) * 4 * 8) * (1 - 1.0 / workers),
+                    1);
       }
+      // Tiles are listed by each worker; rows without a number and heavy ones stay on the host.
+      EXPECT_NEAR((static_cast<double>(kept) + workers * span) / static_cast<double>(wide.device.tensor), 1, 0.1);
+
+      const auto tight = small_devices(workers, kept / workers * 3 / 4);
+      request.backends = backends_of(tight);
+      const plan::Plan some = tensor::plan_of(*x, request);
+      fitted(*x, request.backends, c.in_order);
+      double entries = 0;
+      for (const auto &device : tight)
+        entries += static_cast<double>(x->kept_on(*device));
+      EXPECT_GT(some.device.streamed, 0);
+      // As many parts of copies stay as are whole, up to a twelfth of the room each for every copy.
+      EXPECT_NEAR(static_cast<double>(some.device.streamed), all - entries, 0.25 * static_cast<double>(kept) + 6000);
+      EXPECT_LE(static_cast<double>(some.device.tensor),
+                static_cast<double>(kept * 3 / 4 + workers) + 3 * workers * span);
+    }
+}
+
+TEST(Part, APlanTellsWhatSplittingIsFor) {
+  const auto x = make(heavy_entries(), {});
+  for (const bool in_order : {false, true}) {
+    plan::PlanRequest request;
+    request.rank = 4;
+    request.options.set("deterministic", i64{in_order});
+    request.backends = backends_of(small_devices(4, much));
+    const plan::Plan plan = tensor::plan_of(*x, request);
+    const plan::ModePlan &heavy = plan.modes.front(); // a row has more than 60 % of the entries
+    EXPECT_GT(heavy.unsplit, 4 * 0.6 - 1);
+    EXPECT_EQ(heavy.split_rows, in_order ? 0 : 1);
+    EXPECT_EQ(heavy.imbalance == heavy.unsplit, in_order);
+    EXPECT_EQ(plan.describe().find(fmt::format("1 row cut, else {:.1f} %", 100 * heavy.unsplit)) == std::string::npos,
+              in_order);
+  }
 }
 
 // Rows longer than a span are added up span by span, in parts as in the whole form.
@@ -386,11 +507,16 @@ TEST(Part, SpansInOrderAreThoseOfTheWholeForm) {
   CallerEntries<i64, double> entries{{3000, 1 << 21, 5}, 0, {}, {}, {}};
   for (i64 k = 0; k < nnz; ++k) // row 1000 of mode 0 and row 4 of mode 2 have more than a span
     entries.add({k % 40 == 0 ? k / 40 % 3000 : 1000, k, k % 40 == 1 ? k / 40 % 4 : 4}, static_cast<double>(k % 7) / 3);
-  for (const char *tiles : {"none", "100000"}) {
-    const auto x = make(entries, {{"tiles", tiles}});
+  struct Case {
+    const char *format, *tiles;
+    std::vector<int> modes;
+  };
+  for (const Case &c : {Case{"sorted", "none", {0, 2}}, Case{"sorted", "100000", {0, 2}}, Case{"blco", "none", {0}},
+                        Case{"coo", "none", {2}}}) {
+    const auto x = make(entries, {{"format", c.format}, {"tiles", c.tiles}});
     ASSERT_GT(x->facts().nnz, plan::span_entries(x->facts().nnz));
-    for (const int mode : {0, 2}) {
-      SCOPED_TRACE(testing::Message() << "tiles " << tiles << ", mode " << mode);
+    for (const int mode : c.modes) {
+      SCOPED_TRACE(testing::Message() << c.format << ", tiles " << c.tiles << ", mode " << mode);
       const auto one = small_devices(1, much), two = small_devices(2, much), three = small_devices(3, 8000000);
       const auto expected = product(*x, mode, backends_of(one), true);
       EXPECT_TRUE(product(*x, mode, backends_of(two), true).same_bits(expected));

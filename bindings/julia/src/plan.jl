@@ -64,8 +64,8 @@ Base.getproperty(p::Plan, key::Symbol) = key === :ptr ? getfield(p, :ptr) : key 
 """
     series(plan, name)
 
-A value per mode: `:dims`, `:rows`, `:mttkrp_seconds`, `:imbalance`, `:split_rows`; `:load` has one per worker and mode. The
-same by modes is in `plan.modes`.
+A value per mode: `:dims`, `:rows`, `:mttkrp_seconds`, `:imbalance`, `:imbalance_unsplit`, `:split_rows`; `:load` has one per
+worker and mode. The same by modes is in `plan.modes`.
 """
 series(p::Plan, key::Union{Symbol,AbstractString}) = series(p, key, LibTD.td_plan_get_series)
 

@@ -49,7 +49,8 @@ class Plan(Named):
         Parameters
         ----------
         key : str
-            "dims", "rows", "mttkrp_seconds", "imbalance", "split_rows"; "load" has one per worker and mode.
+            "dims", "rows", "mttkrp_seconds", "imbalance", "imbalance_unsplit", "split_rows"; "load" has
+            one per worker and mode.
 
         Returns
         -------
