@@ -375,6 +375,21 @@ TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, cons
                                         td_type value_type, const void *values, td_space space,
                                         const td_options *options, td_tensor **out);
 
+/** Makes a dense tensor of blocks, where processes share the context; a collective call. Each process brings the
+ *  elements [offset[m], offset[m] + block_dims[m]) of each mode m of a tensor of `dims`: element (i_0, ..., i_{N-1}) of
+ *  the tensor is values[sum over m of (i_m - offset[m]) * strides[m]] of the process whose block has it. Together the
+ *  blocks have each element once, in whatever partition; a process whose block_dims have a 0 brings none, and values
+ *  may be NULL. The elements travel to boxes of nearly the same size, one a process. strides and options as in
+ *  td_tensor_create_dense, but for "borrow", which is refused. Where no processes share the context, the one block is
+ *  all of the tensor, and the call is td_tensor_create_dense.
+ *  Errors: TD_ERR_SHAPE (as td_tensor_create_dense; a block that is not within dims; blocks that share an element, or
+ *  leave one out), TD_ERR_ARGUMENT (NaN or infinite value: names its position in the tensor; dims, types or options that
+ *  are not those of process 0), TD_ERR_TYPE, TD_ERR_UNSUPPORTED ("borrow", space). */
+TD_API td_status td_tensor_create_dense_block(td_context *context, int32_t order, const int64_t *dims,
+                                              const int64_t *offset, const int64_t *block_dims, const int64_t *strides,
+                                              td_type value_type, const void *values, td_space space,
+                                              const td_options *options, td_tensor **out);
+
 /** Another handle of the same tensor, which behaves as a copy, since a tensor never changes, and needs no memory. */
 TD_API td_status td_tensor_share(const td_tensor *tensor, td_tensor **out);
 

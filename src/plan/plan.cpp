@@ -207,7 +207,7 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
 }
 
 SweepTree tree_by(GroupsSetting groups, double most_bytes, const Layout &l, const PlanRequest &request) {
-  return SweepTree({l.dims, l.type, request.rank, std::move(groups),
+  return SweepTree({l.stored_dims, l.type, request.rank, std::move(groups),
                     UpdateOrder(request.options, static_cast<int>(l.dims.size())).updated_modes,
                     request.backends.front().get(), most_bytes});
 }

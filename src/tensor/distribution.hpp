@@ -48,7 +48,7 @@ public:
   void collect(int mode, ConstMatrix held, Matrix all) const;
 
 private:
-  friend class Arrival;
+  friend class DistributionBuilder;
   struct Mode {
     std::vector<i64> rows;        // [numbers]
     Ranges own;                   // one range, or none
@@ -63,6 +63,20 @@ private:
   std::shared_ptr<Processes> processes_;
   std::vector<i64> dims_, held_;
   std::vector<Mode> modes_;
+};
+
+/// Makes a distribution, mode after mode; all processes do so together.
+class DistributionBuilder {
+public:
+  DistributionBuilder(std::shared_ptr<Processes> processes, std::span<const i64> dims);
+  /// Takes the rows of the next mode that this process touches, at least one, ascending, and gives their numbers.
+  std::vector<i64> add(const std::vector<i64> &touched);
+  std::shared_ptr<const Distribution> finish() { return std::make_shared<const Distribution>(std::move(made_)); }
+
+private:
+  void tell_owners(Distribution::Mode &mode);
+
+  Distribution made_;
 };
 
 /// The entries of this process, in the numbers of rows.

@@ -76,7 +76,7 @@ void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode)
       need.add("the rows of all processes",
                static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) * (2 * row + 16));
     const int group = x.groups().group_of(mode);
-    const auto partial = plan::product_by_itself(x.dims(), x.settings().groups, mode);
+    const auto partial = plan::product_by_itself(x.stored_dims(), x.settings().groups, mode);
     if (x.sparse() && x.groups().shared(group))
       need.add("partial products", workers * static_cast<double>(x.groups().cell_count(group)) * row);
     if (!x.sparse() && partial)

@@ -56,6 +56,15 @@ struct Part {
       values[count] = static_cast<double>(n % 7) - 2.5;
     }
   }
+  /// The slabs of the last mode that process `rank` of `size` has of a dense array.
+  td_status make_dense(td_context *context, int rank, int size, td_tensor **out) const {
+    const int64_t begin = dims[2] * rank / size, end = dims[2] * (rank + 1) / size;
+    const int64_t offset[3] = {0, 0, begin}, block[3] = {6, 5, end - begin};
+    double cells[120];
+    for (int n = 0; n < 120; ++n)
+      cells[n] = n % 11 - 4.5;
+    return td_tensor_create_dense_block(context, 3, dims, offset, block, nullptr, TD_F64, cells, TD_HOST, nullptr, out);
+  }
   td_status make(td_context *context, td_tensor **out, const td_options *options = nullptr) const {
     const void *indices[3] = {i, j, l};
     return td_tensor_create(context, 3, dims, count, TD_I64, indices, 0, TD_F64, values, TD_HOST, options, out);
@@ -81,6 +90,9 @@ Ended scenario(td_communicator *communicator, int rank, int size, const td_optio
   double out[12];
   const void *factors[3] = {a, a, a};
   TRY(td_mttkrp(context, x, 1, 2, factors, dims, out, 6, TD_HOST));
+  Tensor dense;
+  TRY(part.make_dense(context, rank, size, dense.out()));
+  TRY(td_mttkrp(context, dense, 2, 2, factors, dims, out, 6, TD_HOST));
   return {};
 }
 
@@ -219,6 +231,38 @@ TEST(OneProcessFails, ByItsEntriesAndOptions) {
                        })
                   .front(),
               TD_ERR_INDEX, "at the coordinates of others");
+}
+
+TEST(OneProcessFails, ByItsBlock) {
+  struct Block {
+    int64_t offset[3] = {0, 0, 0}, dims[3] = {6, 5, 2};
+    int64_t of[3] = {6, 5, 4};
+    double first = 1;
+  };
+  const auto end_of = [](const Block &first, const Block &second) {
+    return ended_of(2,
+                    [&](int rank, td_context *context) -> Ended {
+                      const Block &b = rank == 0 ? first : second;
+                      double cells[120] = {b.first};
+                      Tensor x;
+                      TRY(td_tensor_create_dense_block(context, 3, b.of, b.offset, b.dims, nullptr, TD_F64, cells,
+                                                       TD_HOST, nullptr, x.out()));
+                      return {};
+                    })
+        .front();
+  };
+  const Block front, back{{0, 0, 2}};
+  EXPECT_EQ(end_of(front, back).status, TD_OK);
+  expect_text(end_of(front, {{0, 0, 1}}), TD_ERR_SHAPE, "processes 0 and 1 both have element (0, 0, 1)");
+  expect_text(end_of(front, {{0, 0, 2}, {6, 5, 1}}), TD_ERR_SHAPE,
+              "have 90 of the 120 elements of a tensor of 6 x 5 x 4");
+  expect_text(end_of(front, {{0, 0, 3}}), TD_ERR_SHAPE,
+              "process 1 of 2: mode 2: a block of dim 2 at offset 3, expected it within the tensor's dim 4");
+  expect_text(end_of(front, {{0, -1, 2}}), TD_ERR_SHAPE, "process 1 of 2: mode 1: a block of dim 5 at offset -1");
+  expect_text(end_of(front, {{0, 0, 2}, {6, 5, -1}}), TD_ERR_SHAPE, "process 1 of 2: mode 2: a block of dim -1");
+  expect_text(end_of(front, {{0, 0, 2}, {6, 5, 2}, {6, 5, 4}, std::nan("")}), TD_ERR_ARGUMENT,
+              "process 1 of 2: element (0, 0, 2) (0-based): value nan");
+  expect_text(end_of(front, {{0, 0, 2}, {6, 5, 2}, {6, 5, 5}}), TD_ERR_ARGUMENT, "process 1 of 2: order, dims");
 }
 
 TEST(OneProcessFails, ByItsRunsArguments) {
