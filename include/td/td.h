@@ -296,7 +296,9 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *                          coordinates are summed, whichever processes brought them. Entries move once, to the process
  *                          that works on them. What is asked of the tensor is answered for the whole; "stored_here"
  *                          tells how many entries this process holds
- *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each
+ *    td_tensor_create_dense_block    each process brings a block of a dense tensor
+ *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each, and the
+ *                          numbers of dense text are all parsed by process 0
  *    td_cpals              every process gets the same model and report. A callback is called on each process that gave
  *                          one, and stops all. init: that of process 0 counts. Process 0 writes checkpoints; each reads
  *                          "resume". Not with "deterministic" = 1, "init" = "nvecs" or "solve" = "qr"

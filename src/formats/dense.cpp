@@ -79,9 +79,8 @@ void require_strides_for_each_dim(const DenseArrayView &array) {
 
 void copy_elements(const DenseArrayView &array, void *to, int threads) {
   const i64 rows = element_count(array.dims) / array.dims[0];
-  dispatch(array.value_type, [&](auto zero) {
-    copy(array, strides_of(array), static_cast<decltype(zero) *>(to), rows, threads);
-  });
+  dispatch(array.value_type,
+           [&](auto zero) { copy(array, strides_of(array), static_cast<decltype(zero) *>(to), rows, threads); });
 }
 
 Dense build_dense(const DenseArrayView &array, int threads) {
