@@ -190,13 +190,18 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
     for (const formats::CopySize &copy : l.copies)
       sizes.part_lists += 16 * copy.rows + sizes.workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
   }
-  if (l.shared.processes > 1) {
+  if (l.shared.processes > 1 || !l.shared.shared.empty()) {
     const auto rank = static_cast<double>(request.rank);
     const double row = rank * static_cast<double>(size_of(l.type));
-    // Sums that come, or rows that go; and on the process that gathers the model its rows with their numbers, twice.
-    sizes.staged = static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8;
-    sizes.staged =
-        std::max(sizes.staged, static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) * (row + 16));
+    const auto longest = static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end()));
+    // Rows that go to each other process, and those of all that come. Or sums that come, or rows that go; and on the
+    // process that gathers the model its rows with their numbers, twice.
+    if (l.shared.shared.empty())
+      sizes.staged = 2 * longest * row;
+    else
+      sizes.staged =
+          std::max(static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8,
+                   longest * (row + 16));
   }
   if (asked.solver.nvecs) {
     const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
@@ -391,7 +396,19 @@ void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
   const auto element = static_cast<double>(size_of(l.type));
   const double sum = asked.tensor.precision(l.type).f64_sums ? 8 : element;
   double bytes = 0;
-  for (const int m : UpdateOrder(request.options, order).updated_modes) {
+  const std::vector<int> updated = UpdateOrder(request.options, order).updated_modes;
+  if (l.shared.shared.empty()) { // own rows of each factor, and of the last product, to each other process
+    double rows = static_cast<double>(l.stored_dims[static_cast<std::size_t>(updated.back())]);
+    for (const int m : updated)
+      rows += static_cast<double>(l.stored_dims[static_cast<std::size_t>(m)]);
+    const double processes = l.shared.processes;
+    plan.layout.assumptions.emplace_back(
+        "each process holds all of the tensor (option 'deterministic'), and has equally "
+        "many rows to compute and to send");
+    plan.exchanged = saturated(rows * rank * element * (processes - 1) / processes);
+    return;
+  }
+  for (const int m : updated) {
     const auto mode = static_cast<std::size_t>(m);
     bytes +=
         rank * (static_cast<double>(l.shared.lent[mode]) * sum + static_cast<double>(l.shared.shared[mode]) * element);
@@ -497,12 +514,12 @@ Plan finish(Stored x, const PlanRequest &request) {
   return plan;
 }
 
+} // namespace
+
 StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings) {
   return {settings, is_gpu(request), threads_of(request), host_memory(request.options, 0),
           request.backends.front()->chip()};
 }
-
-} // namespace
 
 i64 PlaceBytes::peak() const noexcept { return saturated_sum(tensor, std::max(building, solver)); }
 

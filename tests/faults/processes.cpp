@@ -75,24 +75,34 @@ struct Part {
   if (const td_status status_of_call = (call); status_of_call < 0)                                                     \
     return {status_of_call, last_error(), #call};
 
-/// All that processes do together.
-Ended scenario(td_communicator *communicator, int rank, int size, const td_options *options,
+const Options same_bits{{"deterministic", "1"}, {"max_iters", "1"}};
+
+/// What processes do together is gone through in two parts.
+enum class What { sparse_run, other_calls };
+
+Ended scenario(What what, td_communicator *communicator, int rank, int size, const td_options *options,
                const td_options *stored = nullptr) {
   Context context;
-  Tensor x;
+  Tensor x, dense;
   Ktensor model;
   Report report;
   const Part part(rank, size);
   TRY(td_context_create_distributed("cpu", options, communicator, context.out()));
   TRY(part.make(context, x.out(), stored));
+  if (what == What::other_calls) {
+    TRY(td_cpals(context, x, 2, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr));
+    TRY(part.make_dense(context, rank, size, dense.out()));
+    double a[12] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6};
+    double out[12];
+    const void *factors[3] = {a, a, a};
+    TRY(td_mttkrp(context, dense, 2, 2, factors, dims, out, 6, TD_HOST));
+    return {};
+  }
   TRY(td_cpals(context, x, 2, nullptr, options, nullptr, nullptr, model.out(), report.out()));
   double a[12] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6};
   double out[12];
   const void *factors[3] = {a, a, a};
   TRY(td_mttkrp(context, x, 1, 2, factors, dims, out, 6, TD_HOST));
-  Tensor dense;
-  TRY(part.make_dense(context, rank, size, dense.out()));
-  TRY(td_mttkrp(context, dense, 2, 2, factors, dims, out, 6, TD_HOST));
   return {};
 }
 
@@ -110,8 +120,10 @@ const Options few_steps{{"tol", "0"}, {"max_iters", "2"}, {"threads", "1"}};
 
 // One call returns a number: what the processes agree on by that call tells which of them it was.
 TEST(OneProcessFails, InACallOfTheCommunicator) {
-  for (const int size : {2, 3})
+  constexpr std::pair<int, What> cases[] = {{2, What::sparse_run}, {3, What::sparse_run}, {3, What::other_calls}};
+  for (const auto &one : cases)
     for (const bool for_good : {false, true}) {
+      const int size = one.first;
       int64_t call = 0;
       int unknown = 0;
       for (bool failed = true; failed; call += light() ? 5 : 1) {
@@ -121,7 +133,7 @@ TEST(OneProcessFails, InACallOfTheCommunicator) {
         std::vector<Ended> ended(static_cast<std::size_t>(size));
         processes.run([&](int rank) {
           const Communicator c = processes.communicator(rank);
-          ended[static_cast<std::size_t>(rank)] = scenario(c, rank, size, few_steps);
+          ended[static_cast<std::size_t>(rank)] = scenario(one.second, c, rank, size, few_steps);
         });
         EXPECT_EQ(processes.trouble(), "");
         EXPECT_EQ(processes.released(), size);
@@ -143,7 +155,7 @@ TEST(OneProcessFails, InACallOfTheCommunicator) {
     }
 }
 
-TEST(OneProcessFails, ToAllocate) {
+void fail_to_allocate(What what) {
   const Options stored{{"format", "sorted"}};
   bool failed = true;
   for (long k = 0; failed; k += light() ? 7 : 1) {
@@ -158,7 +170,7 @@ TEST(OneProcessFails, ToAllocate) {
       armed = rank == 1;
       left = k;
       ended[static_cast<std::size_t>(rank)] =
-          scenario(communicators[static_cast<std::size_t>(rank)], rank, 2, few_steps, stored);
+          scenario(what, communicators[static_cast<std::size_t>(rank)], rank, 2, few_steps, stored);
       if (rank == 1)
         failed = left < 0;
       armed = false;
@@ -168,6 +180,9 @@ TEST(OneProcessFails, ToAllocate) {
     EXPECT_TRUE(ended.front().status == TD_OK || ended.front().status == TD_ERR_HOST_MEMORY) << ended.front().text;
   }
 }
+
+TEST(OneProcessFails, ToAllocate) { fail_to_allocate(What::sparse_run); }
+TEST(OneProcessFails, ToAllocateInOtherCalls) { fail_to_allocate(What::other_calls); }
 
 template <class Body> std::vector<Ended> ended_of(int size, Body &&body) {
   Processes processes(size);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -143,6 +144,55 @@ TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
   expect(large, TD_F64, 2, Options{}, 1e-9);
 }
 
+/// A run with option "deterministic" on any number of processes, which is bitwise that of one without others.
+void expect_same_bits(const Entries &all, td_type type, const std::string &format, const Options &options,
+                      const Options &stored = Options{{"groups", "none"}}) {
+  const bool dense = format == "dense";
+  const Context alone = make_context("cpu");
+  const auto made = [&](td_context *context, int rank, int size) {
+    if (dense)
+      return size == 0 ? make_dense(context, all, type, stored)
+                       : make_dense_block(context, all, rank, size, Blocks::boxes, type, stored);
+    return make_sparse(context, size == 0 ? all : of_process(all, rank, size), {type, TD_I64, 0}, stored);
+  };
+  const Came expected = came_of(cpals(alone, made(alone, 0, 0), 3, options));
+  for (const int size : sizes) {
+    SCOPED_TRACE(format + " on " + std::to_string(size) + " processes");
+    Processes processes(size);
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Came came = came_of(cpals(context, made(context, rank, size), 3, options));
+      expect_same(came, expected);
+      EXPECT_EQ(came.norm, expected.norm);
+      EXPECT_EQ(came.workers, size);
+    });
+    EXPECT_EQ(processes.trouble(), "");
+  }
+}
+
+TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
+  Random random(69);
+  Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
+  const auto options = [](const char *name, const char *value) {
+    return Options{{"tol", "0"}, {"max_iters", "6"}, {"seed", "3"}, {"deterministic", "1"}, {name, value}};
+  };
+  for (const char *format : {"coo", "blco", "sorted"})
+    expect_same_bits(e, TD_F64, format, options("tol", "0"), Options{{"format", format}, {"groups", "none"}});
+  expect_same_bits(e, TD_F32, "sorted", options("tol", "0"), Options{{"accumulate", "f64"}});
+  expect_same_bits(e, TD_F64, "auto", options("exact_residual", "always"));
+  expect_same_bits(e, TD_F64, "auto", options("init", "nvecs"));
+  expect_same_bits(e, TD_F64, "auto", options("solve", "qr"));
+  const Entries cells = random_cells(random, {6, 5, 7}, TD_F64);
+  expect_same_bits(cells, TD_F64, "dense", options("tol", "0"));
+  expect_same_bits(cells, TD_F32, "dense", options("exact_residual", "always"));
+  expect_same_bits(cells, TD_F64, "dense", options("init", "nvecs"));
+  e.dims = {4000, 30, 50000}; // rows without entries, and none at all on some processes
+  expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
+  expect_same_bits(distinct_entries(random, {5, 4, 3}, 3, TD_F64), TD_F64, "auto", options("tol", "0"));
+  for (double &v : e.values)
+    v *= 1e200;
+  expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
+}
+
 // Rows that no process has entries in count in a start, and are zero afterwards; a fixed mode keeps its start.
 TEST(SharedCpals, EmptyRowsAndFixedModes) {
   Random random(54);
@@ -240,6 +290,14 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
   const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
   const TemporaryFolder folder;
   const std::string path = folder.file("run.tdb");
+  const Options first{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"deterministic", "1"}, {"checkpoint", path}};
+  const Options further{{"tol", "0"}, {"max_iters", "10"}, {"deterministic", "1"}, {"resume", path}};
+  const Options ten{{"tol", "0"}, {"max_iters", "10"}, {"seed", "3"}, {"deterministic", "1"}};
+  run_on(3, e, TD_F64, 3, first);
+  const Came bits = run_on(2, e, TD_F64, 3, ten).front();
+  for (const int size : sizes)
+    for (const Came &came : run_on(size, e, TD_F64, 3, further))
+      expect_same(came, bits);
   const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
   run_on(3, e, TD_F64, 3, Options{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}});
   const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
@@ -322,6 +380,27 @@ TEST(SharedPlan, TellsWhatIsSentOfADenseTensor) {
       EXPECT_EQ(all, 3 * (24 + 25 + 26) * 5 * 16);
       EXPECT_LT(all, 7 * (24 + 25) * 5 * 16);
     }
+  }
+}
+
+// A deterministic run sends each row to all processes: the plan tells the mean of what they send.
+TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
+  Random random(70);
+  const Entries e = distinct_entries(random, {40, 30, 20}, 4000, TD_F64);
+  const Options options{{"tol", "0"}, {"max_iters", "5"}, {"deterministic", "1"}};
+  for (const int size : {1, 2, 5}) {
+    Processes processes(size);
+    std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Tensor x = make_sparse(context, of_process(e, rank, size));
+      const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
+                                   static_cast<const td_options *>(options));
+      told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
+      sent[static_cast<std::size_t>(rank)] = report_i64(cpals(context, x, 5, options).report, "exchanged_bytes");
+    });
+    for (const int64_t one : told)
+      EXPECT_EQ(one, (size - 1) * (40 + 30 + 20 + 20) * 5 * 8 / size);
+    EXPECT_EQ(std::accumulate(sent.begin(), sent.end(), int64_t{0}), (size - 1) * (40 + 30 + 20 + 20) * 5 * 8 * 5);
   }
 }
 
@@ -526,8 +605,7 @@ TEST(SharedTensor, RefusesWhatNeedsItWhole) {
       EXPECT_EQ(td_cpals(alone, x, 2, nullptr, nullptr, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
       EXPECT_NE(last_error().find("context"), std::string::npos) << last_error();
     }
-    for (const Options &options :
-         {Options{{"deterministic", "1"}}, Options{{"init", "nvecs"}}, Options{{"solve", "qr"}}}) {
+    for (const Options &options : {Options{{"init", "nvecs"}}, Options{{"solve", "qr"}}}) {
       Ktensor model;
       EXPECT_EQ(td_cpals(context, x, 2, nullptr, options, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
     }
