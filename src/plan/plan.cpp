@@ -386,6 +386,21 @@ double rate_between(kernels::Backend &to, kernels::Backend &from) {
   return static_cast<double>(bytes) / least;
 }
 
+/// What an update by QR decompositions sends besides, of f64 numbers: sums of a mode for more columns than the rank,
+/// and rows of its orthogonal factor, with a triangle to each process (solvers/qr_update.cpp).
+double qr_exchange(const Layout &l, const std::vector<int> &updated, std::size_t mode, i64 rank) {
+  double combinations = 1;
+  for (std::size_t m = 0; m < l.dims.size(); ++m)
+    if (m != mode)
+      combinations *= static_cast<double>(std::min(l.dims[m], rank));
+  const double sums = std::ceil(combinations / static_cast<double>(rank)) - 1;
+  double numbers = sums * static_cast<double>(l.shared.lent[mode] * rank);
+  if (updated.size() > 1) // else it is in no update of another
+    numbers += static_cast<double>(l.shared.shared[mode] * std::min(l.dims[mode], rank) +
+                                   (l.shared.processes - 1) * rank * rank);
+  return 8 * numbers;
+}
+
 /// Sums of rows that others own go to them, and the updated rows come back; as much comes and goes of its own rows. The
 /// sums of all processes besides, of rank x rank numbers a mode, are not counted.
 void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
@@ -412,6 +427,8 @@ void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
     const auto mode = static_cast<std::size_t>(m);
     bytes +=
         rank * (static_cast<double>(l.shared.lent[mode]) * sum + static_cast<double>(l.shared.shared[mode]) * element);
+    if (asked.solver.qr)
+      bytes += qr_exchange(l, updated, mode, plan.rank);
   }
   plan.exchanged = saturated(bytes);
 }

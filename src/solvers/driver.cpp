@@ -159,9 +159,6 @@ private:
       throw_error(Status::unsupported,
                   "option 'init' = \"nvecs\" of a tensor that processes share: no process has all entries of a mode; "
                   "expected random, or a start that is given");
-    if (plan::SolverSettings(request_.options).qr)
-      throw_error(Status::unsupported,
-                  "option 'solve' = qr of a tensor that processes share: no process has all rows; expected normal");
   }
 
   void prepare_report() {

@@ -38,7 +38,7 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
   products_.reserve(problem.tree.most_cells());
   if (settings.qr)
-    qr_.emplace(problem.x, problem.start, worker_, backend, products_);
+    qr_.emplace(problem.x, problem.start, worker_, backend, others, products_);
   std::size_t ranges = 1;
   for (int m = 0; m < problem.x.order(); ++m)
     ranges = std::max(ranges, part(m).size());

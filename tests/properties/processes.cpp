@@ -193,6 +193,39 @@ TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
   expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
 }
 
+// Rows of QR decompositions are decomposed by processes, and what that leaves together.
+TEST(SharedCpals, SolvesByQr) {
+  Random random(71);
+  const Options by_qr{{"tol", "0"}, {"max_iters", "8"}, {"seed", "3"}, {"solve", "qr"}};
+  expect_run_of_one(planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries, TD_F64, 3, by_qr, Options{}, 1e-8);
+  Entries e = planted(random, {9, 8, 7, 6}, 2, 0.3, 0.1).entries;
+  e.dims = {9, 80, 7, 6}; // empty rows
+  const Options ridge{{"tol", "0"}, {"max_iters", "5"}, {"seed", "3"}, {"solve", "qr"}, {"ridge", "0.1"}};
+  expect_run_of_one(e, TD_F64, 3, ridge, Options{{"groups", "0,1|2|3"}}, 1e-8);
+  const Entries few =
+      distinct_entries(random, {3, 40, 5}, 60, TD_F64); // a dim below the rank, as are rows of processes
+  for (const int size : sizes) {
+    Processes processes(size);
+    std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
+    const Context alone = make_context("cpu");
+    const Came expected = came_of(cpals(alone, make_sparse(alone, few), 4, by_qr));
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Tensor x = make_sparse(context, of_process(few, rank, size));
+      const auto exchanged = [&](const char *iterations) {
+        const Options options{{"tol", "0"}, {"max_iters", iterations}, {"seed", "3"}, {"solve", "qr"}};
+        return report_i64(cpals(context, x, 4, options).report, "exchanged_bytes");
+      };
+      const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{4},
+                                   static_cast<const td_options *>(by_qr));
+      told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
+      sent[static_cast<std::size_t>(rank)] = exchanged("3") - exchanged("2");
+      expect_near(came_of(cpals(context, x, 4, by_qr)).fit, expected.fit, 1e-6, "fit");
+    });
+    EXPECT_EQ(processes.trouble(), "");
+    EXPECT_EQ(sent, told);
+  }
+}
+
 // Rows that no process has entries in count in a start, and are zero afterwards; a fixed mode keeps its start.
 TEST(SharedCpals, EmptyRowsAndFixedModes) {
   Random random(54);
@@ -605,7 +638,7 @@ TEST(SharedTensor, RefusesWhatNeedsItWhole) {
       EXPECT_EQ(td_cpals(alone, x, 2, nullptr, nullptr, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
       EXPECT_NE(last_error().find("context"), std::string::npos) << last_error();
     }
-    for (const Options &options : {Options{{"init", "nvecs"}}, Options{{"solve", "qr"}}}) {
+    for (const Options &options : {Options{{"init", "nvecs"}}}) {
       Ktensor model;
       EXPECT_EQ(td_cpals(context, x, 2, nullptr, options, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
     }
