@@ -204,7 +204,10 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
                    longest * (row + 16));
   }
   if (asked.solver.nvecs) {
-    const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
+    NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
+    if (!l.shared.shared.empty()) // entries on their way to the processes that have their fibers
+      start.together += 2 * static_cast<double>(l.nnz) *
+                        static_cast<double>(size_of(l.type) + (l.sparse ? 8 * std::ssize(l.dims) : 0));
     sizes.start = is_gpu(request) ? start.device : start.together;
     sizes.start_host = is_gpu(request) ? start.host : 0;
   }

@@ -115,8 +115,6 @@ public:
 
   RunResult run() {
     prepare_report();
-    if (given_.distribution() != nullptr)
-      require_shared();
     require_memory();
     model_ = request_.resume ? resumed() : start();
     if (processes_ != nullptr && (request_.init != nullptr || request_.resume || settings_.nvecs))
@@ -151,14 +149,6 @@ private:
     if (processes_ == nullptr || !settings_.deterministic)
       return nullptr;
     return tensor::whole_of(*request_.tensor, threads_);
-  }
-
-  /// What processes cannot do together is refused.
-  void require_shared() const {
-    if (settings_.nvecs && !request_.resume && request_.init == nullptr)
-      throw_error(Status::unsupported,
-                  "option 'init' = \"nvecs\" of a tensor that processes share: no process has all entries of a mode; "
-                  "expected random, or a start that is given");
   }
 
   void prepare_report() {

@@ -14,16 +14,16 @@
 
 namespace td::tensor {
 
-namespace {
-
-constexpr i64 grain = 256; // runs of elements along the first mode
-
 i64 elements_of(const Box &box) {
   i64 count = 1;
   for (const Range &range : box)
     count *= std::max<i64>(range.size(), 0);
   return count;
 }
+
+namespace {
+
+constexpr i64 grain = 256; // runs of elements along the first mode
 
 Box common(const Box &a, const Box &b) {
   Box both;
@@ -39,20 +39,20 @@ std::vector<i64> first_of(const Box &box) {
   return at;
 }
 
-void bisect(const Box &box, int first, int count, std::vector<Box> &boxes) {
+void bisect(const Box &box, int first, int count, int whole, std::vector<Box> &boxes) {
   if (count == 1) {
     boxes[static_cast<std::size_t>(first)] = box;
     return;
   }
-  std::size_t longest = 0;
+  std::size_t longest = whole == 0 ? 1 : 0;
   for (std::size_t m = 0; m < box.size(); ++m)
-    if (box[m].size() >= box[longest].size())
+    if (static_cast<int>(m) != whole && box[m].size() >= box[longest].size())
       longest = m;
   const int half = count / 2;
   Box left = box, right = box;
   left[longest].end = right[longest].begin = part_of(box[longest], half, count).begin;
-  bisect(left, first, half, boxes);
-  bisect(right, first + half, count - half, boxes);
+  bisect(left, first, half, whole, boxes);
+  bisect(right, first + half, count - half, whole, boxes);
 }
 
 Box box_of(const DenseBlock &block) {
@@ -104,14 +104,14 @@ void require_partition(std::span<const i64> dims, const std::vector<Box> &blocks
                 count_text(std::ssize(blocks), "process", "processes"), there, all, fmt::join(dims, " x "));
 }
 
-/// The blocks are checked, so that what two processes have to send each other is known to both.
+/// Elements go from the blocks of processes to their boxes. Both are known to all, so that what two processes have to
+/// send each other is known to both.
 class Journey {
 public:
-  Journey(Processes &processes, std::span<const i64> dims, const DenseBlock &given, int threads)
-      : processes_(processes), given_(given), threads_(threads), blocks_(gather(processes, box_of(given))),
-        boxes_(cut_into_boxes(dims, processes.size())) {
-    require_partition(dims, blocks_);
-    const i64 size = size_of(given.elements.value_type);
+  Journey(Processes &processes, const DenseArrayView &array, std::vector<Box> blocks, std::vector<Box> boxes,
+          int threads)
+      : processes_(processes), array_(array), threads_(threads), blocks_(std::move(blocks)), boxes_(std::move(boxes)) {
+    const i64 size = size_of(array.value_type);
     for (std::size_t p = 0; p < boxes_.size(); ++p) {
       leaving_.push_back(size * elements_of(common(block(), boxes_[p])));
       arriving_.push_back(size * elements_of(common(box(), blocks_[p])));
@@ -169,9 +169,8 @@ private:
   const Box &block() const { return blocks_[static_cast<std::size_t>(processes_.rank())]; }
 
   Buffer<std::byte> pack() const {
-    const DenseArrayView &array = given_.elements;
-    const std::vector<i64> packed = strides_of(array.dims);
-    const std::span<const i64> strides = array.strides.empty() ? packed : array.strides;
+    const std::vector<i64> packed = strides_of(array_.dims);
+    const std::span<const i64> strides = array_.strides.empty() ? packed : array_.strides;
     Buffer<std::byte> sent(std::accumulate(leaving_.begin(), leaving_.end(), i64{0}), "elements on their way");
     std::byte *to = sent.data();
     for (std::size_t p = 0; p < boxes_.size(); ++p) {
@@ -184,9 +183,9 @@ private:
         dims.push_back(part[m].size());
         offset += (part[m].begin - block()[m].begin) * strides[m];
       }
-      const auto *first = static_cast<const std::byte *>(array.values) + offset * size_of(array.value_type);
-      formats::copy_elements({dims, strides, array.value_type, first}, to, threads_);
-      require_finite(part, array.value_type, to);
+      const auto *first = static_cast<const std::byte *>(array_.values) + offset * size_of(array_.value_type);
+      formats::copy_elements({dims, strides, array_.value_type, first}, to, threads_);
+      require_finite(part, array_.value_type, to);
       to += leaving_[p];
     }
     return sent;
@@ -222,7 +221,7 @@ private:
   }
 
   Processes &processes_;
-  const DenseBlock &given_;
+  const DenseArrayView &array_;
   int threads_;
   std::vector<Box> blocks_, boxes_;
   std::vector<i64> leaving_, arriving_; // bytes, to and from each process
@@ -230,19 +229,22 @@ private:
 
 } // namespace
 
-std::vector<Box> cut_into_boxes(std::span<const i64> dims, int processes) {
+std::vector<Box> cut_into_boxes(std::span<const i64> dims, int processes, int whole_mode) {
   Box whole;
   for (const i64 dim : dims)
     whole.push_back({0, dim});
   std::vector<Box> boxes(static_cast<std::size_t>(processes));
-  bisect(whole, 0, processes, boxes);
+  bisect(whole, 0, processes, whole_mode, boxes);
   return boxes;
 }
 
 ArrivedBox distribute(std::shared_ptr<Processes> processes, std::span<const i64> dims, const DenseBlock &given,
                       const MemoryBudget &budget, int threads) {
   require_within(dims, given);
-  const Journey journey(*processes, dims, given, threads);
+  std::vector<Box> blocks = gather(*processes, box_of(given));
+  require_partition(dims, blocks);
+  const Journey journey(*processes, given.elements, std::move(blocks), cut_into_boxes(dims, processes->size()),
+                        threads);
   journey.require_room(budget);
   const Buffer<std::byte> received = journey.run();
   ArrivedBox arrived;
@@ -267,6 +269,23 @@ ArrivedBox distribute(std::shared_ptr<Processes> processes, std::span<const i64>
       journey.put(received, numbers, to);
   });
   return arrived;
+}
+
+formats::Dense bring(Processes &processes, const DenseArrayView &mine, const std::vector<Box> &from,
+                     const std::vector<Box> &to, const MemoryBudget &budget, int threads) {
+  const Journey journey(processes, mine, from, to, threads);
+  journey.require_room(budget);
+  const Buffer<std::byte> received = journey.run();
+  formats::Dense elements;
+  std::vector<std::vector<i64>> numbers;
+  for (const Range &range : journey.box()) {
+    elements.dims.push_back(range.size());
+    numbers.emplace_back(static_cast<std::size_t>(range.size()));
+    std::iota(numbers.back().begin(), numbers.back().end(), i64{0});
+  }
+  elements.values = ValueBuffer(mine.value_type, elements_of(journey.box()), "elements of a dense tensor");
+  dispatch(mine.value_type, [&](auto zero) { journey.put(received, numbers, elements.values.as<decltype(zero)>()); });
+  return elements;
 }
 
 } // namespace td::tensor

@@ -98,30 +98,6 @@ Entries unpack(const Buffer<std::byte> &received, const std::vector<i64> &counts
   return e;
 }
 
-Entries travel(Processes &processes, const EntriesView &given, const MemoryBudget &budget) {
-  const Buffer<std::int32_t> to = partition_entries(processes, given);
-  std::vector<i64> counts(static_cast<std::size_t>(processes.size()));
-  for (const std::int32_t process : to)
-    ++counts[static_cast<std::size_t>(process)];
-  const std::vector<i64> received_counts = processes.all_to_all(counts);
-  std::vector<i64> sent_bytes, received_bytes;
-  for (std::size_t p = 0; p < counts.size(); ++p) {
-    sent_bytes.push_back(packed_bytes(counts[p], given.order(), given.value_type));
-    received_bytes.push_back(packed_bytes(received_counts[p], given.order(), given.value_type));
-  }
-  const i64 arriving = sum_of(received_bytes);
-  MemoryNeed need;
-  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
-  need.add("entries that arrive, twice while they are unpacked", 2 * static_cast<double>(arriving));
-  budget.require("a tensor of which " + count_text(sum_of(received_counts), "entry", "entries") + " come here", need);
-  Buffer<std::byte> received(arriving, "entries on their way");
-  {
-    const Buffer<std::byte> sent = pack(given, to, counts);
-    processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
-  }
-  return unpack(received, received_counts, given);
-}
-
 /// The directory of a mode is a partition of its rows in equal blocks: the process of a block decides who owns its
 /// rows. It hears from each process which of them it touches, ascending.
 class Directory {
@@ -216,6 +192,30 @@ private:
 
 } // namespace
 
+Entries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
+              const MemoryBudget &budget) {
+  std::vector<i64> counts(static_cast<std::size_t>(processes.size()));
+  for (const std::int32_t process : to)
+    ++counts[static_cast<std::size_t>(process)];
+  const std::vector<i64> received_counts = processes.all_to_all(counts);
+  std::vector<i64> sent_bytes, received_bytes;
+  for (std::size_t p = 0; p < counts.size(); ++p) {
+    sent_bytes.push_back(packed_bytes(counts[p], given.order(), given.value_type));
+    received_bytes.push_back(packed_bytes(received_counts[p], given.order(), given.value_type));
+  }
+  const i64 arriving = sum_of(received_bytes);
+  MemoryNeed need;
+  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
+  need.add("entries that arrive, twice while they are unpacked", 2 * static_cast<double>(arriving));
+  budget.require("a tensor of which " + count_text(sum_of(received_counts), "entry", "entries") + " come here", need);
+  Buffer<std::byte> received(arriving, "entries on their way");
+  {
+    const Buffer<std::byte> sent = pack(given, to, counts);
+    processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
+  }
+  return unpack(received, received_counts, given);
+}
+
 DistributionBuilder::DistributionBuilder(std::shared_ptr<Processes> processes, std::span<const i64> dims) {
   made_.processes_ = std::move(processes);
   made_.dims_.assign(dims.begin(), dims.end());
@@ -260,7 +260,7 @@ void DistributionBuilder::tell_owners(Distribution::Mode &mode) {
 }
 
 Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget) {
-  Entries entries = travel(*processes, given, budget);
+  Entries entries = bring(*processes, given, partition_entries(*processes, given), budget);
   DistributionBuilder builder(std::move(processes), entries.dims);
   for (std::size_t m = 0; m < entries.dims.size(); ++m) {
     const Touched places(entries.indices[m], entries.dims[m]);

@@ -85,6 +85,11 @@ struct Arrived {
   Entries entries; // dims are those of the numbers
 };
 
+/// Brings entries to processes, to[k] that of entry k: they arrive in the order of the processes, and in the order
+/// given by each. All of them call it.
+Entries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
+              const MemoryBudget &budget);
+
 /// Brings checked entries to the processes that are to hold them. Each process calls it with its own, of one tensor.
 /// Entries at the same coordinates arrive in the order of the processes, and in the order given by each.
 Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget);

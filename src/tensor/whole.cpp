@@ -43,6 +43,8 @@ Entries gather_entries(const Tensor &x, int threads) {
 
 /// The elements of a box, first index fastest, between the order of their numbers and that of the tensor.
 template <class T> std::vector<T> elements_of_box(const Tensor &x, const Box &box) {
+  if (elements_of(box) == 0)
+    return {};
   const std::span<const i64> held = x.stored_dims();
   std::vector<std::vector<i64>> offset_of(held.size()); // of the rows of the box, among the elements here
   i64 stride = 1, count = 1;
@@ -85,9 +87,7 @@ template <class T> void gather_elements(const Tensor &x, T *to) {
   const std::vector<Box> boxes = cut_into_boxes(x.dims(), processes.size());
   for (int process = 0; process < processes.size(); ++process) {
     const Box &box = boxes[static_cast<std::size_t>(process)];
-    i64 count = 1;
-    for (const Range &range : box)
-      count *= range.size();
+    const i64 count = elements_of(box);
     if (count == 0)
       continue;
     std::vector<T> elements =
@@ -97,7 +97,65 @@ template <class T> void gather_elements(const Tensor &x, T *to) {
   }
 }
 
+/// The process that is to have a fiber of a mode: an FNV-1a hash of its indices decides.
+Buffer<std::int32_t> owners_of_fibers(const std::vector<Buffer<i64>> &indices, std::size_t mode, int processes) {
+  Buffer<std::int32_t> to(indices.front().size(), "who gets fibers");
+  for (i64 k = 0; k < to.size(); ++k) {
+    u64 hash = 0xcbf29ce484222325;
+    for (std::size_t m = 0; m < indices.size(); ++m)
+      if (m != mode)
+        hash = (hash ^ static_cast<u64>(indices[m][k])) * 0x100000001b3;
+    to[k] = static_cast<std::int32_t>((hash ^ (hash >> 29)) % static_cast<u64>(processes));
+  }
+  return to;
+}
+
+formats::Coo fibers_of_entries(const Tensor &x, int mode, const MemoryBudget &budget, int threads) {
+  Entries here;
+  {
+    std::optional<formats::Coo> holder;
+    const kernels::CooView stored = x.stored_coordinates(holder, threads);
+    here.dims.assign(x.dims().begin(), x.dims().end());
+    for (int m = 0; m < x.order(); ++m) {
+      i64 *const column = here.indices.emplace_back(stored.nnz, "entries by fibers").data();
+      std::transform(stored.indices[m], stored.indices[m] + stored.nnz, column,
+                     [&](i64 number) { return x.numbering().row(m, number); });
+    }
+    here.values = ValueBuffer(x.type(), stored.nnz, "entries by fibers");
+    std::copy_n(static_cast<const std::byte *>(stored.values), stored.nnz * size_of(x.type()),
+                static_cast<std::byte *>(here.values.data()));
+  }
+  Processes &processes = *x.processes();
+  const Buffer<std::int32_t> to = owners_of_fibers(here.indices, static_cast<std::size_t>(mode), processes.size());
+  here = bring(processes, here.view(), to, budget);
+  const formats::Coo canonical = formats::build_canonical(here.view(), false, threads).coo;
+  return formats::build_fibers(canonical.view(), mode, threads);
+}
+
 } // namespace
+
+Fibers fibers_of(const Tensor &x, int mode, int threads) {
+  const MemoryBudget budget(x.settings().memory_limit, x.bytes());
+  Fibers fibers;
+  if (x.sparse()) {
+    fibers.entries = fibers_of_entries(x, mode, budget, threads);
+    fibers.empty = fibers.entries->view().nnz == 0;
+    return fibers;
+  }
+  Processes &processes = *x.processes();
+  const std::vector<Box> boxes = cut_into_boxes(x.dims(), processes.size());
+  const Box &box = boxes[static_cast<std::size_t>(processes.rank())];
+  std::vector<i64> dims;
+  for (const Range &range : box)
+    dims.push_back(range.size());
+  dispatch(x.type(), [&](auto zero) {
+    const auto elements = elements_of_box<decltype(zero)>(x, box);
+    const DenseArrayView mine{dims, {}, x.type(), elements.data()};
+    fibers.elements = bring(processes, mine, boxes, cut_into_boxes(x.dims(), processes.size(), mode), budget, threads);
+  });
+  fibers.empty = fibers.elements.values.size() == 0;
+  return fibers;
+}
 
 plan::TensorSettings settings_of_whole(const Tensor &x) {
   plan::TensorSettings settings = x.settings();

@@ -13,6 +13,15 @@ plan::TensorSettings settings_of_whole(const Tensor &x);
 /// in the order of the processes. All of them call it. Throws Status::host_memory where it does not fit.
 std::shared_ptr<const Tensor> whole_of(const Tensor &x, int threads);
 
+/// The fibers of one mode of a tensor that processes share, each of them whole on one process.
+struct Fibers {
+  std::optional<formats::Coo> entries; // of a sparse tensor, as formats::build_fibers has them
+  formats::Dense elements;             // of a dense one: a box
+  bool empty = false;                  // none are here
+};
+/// All processes call it.
+Fibers fibers_of(const Tensor &x, int mode, int threads);
+
 /// Bytes of entries or elements on their way to a process that is to have all.
 double gathered_bytes(const Tensor &x);
 

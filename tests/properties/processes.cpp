@@ -193,6 +193,31 @@ TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
   expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
 }
 
+// Fibers of a mode are whole on one process each, and process 0 looks for the eigenvectors: of short modes by the
+// matrix, of long ones in a subspace.
+TEST(SharedCpals, StartsFromEigenvectors) {
+  Random random(72);
+  const Options by_nvecs{{"tol", "0"}, {"max_iters", "6"}, {"init", "nvecs"}};
+  expect_run_of_one(planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries, TD_F64, 3, by_nvecs, Options{}, 1e-7);
+  expect_run_of_one(planted(random, {14, 11}, 2, 0.3, 0.2).entries, TD_F32, 2, by_nvecs, Options{}, 1e-3);
+  Entries e = planted(random, {600, 9, 7}, 2, 0.3, 0.05).entries;
+  e.dims = {700, 9, 8};
+  expect_run_of_one(e, TD_F64, 2, by_nvecs, Options{}, 1e-5);
+  for (const std::vector<int64_t> &dims : {std::vector<int64_t>{9, 8, 7}, {2, 2, 2}}) {
+    const Entries cells = planted(random, dims, 2, 0, 0.2).entries;
+    const Context alone = make_context("cpu");
+    const Came expected = came_of(cpals(alone, make_dense(alone, cells), 2, by_nvecs));
+    for (const int size : sizes) {
+      Processes processes(size);
+      processes.run("cpu", [&](int rank, td_context *context) {
+        const Tensor x = make_dense_block(context, cells, rank, size, Blocks::slabs);
+        expect_near(came_of(cpals(context, x, 2, by_nvecs)).fit, expected.fit, 1e-7, "fit");
+      });
+      EXPECT_EQ(processes.trouble(), "");
+    }
+  }
+}
+
 // Rows of QR decompositions are decomposed by processes, and what that leaves together.
 TEST(SharedCpals, SolvesByQr) {
   Random random(71);
@@ -637,10 +662,6 @@ TEST(SharedTensor, RefusesWhatNeedsItWhole) {
       Ktensor model;
       EXPECT_EQ(td_cpals(alone, x, 2, nullptr, nullptr, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
       EXPECT_NE(last_error().find("context"), std::string::npos) << last_error();
-    }
-    for (const Options &options : {Options{{"init", "nvecs"}}}) {
-      Ktensor model;
-      EXPECT_EQ(td_cpals(context, x, 2, nullptr, options, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
     }
   });
   EXPECT_EQ(processes.trouble(), "");
