@@ -297,8 +297,8 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *                          that works on them. What is asked of the tensor is answered for the whole; "stored_here"
  *                          tells how many entries this process holds
  *    td_tensor_create_dense_block    each process brings a block of a dense tensor
- *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each, and the
- *                          numbers of dense text are all parsed by process 0
+ *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each, and
+ *                          dense text is parsed by process 0
  *    td_cpals              every process gets the same model and report. A callback is called on each process that gave
  *                          one, and stops all. init: that of process 0 counts. Process 0 writes checkpoints; each reads
  *                          "resume". With "deterministic" = 1 each makes a copy of the whole tensor for the run, and
@@ -386,8 +386,8 @@ TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, cons
  *  td_tensor_create_dense, but for "borrow", which is refused. Where no processes share the context, the one block is
  *  all of the tensor, and the call is td_tensor_create_dense.
  *  Errors: TD_ERR_SHAPE (as td_tensor_create_dense; a block that is not within dims; blocks that share an element, or
- *  leave one out), TD_ERR_ARGUMENT (NaN or infinite value: names its position in the tensor; dims, types or options that
- *  are not those of process 0), TD_ERR_TYPE, TD_ERR_UNSUPPORTED ("borrow", space). */
+ *  leave one out), TD_ERR_ARGUMENT (NaN or infinite value: names its position in the tensor; dims, types or options
+ *  that are not those of process 0), TD_ERR_TYPE, TD_ERR_UNSUPPORTED ("borrow", space). */
 TD_API td_status td_tensor_create_dense_block(td_context *context, int32_t order, const int64_t *dims,
                                               const int64_t *offset, const int64_t *block_dims, const int64_t *strides,
                                               td_type value_type, const void *values, td_space space,
