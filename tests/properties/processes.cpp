@@ -227,6 +227,14 @@ TEST(SharedCpals, SolvesByQr) {
   e.dims = {9, 80, 7, 6}; // empty rows
   const Options ridge{{"tol", "0"}, {"max_iters", "5"}, {"seed", "3"}, {"solve", "qr"}, {"ridge", "0.1"}};
   expect_run_of_one(e, TD_F64, 3, ridge, Options{{"groups", "0,1|2|3"}}, 1e-8);
+  const Entries cells = planted(random, {9, 8, 7}, 3, 0, 0.2).entries;
+  const Context one = make_context("cpu");
+  const std::vector<double> fit = came_of(cpals(one, make_dense(one, cells), 3, by_qr)).fit;
+  Processes four(4);
+  four.run("cpu", [&](int rank, td_context *context) {
+    const Tensor x = make_dense_block(context, cells, rank, 4, Blocks::slabs);
+    expect_near(came_of(cpals(context, x, 3, by_qr)).fit, fit, 1e-8, "fit of a dense tensor");
+  });
   const Entries few =
       distinct_entries(random, {3, 40, 5}, 60, TD_F64); // a dim below the rank, as are rows of processes
   for (const int size : sizes) {
