@@ -220,16 +220,24 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
     for (const formats::CopySize &copy : l.copies)
       sizes.part_lists += 16 * copy.rows + sizes.workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
   }
-  if (l.shared.processes > 1) {
+  if (l.shared.processes > 1 || !l.shared.shared.empty()) {
     const auto rank = static_cast<double>(request.rank);
     const double row = rank * static_cast<double>(size_of(l.type));
-    // Sums that come, or rows that go; and on the process that gathers the model its rows with their numbers, twice.
-    sizes.staged = static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8;
-    sizes.staged =
-        std::max(sizes.staged, static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) * (row + 16));
+    const auto longest = static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end()));
+    // Rows that go to each other process, and those of all that come. Or sums that come, or rows that go; and on the
+    // process that gathers the model its rows with their numbers, twice.
+    if (l.shared.shared.empty())
+      sizes.staged = 2 * longest * row;
+    else
+      sizes.staged =
+          std::max(static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8,
+                   longest * (row + 16));
   }
   if (asked.solver.nvecs) {
-    const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
+    NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
+    if (!l.shared.shared.empty()) // entries on their way to the processes that have their fibers
+      start.together += 2 * static_cast<double>(l.nnz) *
+                        static_cast<double>(size_of(l.type) + (l.sparse ? 8 * std::ssize(l.dims) : 0));
     sizes.start = is_gpu(request) ? start.device : start.together;
     sizes.start_host = is_gpu(request) ? start.host : 0;
   }
@@ -237,7 +245,7 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
 }
 
 SweepTree tree_by(GroupsSetting groups, double most_bytes, const Layout &l, const PlanRequest &request) {
-  return SweepTree({l.dims, l.type, request.rank, std::move(groups),
+  return SweepTree({l.stored_dims, l.type, request.rank, std::move(groups),
                     UpdateOrder(request.options, static_cast<int>(l.dims.size())).updated_modes,
                     request.backends.front().get(), most_bytes});
 }
@@ -419,6 +427,21 @@ double rate_between(kernels::Backend &to, kernels::Backend &from) {
   return static_cast<double>(bytes) / least;
 }
 
+/// What an update by QR decompositions sends besides, of f64 numbers: sums of a mode for more columns than the rank,
+/// and rows of its orthogonal factor, with a triangle to each process (solvers/qr_update.cpp).
+double qr_exchange(const Layout &l, const std::vector<int> &updated, std::size_t mode, i64 rank) {
+  double combinations = 1;
+  for (std::size_t m = 0; m < l.dims.size(); ++m)
+    if (m != mode)
+      combinations *= static_cast<double>(std::min(l.dims[m], rank));
+  const double sums = std::ceil(combinations / static_cast<double>(rank)) - 1;
+  double numbers = sums * static_cast<double>(l.shared.lent[mode] * rank);
+  if (updated.size() > 1) // else it is in no update of another
+    numbers += static_cast<double>(l.shared.shared[mode] * std::min(l.dims[mode], rank) +
+                                   (l.shared.processes - 1) * rank * rank);
+  return 8 * numbers;
+}
+
 /// Sums of rows that others own go to them, and the updated rows come back; as much comes and goes of its own rows. The
 /// sums of all processes besides, of rank x rank numbers a mode, are not counted.
 void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
@@ -429,10 +452,24 @@ void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
   const auto element = static_cast<double>(size_of(l.type));
   const double sum = asked.tensor.precision(l.type).f64_sums ? 8 : element;
   double bytes = 0;
-  for (const int m : UpdateOrder(request.options, order).updated_modes) {
+  const std::vector<int> updated = UpdateOrder(request.options, order).updated_modes;
+  if (l.shared.shared.empty()) { // own rows of each factor, and of the last product, to each other process
+    double rows = static_cast<double>(l.stored_dims[static_cast<std::size_t>(updated.back())]);
+    for (const int m : updated)
+      rows += static_cast<double>(l.stored_dims[static_cast<std::size_t>(m)]);
+    const double processes = l.shared.processes;
+    plan.layout.assumptions.emplace_back(
+        "each process holds all of the tensor (option 'deterministic'), and has equally "
+        "many rows to compute and to send");
+    plan.exchanged = saturated(rows * rank * element * (processes - 1) / processes);
+    return;
+  }
+  for (const int m : updated) {
     const auto mode = static_cast<std::size_t>(m);
     bytes +=
         rank * (static_cast<double>(l.shared.lent[mode]) * sum + static_cast<double>(l.shared.shared[mode]) * element);
+    if (asked.solver.qr)
+      bytes += qr_exchange(l, updated, mode, plan.rank);
   }
   plan.exchanged = saturated(bytes);
 }
@@ -552,12 +589,12 @@ Plan finish(Stored x, const PlanRequest &request) {
   return plan;
 }
 
+} // namespace
+
 StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings) {
   return {settings, is_gpu(request), threads_of(request), host_memory(request.options, 0),
           request.backends.front()->chip()};
 }
-
-} // namespace
 
 i64 PlaceBytes::peak() const noexcept { return saturated_sum(tensor, std::max(building, solver)); }
 

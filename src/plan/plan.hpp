@@ -63,12 +63,16 @@ struct PlanRequest {
   i64 rank = 0;
   std::vector<std::shared_ptr<kernels::Backend>> backends; // one a worker
   std::string devices;                                     // the context's description
+  int processes = 1;                                       // that each hold all of the tensor, and some rows
 };
 
 /// Throws Status::shape for a rank below 1.
 void require_rank(i64 rank);
 int threads_of(const PlanRequest &request);
 bool is_gpu(const PlanRequest &request);
+
+/// How a tensor would be stored by these settings.
+StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings);
 
 /// What plans know of a tensor that there is.
 struct Stored {

@@ -15,8 +15,6 @@ using kernels::NormKind;
 
 namespace {
 
-constexpr i64 empty_rows_at_once = 65536;
-
 void zero_other_rows(Matrix a, std::span<const i64> rows) {
   i64 row = 0;
   for (std::size_t next = 0; next <= rows.size(); ++next) {
@@ -41,7 +39,7 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
   products_.reserve(problem.tree.most_cells());
   if (settings.qr)
-    qr_.emplace(problem.x, problem.start, worker_, backend, products_);
+    qr_.emplace(problem.x, problem.start, worker_, backend, others, products_);
   std::size_t ranges = 1;
   for (int m = 0; m < problem.x.order(); ++m)
     ranges = std::max(ranges, part(m).size());
@@ -93,7 +91,10 @@ void Sweep::compute_start_gram(int mode) {
 
 void Sweep::add_start_rows(int mode, Range range, std::span<const i64> but) {
   const ConstMatrix start = problem_.start.factor(mode);
-  const DeviceMatrix some(backend_, empty_rows_at_once, rank_, start.type, "rows of a start without entries");
+  const i64 at_once = std::min(plan::start_rows_at_once, range.size());
+  if (at_once == 0)
+    return;
+  const DeviceMatrix some(backend_, at_once, rank_, start.type, "rows of a start without entries");
   std::vector<i64> rows;
   std::vector<double> sum = grams_[static_cast<std::size_t>(mode)].download();
   auto next = std::lower_bound(but.begin(), but.end(), range.begin);
@@ -102,7 +103,7 @@ void Sweep::add_start_rows(int mode, Range range, std::span<const i64> but) {
     next += left_out ? 1 : 0;
     if (row < range.end && !left_out)
       rows.push_back(row);
-    if (std::ssize(rows) < empty_rows_at_once && row < range.end)
+    if (std::ssize(rows) < at_once && row < range.end)
       continue;
     const Matrix staged = some.view(std::ssize(rows));
     upload_rows(backend_, start, rows, staged);

@@ -98,30 +98,6 @@ Entries unpack(const Buffer<std::byte> &received, const std::vector<i64> &counts
   return e;
 }
 
-Entries travel(Processes &processes, const EntriesView &given, const MemoryBudget &budget) {
-  const Buffer<std::int32_t> to = partition_entries(processes, given);
-  std::vector<i64> counts(static_cast<std::size_t>(processes.size()));
-  for (const std::int32_t process : to)
-    ++counts[static_cast<std::size_t>(process)];
-  const std::vector<i64> received_counts = processes.all_to_all(counts);
-  std::vector<i64> sent_bytes, received_bytes;
-  for (std::size_t p = 0; p < counts.size(); ++p) {
-    sent_bytes.push_back(packed_bytes(counts[p], given.order(), given.value_type));
-    received_bytes.push_back(packed_bytes(received_counts[p], given.order(), given.value_type));
-  }
-  const i64 arriving = sum_of(received_bytes);
-  MemoryNeed need;
-  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
-  need.add("entries that arrive, twice while they are unpacked", 2 * static_cast<double>(arriving));
-  budget.require("a tensor of which " + count_text(sum_of(received_counts), "entry", "entries") + " come here", need);
-  Buffer<std::byte> received(arriving, "entries on their way");
-  {
-    const Buffer<std::byte> sent = pack(given, to, counts);
-    processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
-  }
-  return unpack(received, received_counts, given);
-}
-
 /// The directory of a mode is a partition of its rows in equal blocks: the process of a block decides who owns its
 /// rows. It hears from each process which of them it touches, ascending.
 class Directory {
@@ -216,70 +192,85 @@ private:
 
 } // namespace
 
-/// Makes the distribution of entries that have arrived, and gives them their numbers.
-class Arrival {
-public:
-  Arrival(std::shared_ptr<Processes> processes, Entries entries) : entries_(std::move(entries)) {
-    made_.processes_ = std::move(processes);
-    made_.dims_ = entries_.dims;
-    for (std::size_t m = 0; m < made_.dims_.size(); ++m)
-      made_.modes_.push_back(number(m));
-    for (const Distribution::Mode &mode : made_.modes_)
-      made_.held_.push_back(std::ssize(mode.rows));
-    entries_.dims = made_.held_;
+Entries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
+              const MemoryBudget &budget) {
+  std::vector<i64> counts(static_cast<std::size_t>(processes.size()));
+  for (const std::int32_t process : to)
+    ++counts[static_cast<std::size_t>(process)];
+  const std::vector<i64> received_counts = processes.all_to_all(counts);
+  std::vector<i64> sent_bytes, received_bytes;
+  for (std::size_t p = 0; p < counts.size(); ++p) {
+    sent_bytes.push_back(packed_bytes(counts[p], given.order(), given.value_type));
+    received_bytes.push_back(packed_bytes(received_counts[p], given.order(), given.value_type));
   }
-
-  Arrived take() { return {std::make_shared<const Distribution>(std::move(made_)), std::move(entries_)}; }
-
-private:
-  Processes &processes() { return *made_.processes_; }
-
-  Distribution::Mode number(std::size_t m) {
-    const Touched places(entries_.indices[m], made_.dims_[m]);
-    const std::vector<i64> &touched = places.rows();
-    const std::vector<i64> owner = Directory(processes(), made_.dims_[m]).owners(touched);
-    Distribution::Mode mode;
-    mode.lent.resize(static_cast<std::size_t>(processes().size()));
-    const i64 here = processes().rank();
-    i64 own = 0;
-    for (const i64 process : owner)
-      ++(process == here ? own : mode.lent[static_cast<std::size_t>(process)]);
-    if (own > 0)
-      mode.own = {{0, own}};
-    std::vector<i64> next{0}; // number of the next row of each owner
-    for (const i64 rows : mode.lent)
-      next.push_back(next.back() + rows);
-    for (i64 &number : next)
-      number += own;
-    next[static_cast<std::size_t>(here)] = 0;
-    mode.rows.resize(touched.size());
-    std::vector<i64> number_of(touched.size());
-    for (std::size_t k = 0; k < touched.size(); ++k) {
-      number_of[k] = next[static_cast<std::size_t>(owner[k])]++;
-      mode.rows[static_cast<std::size_t>(number_of[k])] = touched[k];
-    }
-    for (i64 &index : entries_.indices[m])
-      index = number_of[static_cast<std::size_t>(places.place(index))];
-    tell_owners(mode);
-    return mode;
+  const i64 arriving = sum_of(received_bytes);
+  MemoryNeed need;
+  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
+  need.add("entries that arrive, twice while they are unpacked", 2 * static_cast<double>(arriving));
+  budget.require("a tensor of which " + count_text(sum_of(received_counts), "entry", "entries") + " come here", need);
+  Buffer<std::byte> received(arriving, "entries on their way");
+  {
+    const Buffer<std::byte> sent = pack(given, to, counts);
+    processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
   }
+  return unpack(received, received_counts, given);
+}
 
-  /// Owners hear which of their rows each process has.
-  void tell_owners(Distribution::Mode &mode) {
-    const std::vector<i64> lent(mode.rows.begin() + mode.own_rows(), mode.rows.end());
-    mode.shared = exchange(processes(), lent, mode.lent, mode.shared_with);
-    const auto own_end = mode.rows.begin() + mode.own_rows();
-    for (i64 &row : mode.shared)
-      row = std::lower_bound(mode.rows.begin(), own_end, row) - mode.rows.begin();
+DistributionBuilder::DistributionBuilder(std::shared_ptr<Processes> processes, std::span<const i64> dims) {
+  made_.processes_ = std::move(processes);
+  made_.dims_.assign(dims.begin(), dims.end());
+}
+
+std::vector<i64> DistributionBuilder::add(const std::vector<i64> &touched) {
+  Processes &processes = *made_.processes_;
+  const std::vector<i64> owner = Directory(processes, made_.dims_[made_.modes_.size()]).owners(touched);
+  Distribution::Mode mode;
+  mode.lent.resize(static_cast<std::size_t>(processes.size()));
+  const i64 here = processes.rank();
+  i64 own = 0;
+  for (const i64 process : owner)
+    ++(process == here ? own : mode.lent[static_cast<std::size_t>(process)]);
+  if (own > 0)
+    mode.own = {{0, own}};
+  std::vector<i64> next{0}; // number of the next row of each owner
+  for (const i64 rows : mode.lent)
+    next.push_back(next.back() + rows);
+  for (i64 &number : next)
+    number += own;
+  next[static_cast<std::size_t>(here)] = 0;
+  mode.rows.resize(touched.size());
+  std::vector<i64> number_of(touched.size());
+  for (std::size_t k = 0; k < touched.size(); ++k) {
+    number_of[k] = next[static_cast<std::size_t>(owner[k])]++;
+    mode.rows[static_cast<std::size_t>(number_of[k])] = touched[k];
   }
+  tell_owners(mode);
+  made_.held_.push_back(std::ssize(mode.rows));
+  made_.modes_.push_back(std::move(mode));
+  return number_of;
+}
 
-  Distribution made_;
-  Entries entries_;
-};
+/// Owners hear which of their rows each process has.
+void DistributionBuilder::tell_owners(Distribution::Mode &mode) {
+  const std::vector<i64> lent(mode.rows.begin() + mode.own_rows(), mode.rows.end());
+  mode.shared = exchange(*made_.processes_, lent, mode.lent, mode.shared_with);
+  const auto own_end = mode.rows.begin() + mode.own_rows();
+  for (i64 &row : mode.shared)
+    row = std::lower_bound(mode.rows.begin(), own_end, row) - mode.rows.begin();
+}
 
 Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget) {
-  Entries entries = travel(*processes, given, budget);
-  return Arrival(std::move(processes), std::move(entries)).take();
+  Entries entries = bring(*processes, given, partition_entries(*processes, given), budget);
+  DistributionBuilder builder(std::move(processes), entries.dims);
+  for (std::size_t m = 0; m < entries.dims.size(); ++m) {
+    const Touched places(entries.indices[m], entries.dims[m]);
+    const std::vector<i64> number_of = builder.add(places.rows());
+    for (i64 &index : entries.indices[m])
+      index = number_of[static_cast<std::size_t>(places.place(index))];
+  }
+  auto distribution = builder.finish();
+  entries.dims.assign(distribution->held().begin(), distribution->held().end());
+  return {std::move(distribution), std::move(entries)};
 }
 
 i64 Distribution::bytes() const noexcept {
