@@ -73,7 +73,8 @@ void Sweep::compute_start_gram(int mode) {
 
 void Sweep::add_start_rows(int mode, Range range, std::span<const i64> but) {
   const ConstMatrix start = problem_.start.factor(mode);
-  const DeviceMatrix some(backend_, empty_rows_at_once, rank_, start.type, "rows of a start without entries");
+  const i64 at_once = std::min(empty_rows_at_once, std::max<i64>(range.size(), 1));
+  const DeviceMatrix some(backend_, at_once, rank_, start.type, "rows of a start without entries");
   std::vector<i64> rows;
   std::vector<double> sum = grams_[static_cast<std::size_t>(mode)].download();
   auto next = std::lower_bound(but.begin(), but.end(), range.begin);
@@ -82,7 +83,7 @@ void Sweep::add_start_rows(int mode, Range range, std::span<const i64> but) {
     next += left_out ? 1 : 0;
     if (row < range.end && !left_out)
       rows.push_back(row);
-    if (std::ssize(rows) < empty_rows_at_once && row < range.end)
+    if (std::ssize(rows) < at_once && row < range.end)
       continue;
     const Matrix staged = some.view(std::ssize(rows));
     upload_rows(backend_, start, rows, staged);

@@ -289,6 +289,13 @@ i64 Distribution::bytes() const noexcept {
   return 8 * numbers;
 }
 
+i64 Distribution::partners(int mode) const {
+  const auto some = [](const std::vector<i64> &counts) {
+    return std::count_if(counts.begin(), counts.end(), [](i64 rows) { return rows > 0; });
+  };
+  return std::max(some(of(mode).lent), some(of(mode).shared_with));
+}
+
 i64 Distribution::exchange_bytes(i64 row_bytes) const noexcept {
   i64 rows = 0;
   for (const Mode &mode : modes_)

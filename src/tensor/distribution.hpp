@@ -34,6 +34,8 @@ public:
   i64 lent(int mode) const { return of(mode).lent_rows(); }
   /// Rows that it gets in reduce, and sends in gather.
   i64 shared(int mode) const { return std::ssize(of(mode).shared); }
+  /// Processes that it sends to in reduce or in gather, whichever are more.
+  i64 partners(int mode) const;
   /// Bytes that reduce or gather takes for rows of so many bytes, in any mode.
   i64 exchange_bytes(i64 row_bytes) const noexcept;
 

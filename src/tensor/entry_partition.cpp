@@ -108,12 +108,11 @@ template <class Index> bool is_left(const Cut &cut, Index &&index) {
 /// The cutting of all groups, one level after the other.
 template <class Given> class Bisection {
 public:
-  Bisection(Processes &processes, const EntriesView &entries)
-      : processes_(processes), entries_(entries),
-        group_of_(Buffer<std::int32_t>::zeros(entries.nnz, "who gets entries")) {
+  Bisection(Processes *others, const EntriesView &entries, int processes)
+      : others_(others), entries_(entries), group_of_(Buffer<std::int32_t>::zeros(entries.nnz, "who gets entries")) {
     double all = static_cast<double>(entries.nnz);
-    processes_.all_reduce({&all, 1}, Reduction::sum);
-    Group whole{0, processes_.size(), all, {}};
+    add_up({&all, 1});
+    Group whole{0, processes, all, {}};
     for (const i64 dim : entries.dims)
       whole.box.push_back({0, dim});
     groups_.push_back(std::move(whole));
@@ -155,7 +154,7 @@ private:
       if (b >= 0)
         ++counts[static_cast<std::size_t>(s * buckets + b)];
     }
-    processes_.all_reduce(counts, Reduction::sum);
+    add_up(counts);
     for (std::size_t s = 0; s < searches.size(); ++s)
       if (!searches[s].done())
         searches[s].narrow(std::span(counts).subspan(s * buckets, buckets));
@@ -194,7 +193,13 @@ private:
     groups_ = std::move(next);
   }
 
-  Processes &processes_;
+  /// What all processes have counted.
+  void add_up(std::span<double> counts) {
+    if (others_ != nullptr)
+      others_->all_reduce(counts, Reduction::sum);
+  }
+
+  Processes *others_; // null: all entries are here
   const EntriesView &entries_;
   Buffer<std::int32_t> group_of_;
   std::vector<Group> groups_;
@@ -203,7 +208,13 @@ private:
 } // namespace
 
 Buffer<std::int32_t> partition_entries(Processes &processes, const EntriesView &entries) {
-  return dispatch(entries.index_type, [&](auto zero) { return Bisection<decltype(zero)>(processes, entries).run(); });
+  return dispatch(entries.index_type,
+                  [&](auto zero) { return Bisection<decltype(zero)>(&processes, entries, processes.size()).run(); });
+}
+
+Buffer<std::int32_t> partition_entries(int processes, const EntriesView &entries) {
+  return dispatch(entries.index_type,
+                  [&](auto zero) { return Bisection<decltype(zero)>(nullptr, entries, processes).run(); });
 }
 
 } // namespace td::tensor

@@ -17,4 +17,7 @@ namespace td::tensor {
 /// that has too many is cut by its indices in the next mode.
 Buffer<std::int32_t> partition_entries(Processes &processes, const EntriesView &entries);
 
+/// The same for so many processes that are not there: all entries are here.
+Buffer<std::int32_t> partition_entries(int processes, const EntriesView &entries);
+
 } // namespace td::tensor
