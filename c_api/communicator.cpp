@@ -28,8 +28,9 @@ std::shared_ptr<const tensor::Tensor> store(const Context &context, const format
                                               text_of_scope(options, "tensor")),
                                   "order, dims, value_type or options of a tensor");
   formats::check_entries(entries, context.threads());
-  return tensor::Tensor::make_distributed(tensor::distribute(context.processes, entries, context.budget()), options,
-                                          context.threads(), std::move(source));
+  return tensor::Tensor::make_distributed(
+      tensor::distribute(context.processes, entries, context.budget(), context.threads()), options, context.threads(),
+      std::move(source));
 }
 
 void require_alone(const Context &context, std::string_view call) {

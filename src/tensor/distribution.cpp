@@ -37,89 +37,128 @@ i64 packed_bytes(i64 entries, int order, ValueType type) {
   return entries * order * i64{sizeof(i64)} + (entries * size_of(type) + 7) / 8 * 8;
 }
 
-/// `to`: which process each goes to, of which there are `counts`.
-Buffer<std::byte> pack(const EntriesView &e, const Buffer<std::int32_t> &to, const std::vector<i64> &counts) {
-  std::vector<std::byte *> begin;
-  i64 bytes = 0;
-  for (const i64 count : counts)
-    bytes += packed_bytes(count, e.order(), e.value_type);
-  Buffer<std::byte> sent(bytes, "entries on their way");
-  std::byte *at = sent.data();
-  for (const i64 count : counts) {
-    begin.push_back(at);
-    at += packed_bytes(count, e.order(), e.value_type);
-  }
-  for (int m = 0; m < e.order(); ++m) {
-    std::vector<std::byte *> next = begin;
-    dispatch(e.index_type, [&](auto zero) {
-      const auto *column = static_cast<const decltype(zero) *>(e.indices[m]);
-      for (i64 k = 0; k < e.nnz; ++k) {
-        const i64 index = static_cast<i64>(column[k]) - e.index_base;
-        std::memcpy(
-            std::exchange(next[static_cast<std::size_t>(to[k])], next[static_cast<std::size_t>(to[k])] + sizeof index),
-            &index, sizeof index);
-      }
-    });
-    for (std::size_t p = 0; p < counts.size(); ++p)
-      begin[p] += counts[p] * i64{sizeof(i64)};
-  }
-  const auto value_bytes = static_cast<std::size_t>(size_of(e.value_type));
-  const auto *values = static_cast<const std::byte *>(e.values);
-  for (i64 k = 0; k < e.nnz; ++k) {
-    std::memcpy(begin[static_cast<std::size_t>(to[k])], values + static_cast<std::size_t>(k) * value_bytes,
-                value_bytes);
-    begin[static_cast<std::size_t>(to[k])] += value_bytes;
-  }
-  return sent;
-}
+/// Which process each entry goes to, and how many entries of each part of the entries go to each.
+struct Destinations {
+  Buffer<std::int32_t> process;
+  std::vector<std::vector<i64>> counts; // [parts][processes]
 
-Entries unpack(const Buffer<std::byte> &received, const std::vector<i64> &counts, const EntriesView &given) {
+  Destinations(Processes &processes, const EntriesView &e, int threads)
+      : process(partition_entries(processes, e, threads)),
+        counts(static_cast<std::size_t>(formats::parts_for(e.nnz, threads))) {
+    formats::for_parts(e.nnz, parts(), [&](int part, Range some) {
+      std::vector<i64> here(static_cast<std::size_t>(processes.size()));
+      for (i64 k = some.begin; k < some.end; ++k)
+        ++here[static_cast<std::size_t>(process[k])];
+      counts[static_cast<std::size_t>(part)] = std::move(here);
+    });
+  }
+
+  int parts() const noexcept { return static_cast<int>(counts.size()); }
+  /// How many of the first parts' entries go to each.
+  std::vector<i64> before(int part) const {
+    std::vector<i64> sum(counts.front().size());
+    for (int p = 0; p < part; ++p)
+      std::transform(sum.begin(), sum.end(), counts[static_cast<std::size_t>(p)].begin(), sum.begin(), std::plus<>());
+    return sum;
+  }
+};
+
+/// Entries on their way stand as they are given; the entries of a part stand behind those of the parts before it.
+class Packer {
+public:
+  Packer(const EntriesView &e, const Destinations &to) : e_(e), to_(to), totals_(to.before(to.parts())) {
+    i64 bytes = 0;
+    for (const i64 count : totals_) {
+      begin_.push_back(bytes);
+      bytes += packed_bytes(count, e.order(), e.value_type);
+    }
+    sent_ = Buffer<std::byte>(bytes, "entries on their way");
+  }
+
+  Buffer<std::byte> pack() {
+    formats::for_parts(e_.nnz, to_.parts(), [&](int part, Range some) {
+      const std::vector<i64> before = to_.before(part);
+      for (int m = 0; m < e_.order(); ++m)
+        dispatch(e_.index_type, [&](auto zero) {
+          const auto *column = static_cast<const decltype(zero) *>(e_.indices[m]);
+          write<i64>(m, before, some, [&](i64 k) { return static_cast<i64>(column[k]) - e_.index_base; });
+        });
+      dispatch(e_.value_type, [&](auto zero) {
+        const auto *values = static_cast<const decltype(zero) *>(e_.values);
+        write<decltype(zero)>(e_.order(), before, some, [&](i64 k) { return values[k]; });
+      });
+    });
+    return std::move(sent_);
+  }
+
+private:
+  /// A column of numbers, each to its process.
+  template <class T, class Get> void write(int column, const std::vector<i64> &before, Range some, Get &&get) {
+    std::vector<T *> next;
+    for (std::size_t p = 0; p < begin_.size(); ++p) {
+      std::byte *const at = sent_.data() + begin_[p] + column * totals_[p] * i64{sizeof(i64)};
+      next.push_back(reinterpret_cast<T *>(at) + before[p]);
+    }
+    for (i64 k = some.begin; k < some.end; ++k)
+      *next[static_cast<std::size_t>(to_.process[k])]++ = get(k);
+  }
+
+  const EntriesView &e_;
+  const Destinations &to_;
+  std::vector<i64> totals_, begin_; // entries of each process, and where its bytes begin
+  Buffer<std::byte> sent_;
+};
+
+Entries unpack(const Buffer<std::byte> &received, const std::vector<i64> &counts, const EntriesView &given,
+               int threads) {
   Entries e;
   e.dims.assign(given.dims.begin(), given.dims.end());
   const i64 all = sum_of(counts);
   for (int m = 0; m < given.order(); ++m)
     e.indices.emplace_back(all, "indices of entries");
   e.values = ValueBuffer(given.value_type, all, "values of entries");
+  const auto copy = [&](void *to, const std::byte *from, i64 bytes) {
+    parallel_ranges(threads, bytes, 8 * formats::grain, [&](Range some) {
+      std::memcpy(static_cast<std::byte *>(to) + some.begin, from + some.begin, static_cast<std::size_t>(some.size()));
+    });
+  };
   const std::byte *at = received.data();
   i64 before = 0;
   for (const i64 count : counts) {
-    if (count == 0)
-      continue;
-    const auto bytes = static_cast<std::size_t>(count) * sizeof(i64);
+    const i64 bytes = count * i64{sizeof(i64)};
     for (int m = 0; m < given.order(); ++m)
-      std::memcpy(e.indices[static_cast<std::size_t>(m)].data() + before, at + static_cast<std::size_t>(m) * bytes,
-                  bytes);
+      copy(e.indices[static_cast<std::size_t>(m)].data() + before, at + m * bytes, bytes);
     const i64 value_bytes = size_of(given.value_type);
-    std::memcpy(static_cast<std::byte *>(e.values.data()) + before * value_bytes,
-                at + static_cast<std::size_t>(given.order()) * bytes, static_cast<std::size_t>(count * value_bytes));
+    copy(static_cast<std::byte *>(e.values.data()) + before * value_bytes, at + given.order() * bytes,
+         count * value_bytes);
     at += packed_bytes(count, given.order(), given.value_type);
     before += count;
   }
   return e;
 }
 
-Entries travel(Processes &processes, const EntriesView &given, const MemoryBudget &budget) {
-  const Buffer<std::int32_t> to = partition_entries(processes, given);
-  std::vector<i64> counts(static_cast<std::size_t>(processes.size()));
-  for (const std::int32_t process : to)
-    ++counts[static_cast<std::size_t>(process)];
-  const std::vector<i64> received_counts = processes.all_to_all(counts);
-  std::vector<i64> sent_bytes, received_bytes;
-  for (std::size_t p = 0; p < counts.size(); ++p) {
-    sent_bytes.push_back(packed_bytes(counts[p], given.order(), given.value_type));
-    received_bytes.push_back(packed_bytes(received_counts[p], given.order(), given.value_type));
-  }
-  const i64 arriving = sum_of(received_bytes);
-  MemoryNeed need;
-  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
-  need.add("entries that arrive, twice while they are unpacked", 2 * static_cast<double>(arriving));
-  budget.require("a tensor of which " + count_text(sum_of(received_counts), "entry", "entries") + " come here", need);
-  Buffer<std::byte> received(arriving, "entries on their way");
+Entries travel(Processes &processes, const EntriesView &given, const MemoryBudget &budget, int threads) {
+  Buffer<std::byte> received;
+  std::vector<i64> received_counts;
   {
-    const Buffer<std::byte> sent = pack(given, to, counts);
+    const Destinations to(processes, given, threads);
+    const std::vector<i64> counts = to.before(to.parts());
+    received_counts = processes.all_to_all(counts);
+    std::vector<i64> sent_bytes, received_bytes;
+    for (std::size_t p = 0; p < counts.size(); ++p) {
+      sent_bytes.push_back(packed_bytes(counts[p], given.order(), given.value_type));
+      received_bytes.push_back(packed_bytes(received_counts[p], given.order(), given.value_type));
+    }
+    const i64 arriving = sum_of(received_bytes);
+    MemoryNeed need;
+    need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
+    need.add("entries that arrive, twice while they are unpacked", 2 * static_cast<double>(arriving));
+    budget.require("a tensor of which " + count_text(sum_of(received_counts), "entry", "entries") + " come here", need);
+    received = Buffer<std::byte>(arriving, "entries on their way");
+    const Buffer<std::byte> sent = Packer(given, to).pack();
     processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
   }
-  return unpack(received, received_counts, given);
+  return unpack(received, received_counts, given, threads);
 }
 
 /// The directory of a mode is a partition of its rows in equal blocks: the process of a block decides who owns its
@@ -188,13 +227,15 @@ private:
 /// The rows of a mode that some indices name, ascending, and the place of each among them.
 class Touched {
 public:
-  Touched(const Buffer<i64> &indices, i64 dim) {
+  Touched(const Buffer<i64> &indices, i64 dim, int threads) {
     if (formats::Marks::are_small(dim, indices.size())) {
       marks_ = formats::Marks(dim);
-      for (const i64 index : indices)
-        marks_.add(index);
+      parallel_ranges(threads, indices.size(), formats::grain, [&](Range some) {
+        for (i64 k = some.begin; k < some.end; ++k)
+          marks_.add(indices[k]);
+      });
       rows_.resize(static_cast<std::size_t>(marks_.settle()));
-      marks_.for_each(1, [&](i64 place, i64 row) { rows_[static_cast<std::size_t>(place)] = row; });
+      marks_.for_each(threads, [&](i64 place, i64 row) { rows_[static_cast<std::size_t>(place)] = row; });
     } else {
       rows_.assign(indices.begin(), indices.end());
       std::sort(rows_.begin(), rows_.end());
@@ -205,11 +246,27 @@ public:
   }
 
   const std::vector<i64> &rows() const noexcept { return rows_; }
+  /// Each index := the number of its row, which is given for each of rows().
+  void renumber(Buffer<i64> &indices, const std::vector<i64> &numbers, i64 dim, int threads) const {
+    // A number for each row of the mode, where that takes no more than the indices: looking it up is one load.
+    Buffer<i64> number_of(dim <= indices.size() ? dim : 0, "numbers of rows");
+    for (std::size_t k = 0; k < rows_.size() && number_of.size() > 0; ++k)
+      number_of[rows_[k]] = numbers[k];
+    parallel_ranges(threads, indices.size(), formats::grain, [&](Range some) {
+      if (number_of.size() > 0)
+        for (i64 k = some.begin; k < some.end; ++k)
+          indices[k] = number_of[indices[k]];
+      else
+        for (i64 k = some.begin; k < some.end; ++k)
+          indices[k] = numbers[static_cast<std::size_t>(place(indices[k]))];
+    });
+  }
+
+private:
   i64 place(i64 row) const noexcept {
     return marks_.bytes() > 0 ? marks_.place(row) : std::lower_bound(rows_.begin(), rows_.end(), row) - rows_.begin();
   }
 
-private:
   formats::Marks marks_; // of a mode that is far longer than there are entries: none
   std::vector<i64> rows_;
 };
@@ -219,7 +276,8 @@ private:
 /// Makes the distribution of entries that have arrived, and gives them their numbers.
 class Arrival {
 public:
-  Arrival(std::shared_ptr<Processes> processes, Entries entries) : entries_(std::move(entries)) {
+  Arrival(std::shared_ptr<Processes> processes, Entries entries, int threads)
+      : entries_(std::move(entries)), threads_(threads) {
     made_.processes_ = std::move(processes);
     made_.dims_ = entries_.dims;
     for (std::size_t m = 0; m < made_.dims_.size(); ++m)
@@ -235,7 +293,7 @@ private:
   Processes &processes() { return *made_.processes_; }
 
   Distribution::Mode number(std::size_t m) {
-    const Touched places(entries_.indices[m], made_.dims_[m]);
+    const Touched places(entries_.indices[m], made_.dims_[m], threads_);
     const std::vector<i64> &touched = places.rows();
     const std::vector<i64> owner = Directory(processes(), made_.dims_[m]).owners(touched);
     Distribution::Mode mode;
@@ -258,8 +316,7 @@ private:
       number_of[k] = next[static_cast<std::size_t>(owner[k])]++;
       mode.rows[static_cast<std::size_t>(number_of[k])] = touched[k];
     }
-    for (i64 &index : entries_.indices[m])
-      index = number_of[static_cast<std::size_t>(places.place(index))];
+    places.renumber(entries_.indices[m], number_of, made_.dims_[m], threads_);
     tell_owners(mode);
     return mode;
   }
@@ -275,11 +332,13 @@ private:
 
   Distribution made_;
   Entries entries_;
+  int threads_;
 };
 
-Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget) {
-  Entries entries = travel(*processes, given, budget);
-  return Arrival(std::move(processes), std::move(entries)).take();
+Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget,
+                   int threads) {
+  Entries entries = travel(*processes, given, budget, threads);
+  return Arrival(std::move(processes), std::move(entries), threads).take();
 }
 
 i64 Distribution::bytes() const noexcept {

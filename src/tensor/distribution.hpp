@@ -75,6 +75,7 @@ struct Arrived {
 
 /// Brings checked entries to the processes that are to hold them. Each process calls it with its own, of one tensor.
 /// Entries at the same coordinates arrive in the order of the processes, and in the order given by each.
-Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget);
+Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget,
+                   int threads);
 
 } // namespace td::tensor

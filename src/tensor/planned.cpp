@@ -61,9 +61,9 @@ plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
 namespace {
 
 /// Rows that entries touch are counted by process, and owners are taken to have equally many.
-plan::ProcessPart part_of(const EntriesView &e, int processes) {
+plan::ProcessPart part_of(const EntriesView &e, int processes, int threads) {
   plan::ProcessPart part{processes, static_cast<double>(e.nnz), {}, {}, {}};
-  const Buffer<std::int32_t> process_of = partition_entries(processes, e);
+  const Buffer<std::int32_t> process_of = partition_entries(processes, e, threads);
   struct Touch {
     i64 row;
     std::int32_t process;
@@ -91,7 +91,8 @@ plan::ProcessPart part_of(const EntriesView &e, int processes) {
 } // namespace
 
 plan::Plan plan_of_processes(const EntriesView &entries, const plan::PlanRequest &request) {
-  return plan_of(entries.dims, part_of(entries, processes_of(request)), entries.value_type, request);
+  return plan_of(entries.dims, part_of(entries, processes_of(request), threads_of(request)), entries.value_type,
+                 request);
 }
 
 plan::SweepTree require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint) {
