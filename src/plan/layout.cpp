@@ -100,11 +100,16 @@ double distribution_bytes(const Layout &layout) {
 /// are packed, sent and unpacked, and their rows' owners are found; the entries stay until the tensor is there.
 void set_arrival(Layout &layout, double storing) {
   const auto n = static_cast<double>(layout.nnz);
-  const double entries = n * (8 * static_cast<double>(layout.dims.size()) + static_cast<double>(size_of(layout.type)));
+  const auto order = static_cast<double>(layout.dims.size());
+  const auto value = static_cast<double>(size_of(layout.type));
+  const double entries = n * (8 * order + value);
+  const bool narrow = *std::max_element(layout.dims.begin(), layout.dims.end()) <= (i64{1} << 31) - 1;
+  const double moving = n * ((narrow ? 4 : 8) * order + value); // at most: those that are here already stay
+  constexpr double in_order = 8;                                // of an entry: when it goes
   constexpr double finding_owner = 96; // of a row: where it is in lists that are sent, sorted and answered
   const auto rows = static_cast<double>(*std::max_element(layout.stored_dims.begin(), layout.stored_dims.end()));
-  const double peak =
-      std::max({2 * entries + 4 * n, entries + finding_owner * rows, entries + distribution_bytes(layout) + storing});
+  const double peak = std::max({in_order * n + moving + std::max(moving, entries), entries + finding_owner * rows,
+                                entries + distribution_bytes(layout) + storing});
   layout.bytes.building = std::max(0.0, peak - layout.bytes.stored);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "core/parallel.hpp"
@@ -32,133 +33,172 @@ std::vector<i64> exchange(Processes &processes, const std::vector<i64> &sent, co
   return received;
 }
 
-/// Entries on their way: for each process a column for each mode, then the values up to a multiple of 8 bytes.
-i64 packed_bytes(i64 entries, int order, ValueType type) {
-  return entries * order * i64{sizeof(i64)} + (entries * size_of(type) + 7) / 8 * 8;
-}
-
-/// Which process each entry goes to, and how many entries of each part of the entries go to each.
-struct Destinations {
-  Buffer<std::int32_t> process;
-  std::vector<std::vector<i64>> counts; // [parts][processes]
-
-  Destinations(Processes &processes, const EntriesView &e, int threads)
-      : process(partition_entries(processes, e, threads)),
-        counts(static_cast<std::size_t>(formats::parts_for(e.nnz, threads))) {
-    formats::for_parts(e.nnz, parts(), [&](int part, Range some) {
-      std::vector<i64> here(static_cast<std::size_t>(processes.size()));
-      for (i64 k = some.begin; k < some.end; ++k)
-        ++here[static_cast<std::size_t>(process[k])];
-      counts[static_cast<std::size_t>(part)] = std::move(here);
-    });
-  }
-
-  int parts() const noexcept { return static_cast<int>(counts.size()); }
-  /// How many of the first parts' entries go to each.
-  std::vector<i64> before(int part) const {
-    std::vector<i64> sum(counts.front().size());
-    for (int p = 0; p < part; ++p)
-      std::transform(sum.begin(), sum.end(), counts[static_cast<std::size_t>(p)].begin(), sum.begin(), std::plus<>());
-    return sum;
-  }
-};
-
-/// Entries on their way stand as they are given; the entries of a part stand behind those of the parts before it.
-class Packer {
+/// Where the entries of each process are in the order in which they go: those of process 0, process 1, ..., each in the
+/// order given.
+class Order {
 public:
-  Packer(const EntriesView &e, const Destinations &to) : e_(e), to_(to), totals_(to.before(to.parts())) {
-    i64 bytes = 0;
-    for (const i64 count : totals_) {
-      begin_.push_back(bytes);
-      bytes += packed_bytes(count, e.order(), e.value_type);
-    }
-    sent_ = Buffer<std::byte>(bytes, "entries on their way");
+  Order(Processes &processes, const EntriesView &e, int threads) {
+    const Buffer<std::int32_t> to = partition_entries(processes, e, threads);
+    const auto size = static_cast<std::size_t>(processes.size());
+    const int parts = formats::parts_for(e.nnz, threads);
+    std::vector<std::vector<i64>> next(static_cast<std::size_t>(parts)); // of each part, place of its next entry
+    formats::for_parts(e.nnz, parts, [&](int part, Range some) {
+      std::vector<i64> count(size);
+      for (i64 k = some.begin; k < some.end; ++k)
+        ++count[static_cast<std::size_t>(to[k])];
+      next[static_cast<std::size_t>(part)] = std::move(count);
+    });
+    counts_.resize(size);
+    i64 before = 0;
+    for (std::size_t p = 0; p < size; ++p)
+      for (std::vector<i64> &some : next) {
+        counts_[p] += some[p];
+        before += std::exchange(some[p], before);
+      }
+    place_ = Buffer<i64>(e.nnz, "the order in which entries go");
+    formats::for_parts(e.nnz, parts, [&](int part, Range some) {
+      std::vector<i64> &at = next[static_cast<std::size_t>(part)];
+      for (i64 k = some.begin; k < some.end; ++k)
+        place_[at[static_cast<std::size_t>(to[k])]++] = k;
+    });
   }
 
-  Buffer<std::byte> pack() {
-    formats::for_parts(e_.nnz, to_.parts(), [&](int part, Range some) {
-      const std::vector<i64> before = to_.before(part);
-      for (int m = 0; m < e_.order(); ++m)
-        dispatch(e_.index_type, [&](auto zero) {
-          const auto *column = static_cast<const decltype(zero) *>(e_.indices[m]);
-          write<i64>(m, before, some, [&](i64 k) { return static_cast<i64>(column[k]) - e_.index_base; });
-        });
-      dispatch(e_.value_type, [&](auto zero) {
-        const auto *values = static_cast<const decltype(zero) *>(e_.values);
-        write<decltype(zero)>(e_.order(), before, some, [&](i64 k) { return values[k]; });
-      });
-    });
-    return std::move(sent_);
+  /// How many go to each process.
+  const std::vector<i64> &counts() const noexcept { return counts_; }
+  /// The entries of a process.
+  std::span<const i64> of(int process) const {
+    const auto p = static_cast<std::size_t>(process);
+    const i64 before = std::accumulate(counts_.begin(), counts_.begin() + process, i64{0});
+    return {place_.data() + before, static_cast<std::size_t>(counts_[p])};
   }
 
 private:
-  /// A column of numbers, each to its process.
-  template <class T, class Get> void write(int column, const std::vector<i64> &before, Range some, Get &&get) {
-    std::vector<T *> next;
-    for (std::size_t p = 0; p < begin_.size(); ++p) {
-      std::byte *const at = sent_.data() + begin_[p] + column * totals_[p] * i64{sizeof(i64)};
-      next.push_back(reinterpret_cast<T *>(at) + before[p]);
-    }
-    for (i64 k = some.begin; k < some.end; ++k)
-      *next[static_cast<std::size_t>(to_.process[k])]++ = get(k);
-  }
-
-  const EntriesView &e_;
-  const Destinations &to_;
-  std::vector<i64> totals_, begin_; // entries of each process, and where its bytes begin
-  Buffer<std::byte> sent_;
+  std::vector<i64> counts_;
+  Buffer<i64> place_;
 };
 
-Entries unpack(const Buffer<std::byte> &received, const std::vector<i64> &counts, const EntriesView &given,
-               int threads) {
+/// Entries on their way: for each process a column for each mode, then the values, each column up to a multiple of 8
+/// bytes. Indices travel in 4 bytes where all fit.
+struct Packing {
+  int order;
+  ValueType values;
+  i64 index_bytes;
+
+  explicit Packing(const EntriesView &e) : order(e.order()), values(e.value_type), index_bytes(4) {
+    for (const i64 dim : e.dims)
+      if (dim > std::numeric_limits<std::int32_t>::max())
+        index_bytes = 8;
+  }
+  static i64 column(i64 entries, i64 each) { return (entries * each + 7) / 8 * 8; }
+  i64 bytes(i64 entries) const { return order * column(entries, index_bytes) + column(entries, size_of(values)); }
+  /// What goes to, or comes from, all processes but one.
+  std::vector<i64> bytes_but(const std::vector<i64> &entries, int here) const {
+    std::vector<i64> all;
+    for (const i64 count : entries)
+      all.push_back(bytes(count));
+    all[static_cast<std::size_t>(here)] = 0;
+    return all;
+  }
+};
+
+template <class T, class Get> void fill(T *to, i64 count, int threads, Get &&get) {
+  parallel_ranges(threads, count, formats::grain, [&](Range some) {
+    for (i64 k = some.begin; k < some.end; ++k)
+      to[k] = get(k);
+  });
+}
+
+template <class Index>
+void take_indices(const EntriesView &e, int mode, std::span<const i64> some, Index *to, int threads) {
+  dispatch(e.index_type, [&](auto zero) {
+    const auto *from = static_cast<const decltype(zero) *>(e.indices[mode]);
+    fill(to, static_cast<i64>(some.size()), threads, [&](i64 k) {
+      return static_cast<Index>(static_cast<i64>(from[some[static_cast<std::size_t>(k)]]) - e.index_base);
+    });
+  });
+}
+
+void take_values(const EntriesView &e, std::span<const i64> some, void *to, int threads) {
+  dispatch(e.value_type, [&](auto zero) {
+    const auto *from = static_cast<const decltype(zero) *>(e.values);
+    fill(static_cast<decltype(zero) *>(to), static_cast<i64>(some.size()), threads,
+         [&](i64 k) { return from[some[static_cast<std::size_t>(k)]]; });
+  });
+}
+
+Buffer<std::byte> pack_others(const EntriesView &e, const Order &order, const Packing &packing, int here, int threads) {
+  Buffer<std::byte> sent(sum_of(packing.bytes_but(order.counts(), here)), "entries on their way");
+  std::byte *at = sent.data();
+  for (int p = 0; p < static_cast<int>(order.counts().size()); ++p) {
+    if (p == here)
+      continue;
+    const std::span<const i64> some = order.of(p);
+    const auto count = static_cast<i64>(some.size());
+    for (int m = 0; m < packing.order; ++m, at += Packing::column(count, packing.index_bytes))
+      if (packing.index_bytes == 4)
+        take_indices(e, m, some, reinterpret_cast<std::int32_t *>(at), threads);
+      else
+        take_indices(e, m, some, reinterpret_cast<i64 *>(at), threads);
+    take_values(e, some, at, threads);
+    at += Packing::column(count, size_of(packing.values));
+  }
+  return sent;
+}
+
+/// Entries that have come, and those that stay, in the order of the processes that had them.
+Entries unpack(const EntriesView &given, const Order &order, const Buffer<std::byte> &received,
+               const std::vector<i64> &counts, const Packing &packing, int here, int threads) {
   Entries e;
   e.dims.assign(given.dims.begin(), given.dims.end());
   const i64 all = sum_of(counts);
-  for (int m = 0; m < given.order(); ++m)
+  for (int m = 0; m < packing.order; ++m)
     e.indices.emplace_back(all, "indices of entries");
-  e.values = ValueBuffer(given.value_type, all, "values of entries");
-  const auto copy = [&](void *to, const std::byte *from, i64 bytes) {
-    parallel_ranges(threads, bytes, 8 * formats::grain, [&](Range some) {
-      std::memcpy(static_cast<std::byte *>(to) + some.begin, from + some.begin, static_cast<std::size_t>(some.size()));
-    });
-  };
+  e.values = ValueBuffer(packing.values, all, "values of entries");
+  const i64 value_bytes = size_of(packing.values);
   const std::byte *at = received.data();
   i64 before = 0;
-  for (const i64 count : counts) {
-    const i64 bytes = count * i64{sizeof(i64)};
-    for (int m = 0; m < given.order(); ++m)
-      copy(e.indices[static_cast<std::size_t>(m)].data() + before, at + m * bytes, bytes);
-    const i64 value_bytes = size_of(given.value_type);
-    copy(static_cast<std::byte *>(e.values.data()) + before * value_bytes, at + given.order() * bytes,
-         count * value_bytes);
-    at += packed_bytes(count, given.order(), given.value_type);
-    before += count;
+  for (int p = 0; p < static_cast<int>(counts.size()); before += counts[static_cast<std::size_t>(p++)]) {
+    const i64 count = counts[static_cast<std::size_t>(p)];
+    std::byte *const values = static_cast<std::byte *>(e.values.data()) + before * value_bytes;
+    if (p == here) {
+      for (int m = 0; m < packing.order; ++m)
+        take_indices(given, m, order.of(p), e.indices[static_cast<std::size_t>(m)].data() + before, threads);
+      take_values(given, order.of(p), values, threads);
+      continue;
+    }
+    for (int m = 0; m < packing.order; ++m, at += Packing::column(count, packing.index_bytes)) {
+      i64 *const to = e.indices[static_cast<std::size_t>(m)].data() + before;
+      if (packing.index_bytes == 4)
+        fill(to, count, threads, [from = reinterpret_cast<const std::int32_t *>(at)](i64 k) { return i64{from[k]}; });
+      else
+        fill(to, count, threads, [from = reinterpret_cast<const i64 *>(at)](i64 k) { return from[k]; });
+    }
+    fill(values, count * value_bytes, threads, [at](i64 k) { return at[k]; });
+    at += Packing::column(count, value_bytes);
   }
   return e;
 }
 
 Entries travel(Processes &processes, const EntriesView &given, const MemoryBudget &budget, int threads) {
-  Buffer<std::byte> received;
-  std::vector<i64> received_counts;
+  const int here = processes.rank();
+  const Order order(processes, given, threads);
+  const Packing packing(given);
+  const std::vector<i64> received_counts = processes.all_to_all(order.counts());
+  const std::vector<i64> sent_bytes = packing.bytes_but(order.counts(), here);
+  const std::vector<i64> received_bytes = packing.bytes_but(received_counts, here);
+  const i64 coming = sum_of(received_counts);
+  MemoryNeed need;
+  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
+  need.add("entries that arrive", static_cast<double>(sum_of(received_bytes)));
+  need.add("the entries here",
+           static_cast<double>(coming) * static_cast<double>(8 * packing.order + size_of(packing.values)));
+  budget.require("a tensor of which " + count_text(coming, "entry", "entries") + " come here", need);
+  Buffer<std::byte> received(sum_of(received_bytes), "entries on their way");
   {
-    const Destinations to(processes, given, threads);
-    const std::vector<i64> counts = to.before(to.parts());
-    received_counts = processes.all_to_all(counts);
-    std::vector<i64> sent_bytes, received_bytes;
-    for (std::size_t p = 0; p < counts.size(); ++p) {
-      sent_bytes.push_back(packed_bytes(counts[p], given.order(), given.value_type));
-      received_bytes.push_back(packed_bytes(received_counts[p], given.order(), given.value_type));
-    }
-    const i64 arriving = sum_of(received_bytes);
-    MemoryNeed need;
-    need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
-    need.add("entries that arrive, twice while they are unpacked", 2 * static_cast<double>(arriving));
-    budget.require("a tensor of which " + count_text(sum_of(received_counts), "entry", "entries") + " come here", need);
-    received = Buffer<std::byte>(arriving, "entries on their way");
-    const Buffer<std::byte> sent = Packer(given, to).pack();
+    const Buffer<std::byte> sent = pack_others(given, order, packing, here, threads);
     processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
   }
-  return unpack(received, received_counts, given, threads);
+  return unpack(given, order, received, received_counts, packing, here, threads);
 }
 
 /// The directory of a mode is a partition of its rows in equal blocks: the process of a block decides who owns its
