@@ -17,6 +17,16 @@ std::string text_of_scope(const Options &options, std::string_view scope) {
   return text;
 }
 
+namespace {
+
+void require_same(const Context &context, std::span<const i64> dims, ValueType type, const Options &options) {
+  context.processes->require_same(
+      fmt::format("{} {} {}", fmt::join(dims, " "), name_of(type), text_of_scope(options, "tensor")),
+      "order, dims, value_type or options of a tensor");
+}
+
+} // namespace
+
 std::shared_ptr<const tensor::Tensor> store(const Context &context, const formats::Given &given, const Options &options,
                                             std::string source) {
   if (context.processes == nullptr)
@@ -24,13 +34,20 @@ std::shared_ptr<const tensor::Tensor> store(const Context &context, const format
                                        context.backends.front().get());
   const EntriesView &entries = given.on_host();
   formats::check_shape(entries);
-  context.processes->require_same(fmt::format("{} {} {}", fmt::join(entries.dims, " "), name_of(entries.value_type),
-                                              text_of_scope(options, "tensor")),
-                                  "order, dims, value_type or options of a tensor");
+  require_same(context, entries.dims, entries.value_type, options);
   formats::check_entries(entries, context.threads());
   return tensor::Tensor::make_distributed(
       tensor::distribute(context.processes, entries, context.budget(), context.threads()), options, context.threads(),
       std::move(source));
+}
+
+std::shared_ptr<const tensor::Tensor> store(const Context &context, std::span<const i64> dims,
+                                            const tensor::DenseBlock &block, const Options &options,
+                                            std::string source) {
+  require_same(context, dims, block.elements.value_type, options);
+  return tensor::Tensor::make_distributed(
+      tensor::distribute(context.processes, dims, block, context.budget(), context.threads()), options,
+      context.threads(), std::move(source));
 }
 
 void require_alone(const Context &context, std::string_view call) {

@@ -39,9 +39,12 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
       std::shared_ptr<const tensor::Tensor> x = about(path, [&] {
         if (auto *entries = std::get_if<Entries>(&file.content))
           return store(*c, formats::Given(entries->view()), o, std::move(file.source));
-        require_alone(*c, "a dense tensor");
-        return tensor::Tensor::make_dense(std::get<DenseArray>(file.content).view(), o, c->threads(),
-                                          std::move(file.source), c->target());
+        const DenseArrayView array = std::get<DenseArray>(file.content).view();
+        if (c->processes == nullptr)
+          return tensor::Tensor::make_dense(array, o, c->threads(), std::move(file.source), c->target());
+        if (file.slab.dims.empty())
+          file.slab = {{array.dims.begin(), array.dims.end()}, std::vector<i64>(array.dims.size(), 0)};
+        return store(*c, file.slab.dims, {file.slab.offset, array}, o, std::move(file.source));
       });
       c->say_shortage();
       *out = make_tensor(std::move(x), std::move(file.labels));

@@ -46,6 +46,35 @@ template <class Value, class Get> td_status get_fact(const td_tensor *tensor, Va
   });
 }
 
+std::shared_ptr<const Tensor> whole_array(const Context &context, Space &where, const DenseArrayView &array,
+                                          const td_options *options) {
+  formats::check_dims(array.dims);
+  const Range reach = reach_of(array.dims, array.strides);
+  const plan::TensorSettings settings = options_in(context, options);
+  where.require_here(array.values, "values");
+  std::shared_ptr<const Tensor> x;
+  if (settings.borrow) {
+    where.require_alone();
+    x = Tensor::borrow_dense(array, settings, context.threads(), context.target(), where.gpu());
+  } else {
+    DenseArrayView readable = array;
+    readable.values = where.readable(array.values, reach.begin, reach.end, size_of(array.value_type), "values");
+    x = Tensor::make_dense(readable, settings, context.threads(), "", context.target());
+  }
+  context.say_shortage();
+  return x;
+}
+
+/// One process alone brings all of an array.
+void require_all(std::span<const i64> dims, const std::int64_t *offset, const std::int64_t *block_dims) {
+  for (std::size_t m = 0; m < dims.size(); ++m)
+    if (offset[m] != 0 || block_dims[m] != dims[m])
+      throw_error(Status::shape,
+                  "mode {}: a block of dim {} at offset {} in a context that no other process shares; expected all of "
+                  "the tensor's dim {}",
+                  m, block_dims[m], offset[m], dims[m]);
+}
+
 } // namespace
 
 extern "C" {
@@ -82,26 +111,43 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
   return guard([&] {
     require_out(out, "out");
     const auto c = object_of(context, "context");
-    require_alone(*c, "td_tensor_create_dense");
+    require_alone(*c, "td_tensor_create_dense, and not td_tensor_create_dense_block,");
     const auto shape = dims_view(order, dims);
     const auto type = c_api::value_type(value_type, "value_type");
     Space where(*c, space);
     require(values, "values");
-    const auto steps = strides_view(order, strides);
-    formats::check_dims(shape);
-    const Range reach = reach_of(shape, steps);
-    const plan::TensorSettings settings = options_in(*c, options);
-    where.require_here(values, "values");
-    std::shared_ptr<const Tensor> x;
-    if (settings.borrow) {
-      where.require_alone();
-      x = Tensor::borrow_dense({shape, steps, type, values}, settings, c->threads(), c->target(), where.gpu());
-    } else {
-      const void *array = where.readable(values, reach.begin, reach.end, size_of(type), "values");
-      x = Tensor::make_dense({shape, steps, type, array}, settings, c->threads(), "", c->target());
-    }
-    c->say_shortage();
-    *out = make_tensor(std::move(x));
+    *out = make_tensor(whole_array(*c, where, {shape, strides_view(order, strides), type, values}, options));
+  });
+}
+
+td_status td_tensor_create_dense_block(td_context *context, int32_t order, const int64_t *dims, const int64_t *offset,
+                                       const int64_t *block_dims, const int64_t *strides, td_type value_type,
+                                       const void *values, td_space space, const td_options *options, td_tensor **out) {
+  return guard([&] {
+    const auto c = context_of(context, out);
+    make_together(*c, out, [&] {
+      const auto shape = dims_view(order, dims);
+      formats::check_dims(shape);
+      element_count(shape);
+      require(offset, "offset");
+      require(block_dims, "block_dims");
+      const std::span<const i64> block(block_dims, shape.size());
+      const DenseArrayView array{block, strides_view(order, strides), c_api::value_type(value_type, "value_type"),
+                                 values};
+      Space where(*c, space);
+      if (std::count(block.begin(), block.end(), 0) == 0)
+        require(values, "values");
+      if (c->processes == nullptr) {
+        require_all(shape, offset, block_dims);
+        *out = make_tensor(whole_array(*c, where, array, options));
+        return;
+      }
+      const Options o = options_in(*c, options);
+      require_no_borrowing(o, "a block of a dense tensor that processes share");
+      auto x = store(*c, shape, {{offset, offset + order}, array}, o, "");
+      c->say_shortage();
+      *out = make_tensor(std::move(x));
+    });
   });
 }
 

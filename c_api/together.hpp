@@ -65,6 +65,11 @@ std::string text_of_scope(const Options &options, std::string_view scope);
 std::shared_ptr<const tensor::Tensor> store(const Context &context, const formats::Given &given, const Options &options,
                                             std::string source);
 
+/// The same of a dense tensor of which each process has a block, where processes share the context.
+std::shared_ptr<const tensor::Tensor> store(const Context &context, std::span<const i64> dims,
+                                            const tensor::DenseBlock &block, const Options &options,
+                                            std::string source);
+
 /// Throws Status::unsupported for a call that one process makes, where processes share the context or the tensor.
 void require_alone(const Context &context, std::string_view call);
 void require_whole(const tensor::Tensor &x, std::string_view call);

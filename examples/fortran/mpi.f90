@@ -37,6 +37,11 @@ program mpi
     report%fit(), ', rows of the last factor ', size(a, 1)
   if (report%fit() < 0.999_real64) error stop 'a field of rank 2 on every other row was not fitted'
 
+  ! The same field, dense: each process brings the slabs of the last index that are its own.
+  call td_cpals(dense_field(), 4, model, tol=1e-7_real64, max_iters=200, context=context, report=report)
+  if (rank == 0) print '(a, f9.6)', 'dense, fit ', report%fit()
+  if (report%fit() < 0.999_real64) error stop 'a dense field of rank 2 was not fitted'
+
   call report%destroy()
   call model%destroy()
   call x%destroy()
@@ -44,6 +49,21 @@ program mpi
   call MPI_Finalize()
 
 contains
+
+  function dense_field() result(y)
+    type(td_tensor) :: y
+    real(real64), allocatable :: block(:,:,:)
+    integer :: first, last, p, q, s
+    first = n*rank/processes + 1
+    last = n*(rank + 1)/processes
+    allocate (block(n, n, first:last))
+    do s = first, last
+      do q = 1, n
+        block(:, q, s) = [(cos(0.1_real64*p)*q/s + sin(0.2_real64*p)*s, p=1, n)]
+      end do
+    end do
+    call y%create(block, dims=[n, n, n], first=[1, 1, first], context=context)
+  end function
 
   subroutine add_slice(slice)
     integer, intent(in) :: slice

@@ -296,10 +296,13 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *                          coordinates are summed, whichever processes brought them. Entries move once, to the process
  *                          that works on them. What is asked of the tensor is answered for the whole; "stored_here"
  *                          tells how many entries this process holds
- *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each
+ *    td_tensor_create_dense_block    each process brings a block of a dense tensor
+ *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each, and
+ *                          dense text is parsed by process 0
  *    td_cpals              every process gets the same model and report. A callback is called on each process that gave
  *                          one, and stops all. init: that of process 0 counts. Process 0 writes checkpoints; each reads
- *                          "resume". Not with "deterministic" = 1, "init" = "nvecs" or "solve" = "qr"
+ *                          "resume". With "deterministic" = 1 each makes a copy of the whole tensor for the run, and
+ *                          results are bitwise the same for any number of processes
  *    td_mttkrp, td_mttkrp_ktensor    with the same factors on every process; every process gets all rows
  *  Other functions that work on a tensor refuse one that processes share, and such a context (TD_ERR_UNSUPPORTED).
  *
@@ -374,6 +377,21 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
 TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
                                         td_type value_type, const void *values, td_space space,
                                         const td_options *options, td_tensor **out);
+
+/** Makes a dense tensor of blocks, where processes share the context; a collective call. Each process brings the
+ *  elements [offset[m], offset[m] + block_dims[m]) of each mode m of a tensor of `dims`: element (i_0, ..., i_{N-1}) of
+ *  the tensor is values[sum over m of (i_m - offset[m]) * strides[m]] of the process whose block has it. Together the
+ *  blocks have each element once, in whatever partition; a process whose block_dims have a 0 brings none, and values
+ *  may be NULL. The elements travel to boxes of nearly the same size, one a process. strides and options as in
+ *  td_tensor_create_dense, but for "borrow", which is refused. Where no processes share the context, the one block is
+ *  all of the tensor, and the call is td_tensor_create_dense.
+ *  Errors: TD_ERR_SHAPE (as td_tensor_create_dense; a block that is not within dims; blocks that share an element, or
+ *  leave one out), TD_ERR_ARGUMENT (NaN or infinite value: names its position in the tensor; dims, types or options
+ *  that are not those of process 0), TD_ERR_TYPE, TD_ERR_UNSUPPORTED ("borrow", space). */
+TD_API td_status td_tensor_create_dense_block(td_context *context, int32_t order, const int64_t *dims,
+                                              const int64_t *offset, const int64_t *block_dims, const int64_t *strides,
+                                              td_type value_type, const void *values, td_space space,
+                                              const td_options *options, td_tensor **out);
 
 /** Another handle of the same tensor, which behaves as a copy, since a tensor never changes, and needs no memory. */
 TD_API td_status td_tensor_share(const td_tensor *tensor, td_tensor **out);

@@ -77,6 +77,12 @@ void require_strides_for_each_dim(const DenseArrayView &array) {
 
 } // namespace
 
+void copy_elements(const DenseArrayView &array, void *to, int threads) {
+  const i64 rows = element_count(array.dims) / array.dims[0];
+  dispatch(array.value_type,
+           [&](auto zero) { copy(array, strides_of(array), static_cast<decltype(zero) *>(to), rows, threads); });
+}
+
 Dense build_dense(const DenseArrayView &array, int threads) {
   check_dims(array.dims);
   const i64 elements = element_count(array.dims);
@@ -85,11 +91,9 @@ Dense build_dense(const DenseArrayView &array, int threads) {
   Dense x;
   x.dims.assign(array.dims.begin(), array.dims.end());
   x.values = ValueBuffer(array.value_type, elements, "a dense tensor");
-  const auto strides = strides_of(array);
+  copy_elements(array, x.values.data(), threads);
   dispatch(array.value_type, [&](auto zero) {
-    using T = decltype(zero);
-    T *values = x.values.as<T>();
-    copy<T>(array, strides, values, elements / x.dims[0], threads);
+    const auto *values = x.values.as<decltype(zero)>();
     const i64 k = first_found(elements, threads,
                               [&](Range r) { return first_bad(r, [&](i64 i) { return !std::isfinite(values[i]); }); });
     if (k < 0)

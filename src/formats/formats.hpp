@@ -165,6 +165,9 @@ Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads);
 /// them.
 Coo build_fibers(const kernels::CooView &canonical, int mode, int threads);
 
+/// Copies the elements, first index fastest.
+void copy_elements(const DenseArrayView &array, void *to, int threads);
+
 /// Checks that values are finite and copies.
 Dense build_dense(const DenseArrayView &array, int threads);
 

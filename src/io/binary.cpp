@@ -131,13 +131,17 @@ ReadTensor read_dense(const ContainerReader &file, const ReadChoices &choices) {
   if (!elements)
     file.refuse("the dims have a product above 2^63 - 1");
   const Section &values = section_of_count(file, "values", *elements);
-  choices.require_room(*elements, 0);
-  x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), *elements, "the values of a binary file");
-  file.read_values(values, x.values.type(), x.values.data(), choices.threads);
+  Readers readers = choices.readers;
+  readers.unit = *elements / x.dims.back();
+  Labels labels = read_labels(file, x.dims);
+  Slab slab = readers.cut(x.dims, x.dims.size() - 1);
+  const i64 count = readers.share(*elements).size();
+  choices.require_room(count, 0);
+  x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), count, "the values of a binary file");
+  file.read_values(values, x.values.type(), x.values.data(), choices.threads, readers);
   std::string source =
       fmt::format("td binary version {}; dense, {} values", container_version, name_of(stored_type(values)));
-  Labels labels = read_labels(file, x.dims);
-  return {std::move(x), std::move(source), std::move(labels)};
+  return {std::move(x), std::move(source), std::move(labels), std::move(slab)};
 }
 
 void add_ktensor(ContainerWriter &file, const Ktensor &k) {
@@ -184,12 +188,8 @@ ReadTensor read_tensor_binary(const Source &source, const ReadChoices &choices) 
   const ContainerReader file(source);
   if (file.kind() == ContainerKind::sparse)
     return read_sparse(file, choices);
-  if (file.kind() == ContainerKind::dense) {
-    if (choices.readers.count > 1)
-      throw_error(Status::unsupported, "{}: a dense tensor, which {} processes cannot share; expected a sparse one",
-                  source.name(), choices.readers.count);
+  if (file.kind() == ContainerKind::dense)
     return read_dense(file, choices);
-  }
   file.refuse(fmt::format("holds a {}, expected a tensor", name_of(file.kind())));
 }
 

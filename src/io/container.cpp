@@ -240,7 +240,7 @@ const Section &ContainerReader::section(std::string_view name) const {
 }
 
 void ContainerReader::verify(const Section &section, int threads, const EachBlock &also, const Readers &readers) const {
-  const Range part = part_of({0, section.count}, readers.number, readers.count);
+  const Range part = readers.share(section.count);
   const i64 element = size_of(section.type);
   const Range mine{section.place.begin + part.begin * element, section.place.begin + part.end * element};
   const i64 here[] = {checksum(source_, mine, threads, also), mine.size()};

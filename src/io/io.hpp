@@ -15,10 +15,17 @@
 
 namespace td::io {
 
+/// What part of a dense tensor one of several readers has: all elements from `offset` on in its array's dims.
+struct Slab {
+  std::vector<i64> dims; // of the tensor; empty: the array is all of it
+  std::vector<i64> offset;
+};
+
 struct ReadTensor {
   std::variant<Entries, DenseArray> content;
   std::string source; // one line: file format or dialect, index base, and what they were decided by
   Labels labels = {}; // of files that hold them
+  Slab slab = {};     // of a dense tensor
 
   i64 bytes() const; // of content and labels
 };
@@ -27,15 +34,24 @@ struct ReadTensor {
 struct Readers {
   int number = 0;
   int count = 1;
+  i64 unit = 1; // so many elements of a binary file's section go to one reader together
   /// Gives what each has brought, one after the other; all bring equally many numbers.
   std::function<std::vector<i64>(std::span<const i64>)> gather = [](std::span<const i64> mine) {
     return std::vector<i64>(mine.begin(), mine.end());
   };
+
+  /// This one's share of so many elements.
+  Range share(i64 elements) const noexcept {
+    const Range units = part_of({0, elements / unit}, number, count);
+    return {units.begin * unit, units.end * unit};
+  }
+  /// Cuts an array along a mode whose slices follow one another in the file: what is left of dims is this one's slab.
+  Slab cut(std::vector<i64> &dims, std::size_t mode) const;
 };
 
 /// Takes options "dialect", "index_base", "value_type", those of tables (TableChoices), and "memory_limit" for what is
 /// read and what a compressed file inflates to. Text is parsed on `threads` threads. Several readers get entries each,
-/// of a tensor whose dims all get; a dense tensor is refused.
+/// of a tensor whose dims all get, or a slab each of a dense tensor, of which the first has all where it is text.
 ReadTensor read_tensor(const std::string &path, const Options &options, int threads, const Readers &readers = {});
 
 /// Only td's binary format holds labels.

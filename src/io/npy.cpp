@@ -171,8 +171,9 @@ template <class From, class To> bool survives(From from, To to) {
 
 class Converter {
 public:
-  Converter(const Source &source, Range content, std::string_view type, bool swap)
-      : source_(source), content_(content), type_(type), swap_(swap) {}
+  /// The file's elements from `first` on are wanted.
+  Converter(const Source &source, Range content, std::string_view type, bool swap, i64 first)
+      : source_(source), content_(content), type_(type), swap_(swap), first_(first) {}
 
   void convert(ValueBuffer &values, int threads) const {
     const std::string_view kind = type_.substr(1);
@@ -210,22 +211,23 @@ private:
     dispatch(values.type(), [&](auto zero) {
       using To = decltype(zero);
       To *to = values.as<To>();
-      parallel(static_cast<int>(std::clamp(values.size() / grain, i64{1}, i64{std::max(threads, 1)})), [&](int thread,
-                                                                                                           int count) {
-        Buffer<char> room;
-        const Range mine = part_of({0, values.size()}, thread, count);
-        auto &mine_bad = bad[static_cast<std::size_t>(thread)];
-        for (i64 k = mine.begin; k < mine.end && !mine_bad; k += grain) {
-          const Range r{k, std::min(mine.end, k + grain)};
-          const auto block = source_.bytes({content_.begin + r.begin * step, content_.begin + r.end * step}, room);
-          for (i64 i = r.begin; i < r.end; ++i) {
-            const From v = load<From>(block.data() + (i - r.begin) * step, swap_);
-            to[i] = static_cast<To>(v);
-            if (!survives(v, to[i]) && !mine_bad)
-              mine_bad = Bad{i, v};
-          }
-        }
-      });
+      parallel(static_cast<int>(std::clamp(values.size() / grain, i64{1}, i64{std::max(threads, 1)})),
+               [&](int thread, int count) {
+                 Buffer<char> room;
+                 const Range mine = part_of({0, values.size()}, thread, count);
+                 auto &mine_bad = bad[static_cast<std::size_t>(thread)];
+                 for (i64 k = mine.begin; k < mine.end && !mine_bad; k += grain) {
+                   const Range r{k, std::min(mine.end, k + grain)};
+                   const auto block = source_.bytes(
+                       {content_.begin + (first_ + r.begin) * step, content_.begin + (first_ + r.end) * step}, room);
+                   for (i64 i = r.begin; i < r.end; ++i) {
+                     const From v = load<From>(block.data() + (i - r.begin) * step, swap_);
+                     to[i] = static_cast<To>(v);
+                     if (!survives(v, to[i]) && !mine_bad)
+                       mine_bad = Bad{first_ + i, v};
+                   }
+                 }
+               });
     });
     for (const auto &first : bad) // threads' ranges ascend
       if (first)
@@ -245,6 +247,7 @@ private:
   Range content_;
   std::string_view type_;
   bool swap_;
+  i64 first_;
 };
 
 bool is_known_type(std::string_view type) {
@@ -288,7 +291,8 @@ bool is_npy(std::span<const char> bytes) noexcept {
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
 }
 
-NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threads, const MemoryBudget &budget) {
+NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threads, const MemoryBudget &budget,
+                  Readers readers) {
   const auto [header, content] = split_header(source);
   const Declared declared = DictReader(source.name(), header).read();
   if (!is_known_type(declared.type))
@@ -305,18 +309,25 @@ NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threa
   if (!bytes || *bytes != content.size())
     throw_error(Status::io, "{}: .npy file has {} of numbers, expected {}", source.name(),
                 count_text(content.size(), "byte", "bytes"), bytes ? std::to_string(*bytes) : "more than 2^63 - 1");
+  Slab slab;
+  if (!x.dims.empty()) {
+    const std::size_t slowest = *declared.fortran_order ? x.dims.size() - 1 : 0;
+    readers.unit = *elements / x.dims[slowest];
+    slab = readers.cut(x.dims, slowest);
+  }
+  const Range share = readers.share(*elements);
   x.strides = *declared.fortran_order ? first_fastest_strides(x.dims) : last_fastest_strides(x.dims);
   const ValueType natural = declared.type.substr(1) == "f4" ? ValueType::f32 : ValueType::f64;
   const ValueType stored = type.value_or(natural);
   MemoryNeed need;
-  need.add("values", static_cast<double>(*elements) * static_cast<double>(size_of(stored)));
+  need.add("values", static_cast<double>(share.size()) * static_cast<double>(size_of(stored)));
   budget.require(fmt::format("{}: reading a .npy file", source.name()), need);
-  x.values = ValueBuffer(stored, *elements, "the values of a .npy file");
+  x.values = ValueBuffer(stored, share.size(), "the values of a .npy file");
   const bool big = declared.type[0] == '>';
   const bool little = declared.type[0] == '<';
   const bool swap = std::endian::native == std::endian::little ? big : little;
-  Converter(source, content, declared.type, swap).convert(x.values, threads);
-  return {std::move(x), std::string(declared.type)};
+  Converter(source, content, declared.type, swap, share.begin).convert(x.values, threads);
+  return {std::move(x), std::string(declared.type), std::move(slab)};
 }
 
 void write_npy(const DenseArrayView &array, AtomicFile &file) {

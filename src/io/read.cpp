@@ -37,6 +37,16 @@ void ReadChoices::require_room(i64 values, i64 indices) const {
   memory.require("reading a tensor", need);
 }
 
+Slab Readers::cut(std::vector<i64> &dims, std::size_t mode) const {
+  if (count == 1)
+    return {};
+  Slab slab{dims, std::vector<i64>(dims.size(), 0)};
+  const Range mine = part_of({0, dims[mode]}, number, count);
+  slab.offset[mode] = mine.begin;
+  dims[mode] = mine.size();
+  return slab;
+}
+
 i64 ReadTensor::bytes() const {
   if (const auto *array = std::get_if<DenseArray>(&content))
     return array->values.bytes() + labels.bytes();
@@ -54,12 +64,6 @@ i64 mark_size(std::string_view text) noexcept {
 
 namespace {
 
-void refuse_dense(const Source &source, const ReadChoices &choices, bool dense) {
-  if (dense && choices.readers.count > 1)
-    throw_error(Status::unsupported, "{}: a dense tensor, which {} processes cannot share; expected a sparse one",
-                source.name(), choices.readers.count);
-}
-
 /// On machines of their own processes may find different files under one name.
 void require_same_file(const Source &source, const Readers &readers) {
   const i64 here = source.size();
@@ -76,15 +80,13 @@ ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices) {
   if (is_container(begin))
     return read_tensor_binary(source, choices);
   if (is_npy(begin)) {
-    refuse_dense(source, choices, true);
-    NpyArray npy = read_npy(source, choices.value_type, choices.threads, choices.memory);
+    NpyArray npy = read_npy(source, choices.value_type, choices.threads, choices.memory, choices.readers);
     if (npy.array.dims.size() < min_order)
       throw_error(Status::shape, "{}: .npy array of {}, expected {} to {}", source.name(),
                   count_text(static_cast<i64>(npy.array.dims.size()), "dim", "dims"), min_order, max_order);
-    return {std::move(npy.array), fmt::format("NumPy .npy; dense, {} elements", npy.type)};
+    return {std::move(npy.array), fmt::format("NumPy .npy; dense, {} elements", npy.type), {}, std::move(npy.slab)};
   }
   const TextHeader header = read_text_header(source, choices.dialect);
-  refuse_dense(source, choices, header.dense);
   return header.dense ? read_array_text(source, header, choices) : read_entries_text(source, header, choices);
 }
 

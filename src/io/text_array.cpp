@@ -63,26 +63,33 @@ template <class T> void parse_values(std::span<const char> text, Chunk &chunk, T
 
 } // namespace
 
+// Where a number stands is known only once all before it are read: the first of several readers reads all.
 ReadTensor read_array_text(const Source &source, const TextHeader &header, const ReadChoices &choices) {
   const auto elements = checked_product(header.dims);
   if (!elements)
     throw_error(Status::shape, "{}: the dims have a product above 2^63 - 1", source.name());
+  std::string told = fmt::format("{}; dense, first index fastest{}", dialect_title(header.dialect, true),
+                                 name_in_source(header.symmetry));
+  DenseArray x;
+  x.dims = header.dims;
+  const ValueType type = choices.value_type.value_or(ValueType::f64);
+  if (choices.readers.number > 0) {
+    x.dims.back() = 0;
+    x.values = ValueBuffer(type, 0, "nothing");
+    return {std::move(x), std::move(told), {}, {header.dims, std::vector<i64>(header.dims.size(), 0)}};
+  }
   const i64 given = values_in_file(header.symmetry, header.dims, *elements);
   Chunks chunks(source, header.body, header.body_line, choices.threads, count_words);
   if (chunks.records() != given)
     throw_error(Status::io, "{}: the dims make {}, but {} {}", source.name(), count_text(given, "value", "values"),
                 chunks.records(), chunks.records() == 1 ? "follows" : "follow");
   choices.require_room(*elements, 0);
-  DenseArray x;
-  x.dims = header.dims;
-  const ValueType type = choices.value_type.value_or(ValueType::f64);
   x.values = ValueBuffer(type, *elements, "the values of a text file");
   chunks.parse(choices.threads, [&](std::span<const char> text, Chunk &chunk, std::size_t) {
     dispatch(type, [&](auto zero) { parse_values(text, chunk, x.values.as<decltype(zero)>()); });
   });
   mirror_array(header.symmetry, header.dims[0], x.values);
-  return {std::move(x), fmt::format("{}; dense, first index fastest{}", dialect_title(header.dialect, true),
-                                    name_in_source(header.symmetry))};
+  return {std::move(x), std::move(told)};
 }
 
 } // namespace td::io

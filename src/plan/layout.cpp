@@ -293,7 +293,7 @@ Layout layout_of(const Existing &x, int threads) {
   const double storing = layout.bytes.stored + layout.bytes.building;
   layout.bytes.stored = static_cast<double>(x.bytes);
   layout.bytes.building = std::max(0.0, storing + static_cast<double>(x.numbering_bytes) - layout.bytes.stored);
-  if (x.shared.processes > 1)
+  if (x.sparse && !x.shared.shared.empty())
     set_arrival(layout, storing);
   return layout;
 }

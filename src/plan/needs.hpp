@@ -13,6 +13,9 @@ i64 span_entries(i64 nnz);
 /// Sums over several ranges of rows that wait to be combined.
 inline constexpr i64 most_parts = 8;
 
+/// Rows of a start that are multiplied with themselves at a time, where they are no rows of what is stored.
+inline constexpr i64 start_rows_at_once = 65536;
+
 /// What CP-ALS takes besides the tensor.
 struct SolverSizes {
   std::span<const i64> dims;        // of the start and of the model

@@ -201,16 +201,24 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
     for (const formats::CopySize &copy : l.copies)
       sizes.part_lists += 16 * copy.rows + sizes.workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
   }
-  if (l.shared.processes > 1) {
+  if (l.shared.processes > 1 || !l.shared.shared.empty()) {
     const auto rank = static_cast<double>(request.rank);
     const double row = rank * static_cast<double>(size_of(l.type));
-    // Sums that come, or rows that go; and on the process that gathers the model its rows with their numbers, twice.
-    sizes.staged = static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8;
-    sizes.staged =
-        std::max(sizes.staged, static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) * (row + 16));
+    const auto longest = static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end()));
+    // Rows that go to each other process, and those of all that come. Or sums that come, or rows that go; and on the
+    // process that gathers the model its rows with their numbers, twice.
+    if (l.shared.shared.empty())
+      sizes.staged = 2 * longest * row;
+    else
+      sizes.staged =
+          std::max(static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8,
+                   longest * (row + 16));
   }
   if (asked.solver.nvecs) {
-    const NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
+    NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
+    if (!l.shared.shared.empty()) // entries on their way to the processes that have their fibers
+      start.together += 2 * static_cast<double>(l.nnz) *
+                        static_cast<double>(size_of(l.type) + (l.sparse ? 8 * std::ssize(l.dims) : 0));
     sizes.start = is_gpu(request) ? start.device : start.together;
     sizes.start_host = is_gpu(request) ? start.host : 0;
   }
@@ -218,7 +226,7 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
 }
 
 SweepTree tree_by(GroupsSetting groups, double most_bytes, const Layout &l, const PlanRequest &request) {
-  return SweepTree({l.dims, l.type, request.rank, std::move(groups),
+  return SweepTree({l.stored_dims, l.type, request.rank, std::move(groups),
                     UpdateOrder(request.options, static_cast<int>(l.dims.size())).updated_modes,
                     request.backends.front().get(), most_bytes});
 }
@@ -397,12 +405,48 @@ ProcessExchange exchange_of(const Layout &l, const PlanRequest &request, const A
                           UpdateOrder(request.options, static_cast<int>(l.dims.size())).updated_modes, network);
 }
 
+/// What an update by QR decompositions sends besides, of f64 numbers: sums of a mode for more columns than the rank,
+/// and rows of its orthogonal factor, with a triangle to each process (solvers/qr_update.cpp).
+double qr_exchange(const Layout &l, const std::vector<int> &updated, std::size_t mode, i64 rank) {
+  double combinations = 1;
+  for (std::size_t m = 0; m < l.dims.size(); ++m)
+    if (m != mode)
+      combinations *= static_cast<double>(std::min(l.dims[m], rank));
+  const double sums = std::ceil(combinations / static_cast<double>(rank)) - 1;
+  double numbers = sums * static_cast<double>(l.shared.lent[mode] * rank);
+  if (updated.size() > 1) // else it is in no update of another
+    numbers += static_cast<double>(l.shared.shared[mode] * std::min(l.dims[mode], rank) +
+                                   (l.shared.processes - 1) * rank * rank);
+  return 8 * numbers;
+}
+
 /// Sums of rows that others own go to them, and the updated rows come back; as much comes and goes of its own rows. The
 /// sums of all processes besides, of rank x rank numbers a mode, are not counted as bytes.
 void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
   plan.exchange = {"processes", "by the functions of the caller's communicator"};
+  const Layout &l = plan.layout;
+  const auto order = static_cast<int>(l.dims.size());
+  const std::vector<int> updated = UpdateOrder(request.options, order).updated_modes;
+  if (l.shared.shared.empty()) { // own rows of each factor, and of the last product, to each other process
+    double rows = static_cast<double>(l.stored_dims[static_cast<std::size_t>(updated.back())]);
+    for (const int m : updated)
+      rows += static_cast<double>(l.stored_dims[static_cast<std::size_t>(m)]);
+    const double processes = l.shared.processes;
+    plan.layout.assumptions.emplace_back(
+        "each process holds all of the tensor (option 'deterministic'), and has equally "
+        "many rows to compute and to send");
+    plan.exchanged = saturated(rows * static_cast<double>(plan.rank) * static_cast<double>(size_of(l.type)) *
+                               (processes - 1) / processes);
+    return;
+  }
   const Network network(request.options);
-  const ProcessExchange exchange = exchange_of(plan.layout, request, asked, network);
+  ProcessExchange exchange = exchange_of(l, request, asked, network);
+  for (const int m : updated)
+    if (asked.solver.qr) {
+      const double more = qr_exchange(l, updated, static_cast<std::size_t>(m), plan.rank);
+      exchange.bytes += more;
+      exchange.seconds += more / network.rate;
+    }
   plan.exchanged = saturated(exchange.bytes);
   plan.exchange_messages = saturated(exchange.messages);
   plan.exchange_calls = exchange.calls;
@@ -511,9 +555,13 @@ Plan finish(Stored x, const PlanRequest &request) {
   return plan;
 }
 
+} // namespace
+
 StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings) {
   return {settings, is_gpu(request), threads_of(request), memory_of(request, 0), request.backends.front()->chip()};
 }
+
+namespace {
 
 /// An iteration with 1, 2, 4, ... processes, as long as each has an entry.
 void tell_scaling(Plan &plan, std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request,

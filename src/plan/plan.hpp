@@ -70,6 +70,7 @@ struct PlanRequest {
   i64 rank = 0;
   std::vector<std::shared_ptr<kernels::Backend>> backends; // one a worker
   std::string devices;                                     // the context's description
+  int processes = 1;                                       // that each hold all of the tensor, and some rows
 };
 
 /// Throws Status::shape for a rank below 1.
@@ -78,6 +79,9 @@ int threads_of(const PlanRequest &request);
 /// Processes that the plan of a shape or a file counts with, by option.
 int processes_of(const PlanRequest &request);
 bool is_gpu(const PlanRequest &request);
+
+/// How a tensor would be stored by these settings.
+StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings);
 
 /// What plans know of a tensor that there is.
 struct Stored {

@@ -53,7 +53,7 @@ std::string scaling_text(const Plan &plan) {
 
 } // namespace
 
-i64 Plan::entries() const noexcept { return layout.shared.processes > 1 ? layout.shared.entries : layout.nnz; }
+i64 Plan::entries() const noexcept { return layout.shared.entries > 0 ? layout.shared.entries : layout.nnz; }
 
 std::string Plan::describe() const {
   const Layout &l = layout;

@@ -48,7 +48,7 @@ private:
 
   i64 own_rows(std::size_t mode) const {
     const i64 rows = layout_.stored_dims[mode];
-    if (layout_.shared.processes > 1)
+    if (!layout_.shared.lent.empty())
       return std::max<i64>(1, rows - layout_.shared.lent[mode]);
     return (rows - 1) / work_.workers + 1;
   }

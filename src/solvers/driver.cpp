@@ -13,6 +13,7 @@
 #include "solvers/start.hpp"
 #include "solvers/workers.hpp"
 #include "tensor/planned.hpp"
+#include "tensor/whole.hpp"
 
 namespace td::solvers {
 
@@ -108,27 +109,27 @@ std::string creeping(const Growth &growth, double tol, bool from_nvecs) {
 class Run {
 public:
   Run(const RunRequest &request, const Method &method)
-      : request_(request), method_(method), given_(*request.tensor), settings_(request.options),
-        threads_(total_threads(request.backends)), x_(given_, unusual_exponent(given_), threads_), cells_(*x_) {}
+      : request_(request), method_(method), settings_(request.options), processes_(request.tensor->processes()),
+        threads_(total_threads(request.backends)), whole_(whole_where_wanted()),
+        given_(whole_ ? *whole_ : *request.tensor), x_(given_, unusual_exponent(given_), threads_), cells_(*x_) {}
 
   RunResult run() {
     prepare_report();
-    if (given_.processes() != nullptr)
-      require_shared();
     require_memory();
     model_ = request_.resume ? resumed() : start();
-    if (x_->processes() != nullptr && (request_.init != nullptr || request_.resume))
+    if (processes_ != nullptr && (request_.init != nullptr || request_.resume || settings_.nvecs))
       share(model_);
     report_.seconds_init = seconds_since(begin_);
     last_saved_ = Clock::now();
-    const tensor::Sharding sharding(*x_, static_cast<int>(request_.backends.size()), settings_.deterministic);
+    const int workers = whole_ ? processes_->size() : static_cast<int>(request_.backends.size());
+    const tensor::Sharding sharding(*x_, workers, settings_.deterministic);
     sharding_ = &sharding;
     if (!settled()) {
       for (double &w : model_.weights()) // the workers' tensor is scaled
         w = Scaled(w, -x_.exponent()).value();
       run_workers(
           request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); },
-          x_->processes());
+          processes_);
     }
     report_.seconds = seconds_since(begin_);
     if (report_.stop_reason == "tol")
@@ -142,25 +143,18 @@ public:
   }
 
 private:
-  /// What processes cannot do together is refused.
-  void require_shared() const {
-    if (settings_.deterministic)
-      throw_error(
-          Status::unsupported,
-          "option 'deterministic' = 1 of a tensor that processes share: sums of theirs are added up; expected 0");
-    if (settings_.nvecs && !request_.resume && request_.init == nullptr)
-      throw_error(Status::unsupported,
-                  "option 'init' = \"nvecs\" of a tensor that processes share: no process has all entries of a mode; "
-                  "expected random, or a start that is given");
-    if (plan::SolverSettings(request_.options).qr)
-      throw_error(Status::unsupported,
-                  "option 'solve' = qr of a tensor that processes share: no process has all rows; expected normal");
+  /// Sums whose order does not depend on processes are taken of all entries of a row, as by the workers of one process:
+  /// each process then holds all entries, and sums those of its rows.
+  std::shared_ptr<const tensor::Tensor> whole_where_wanted() const {
+    if (processes_ == nullptr || !settings_.deterministic)
+      return nullptr;
+    return tensor::whole_of(*request_.tensor, threads_);
   }
 
   void prepare_report() {
     report_.order = given_.order();
     report_.rank = request_.rank;
-    const i64 processes = given_.processes() != nullptr ? given_.processes()->size() : 1;
+    const i64 processes = processes_ != nullptr ? processes_->size() : 1;
     report_.workers = processes * static_cast<i64>(request_.backends.size());
     report_.threads = threads_;
     report_.norm = given_.facts().norm;
@@ -174,8 +168,11 @@ private:
     Options options = request_.options;
     if (request_.resume || request_.init != nullptr) // then the start is there
       options.set_text("init", "random");
-    const plan::PlanRequest plan{options, request_.rank, request_.backends, request_.devices};
+    const plan::PlanRequest plan{options, request_.rank, request_.backends, request_.devices,
+                                 whole_ ? processes_->size() : 1};
     tree_.emplace(tensor::require_solver(*x_, plan, static_cast<bool>(request_.save)));
+    if (whole_)
+      processes_->require_same(name_of(whole_->format()), "formats, which memory decides between, of a whole tensor");
   }
 
   Ktensor start() {
@@ -259,7 +256,7 @@ private:
       const i64 sent = sent_bytes();
       own->update(iteration++);
       Iteration::Outcome outcome = own->measure();
-      if (x_->processes() != nullptr)
+      if (processes_ != nullptr)
         share(outcome);
       if (records(others))
         report_.exchanged_bytes += sent_bytes() - sent;
@@ -271,18 +268,18 @@ private:
       take_model(*own);
   }
 
-  i64 sent_bytes() const { return x_->processes() != nullptr ? x_->processes()->sent_bytes() : 0; }
+  i64 sent_bytes() const { return processes_ != nullptr ? processes_->sent_bytes() : 0; }
 
   /// One worker of a process keeps what a run comes to.
-  bool records(const Communicator &others) const { return x_->processes() != nullptr || others.rank() == 0; }
+  bool records(const Communicator &others) const { return processes_ != nullptr || others.rank() == 0; }
 
   /// Where processes were given a start each, that of process 0 counts.
   void share(Ktensor &start) const {
     for (int m = 0; m < start.order(); ++m) {
       const Matrix a = start.factor(m);
-      x_->processes()->broadcast(a.data, a.rows * a.cols * size_of(a.type));
+      processes_->broadcast(a.data, a.rows * a.cols * size_of(a.type));
     }
-    x_->processes()->broadcast(start.weights().data(), start.rank() * i64{sizeof(double)});
+    processes_->broadcast(start.weights().data(), start.rank() * i64{sizeof(double)});
   }
 
   /// Processes may be on machines whose roundings differ, and go on together or stop together.
@@ -290,7 +287,7 @@ private:
     std::vector<double> numbers{outcome.residual_squared, outcome.fit_error};
     numbers.insert(numbers.end(), outcome.effective_rank.begin(), outcome.effective_rank.end());
     numbers.insert(numbers.end(), outcome.condition.begin(), outcome.condition.end());
-    x_->processes()->broadcast(numbers.data(), std::ssize(numbers) * i64{sizeof(double)});
+    processes_->broadcast(numbers.data(), std::ssize(numbers) * i64{sizeof(double)});
     outcome.residual_squared = numbers[0];
     outcome.fit_error = numbers[1];
     const auto solves = static_cast<std::ptrdiff_t>(outcome.effective_rank.size());
@@ -299,7 +296,7 @@ private:
   }
 
   /// Whether it is so on any process.
-  bool any(bool here) const { return x_->processes() != nullptr ? x_->processes()->any(here) : here; }
+  bool any(bool here) const { return processes_ != nullptr ? processes_->any(here) : here; }
 
   /// Keeps what an iteration came to, tells the caller, and decides whether it was the last.
   bool record(const Iteration &own, const Iteration::Outcome &outcome) {
@@ -387,10 +384,12 @@ private:
 
   const RunRequest &request_;
   const Method &method_;
-  const tensor::Tensor &given_;
-  RunSettings settings_;
   Clock::time_point begin_ = Clock::now();
+  RunSettings settings_;
+  Processes *processes_; // that share the tensor; null: none
   int threads_;
+  std::shared_ptr<const tensor::Tensor> whole_; // where each process is to hold all
+  const tensor::Tensor &given_;
   ScaledTensor x_; // given_, or a copy in a safe range
   Cells cells_;
   const tensor::Sharding *sharding_ = nullptr; // while workers run

@@ -29,7 +29,12 @@ std::shared_ptr<const tensor::Tensor> scaled_copy(const tensor::Tensor &x, int e
   if (!x.sparse()) {
     std::optional<formats::Dense> copied;
     const formats::Dense dense = formats::build_dense(x.elements(copied), threads);
-    const ValueBuffer values = scaled_values(dense.values.data(), x.type(), x.facts().nnz, exponent);
+    ValueBuffer values = scaled_values(dense.values.data(), x.type(), dense.values.size(), exponent);
+    if (x.distribution() != nullptr) {
+      formats::Dense elements{dense.dims, std::move(values), nullptr, {}};
+      return tensor::Tensor::make_distributed({x.shared_distribution(), std::move(elements), x.stored_entries() == 0},
+                                              settings, threads, x.source());
+    }
     return tensor::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(),
                                       x.target());
   }

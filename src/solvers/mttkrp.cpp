@@ -82,7 +82,7 @@ void run(const Backends &backends, const tensor::Tensor &x, int mode, const Call
         const DeviceMatrix product(backend, rows, rank, x.type(), "the result of MTTKRP");
         // What is wanted once gains nothing from a partial product of a dense tensor; where the option names the groups
         // it is taken through one all the same, so that this path can be reached by itself.
-        const auto partial = plan::product_by_itself(x.dims(), x.settings().groups, mode);
+        const auto partial = plan::product_by_itself(x.stored_dims(), x.settings().groups, mode);
         if (x.sparse() ? x.groups().shared(x.groups().group_of(mode)) : partial.has_value()) {
           Products products(x, worker, backend, rank);
           products.reserve(x.sparse() ? 0 : partial->cells);

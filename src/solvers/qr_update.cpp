@@ -1,6 +1,7 @@
 #include "solvers/qr_update.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "core/checked.hpp"
@@ -8,6 +9,18 @@
 #include "core/parallel.hpp"
 
 namespace td::solvers {
+
+namespace {
+
+Columns by_columns(const double *by_rows, i64 rows, i64 columns) {
+  Columns a = Columns::zeros(rows, columns);
+  for (i64 i = 0; i < rows; ++i)
+    for (i64 c = 0; c < columns; ++c)
+      a.column(c)[i] = by_rows[i * columns + c];
+  return a;
+}
+
+} // namespace
 
 /// K's small part and the least squares problem with it.
 struct QrUpdate::SmallSystem {
@@ -21,9 +34,10 @@ struct QrUpdate::SmallSystem {
 };
 
 QrUpdate::QrUpdate(const tensor::Tensor &x, const Ktensor &start, const Worker &worker, kernels::Backend &backend,
-                   Products &products)
-    : x_(x), start_(start), worker_(worker), backend_(backend), products_(products), rank_(start.rank()),
-      decomposed_(static_cast<std::size_t>(x.order())), staged_(backend, x.stored_dims(), rank_, ValueType::f64) {
+                   Communicator &others, Products &products)
+    : x_(x), start_(start), worker_(worker), backend_(backend), others_(others), products_(products),
+      rank_(start.rank()), decomposed_(static_cast<std::size_t>(x.order())),
+      staged_(backend, x.stored_dims(), rank_, ValueType::f64) {
   if (products.precision() != ValueType::f64 || x.type() != ValueType::f64)
     throw_error(Status::unsupported, "option 'solve' = qr for a tensor in f32: expected f64 values and rows");
 }
@@ -37,6 +51,8 @@ void QrUpdate::refresh(int mode, const Replica &factors) {
   Decomposed &d = decomposed_[static_cast<std::size_t>(mode)];
   if (d.current)
     return;
+  if (d.updated && x_.distribution() != nullptr)
+    return decompose_shared(mode, factors);
   const ConstMatrix given = start_.factor(mode);
   const Matrix stored = factors[mode];
   const i64 rows = d.updated ? stored.rows : given.rows;
@@ -45,10 +61,7 @@ void QrUpdate::refresh(int mode, const Replica &factors) {
     backend_.download(by_rows.data(), stored.data, rows * rank_ * 8);
   else
     std::copy_n(given.row<double>(0), rows * rank_, by_rows.data());
-  Columns a = Columns::zeros(rows, rank_);
-  for (i64 i = 0; i < rows; ++i)
-    for (i64 c = 0; c < rank_; ++c)
-      a.column(c)[i] = by_rows[static_cast<std::size_t>(i * rank_ + c)];
+  Columns a = by_columns(by_rows.data(), rows, rank_);
   d.r = decompose_qr(a);
   const std::span<const i64> numbered = x_.numbering().rows(mode);
   if (d.updated || numbered.empty()) {
@@ -59,6 +72,49 @@ void QrUpdate::refresh(int mode, const Replica &factors) {
       for (i64 i = 0; i < stored.rows; ++i)
         d.q.column(c)[i] = a.column(c)[numbered[static_cast<std::size_t>(i)]];
   }
+  d.current = true;
+}
+
+// The rows of a process are decomposed by themselves, and then what that leaves of all processes, on the first of them:
+// the tall and skinny QR of Demmel, Grigori, Hoemmen and Langou 2012, of one level. Rows that nobody holds are zero.
+void QrUpdate::decompose_shared(int mode, const Replica &factors) {
+  const tensor::Distribution &shared = *x_.distribution();
+  Decomposed &d = decomposed_[static_cast<std::size_t>(mode)];
+  const Matrix held = factors[mode];
+  const i64 own = shared.own(mode).empty() ? 0 : shared.own(mode).front().size();
+  const i64 columns = std::min(start_.factor(mode).rows, rank_);
+  Columns q = by_columns(held.row<double>(0), own, rank_);
+  const Columns r = own > 0 ? decompose_qr(q) : Columns::zeros(0, rank_);
+
+  // As many rows of each process, those below r zero.
+  std::vector<i64> mine(static_cast<std::size_t>(rank_ * rank_), 0);
+  for (i64 c = 0; c < rank_; ++c)
+    for (i64 i = 0; i < r.rows; ++i)
+      mine[static_cast<std::size_t>(c * rank_ + i)] = std::bit_cast<i64>(r.column(c)[i]);
+  const std::vector<i64> all = shared.processes().all_gather(mine);
+  Columns stack = Columns::zeros(rank_ * others_.size(), rank_);
+  for (i64 p = 0; p < others_.size(); ++p)
+    for (i64 c = 0; c < rank_; ++c)
+      for (i64 i = 0; i < rank_; ++i)
+        stack.column(c)[p * rank_ + i] =
+            std::bit_cast<double>(all[static_cast<std::size_t>((p * rank_ + c) * rank_ + i)]);
+  Columns top = decompose_qr(stack);
+  others_.broadcast(stack.numbers.data(), std::ssize(stack.numbers) * 8); // roundings of processes may differ
+  others_.broadcast(top.numbers.data(), std::ssize(top.numbers) * 8);
+
+  std::vector<double> rows(static_cast<std::size_t>(held.rows * columns), 0.0);
+  const i64 first = rank_ * others_.rank();
+  parallel_ranges(backend_.threads(), own, 256, [&](Range part) {
+    for (i64 i = part.begin; i < part.end; ++i)
+      for (i64 c = 0; c < columns; ++c)
+        for (i64 k = 0; k < r.rows; ++k)
+          rows[static_cast<std::size_t>(i * columns + c)] += q.column(k)[i] * stack.column(c)[first + k];
+  });
+  shared.gather(mode, {rows.data(), ValueType::f64, held.rows, columns, columns}, backend_.threads());
+  d.q = by_columns(rows.data(), held.rows, columns);
+  d.r = Columns::zeros(columns, rank_);
+  for (i64 c = 0; c < rank_; ++c)
+    std::copy_n(top.column(c), columns, d.r.column(c));
   d.current = true;
 }
 

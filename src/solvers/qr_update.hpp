@@ -17,7 +17,7 @@ class QrUpdate {
 public:
   /// References must live as long. Throws Status::unsupported unless products are in f64.
   QrUpdate(const tensor::Tensor &x, const Ktensor &start, const Worker &worker, kernels::Backend &backend,
-           Products &products);
+           Communicator &others, Products &products);
 
   /// For this worker's own rows: factor := argmin |X_(n) - factor K^T|^2 + ridge |factor|^2, of least norm where K is
   /// too ill-conditioned; product := X_(n) K.
@@ -36,6 +36,7 @@ private:
   struct SmallSystem;
 
   void refresh(int mode, const Replica &factors);
+  void decompose_shared(int mode, const Replica &factors);
   SmallSystem system_for(int mode, double ridge) const;
   void stage_combinations(int mode, Range combinations);
 
@@ -43,6 +44,7 @@ private:
   const Ktensor &start_;
   const Worker &worker_;
   kernels::Backend &backend_;
+  Communicator &others_;
   Products &products_;
   i64 rank_;
   std::vector<Decomposed> decomposed_; // [order]

@@ -54,14 +54,14 @@ Comparison total_of(const std::vector<double> &sums) {
   return total;
 }
 
-/// Each worker compares all of an x of its own.
-Comparison compare_own(kernels::Backend &backend, Communicator &others, const tensor::Placement &x,
+/// Each worker compares all entries of an x of its own.
+Comparison compare_own(kernels::Backend &backend, Communicator &others, const tensor::Placement &x, i64 entries,
                        const double *weights, std::span<const ConstMatrix> factors) {
-  const i64 blocks = count_blocks(x.entries());
+  const i64 blocks = count_blocks(entries);
   const DeviceNumbers sums = zeros(backend, blocks);
   std::vector<Range> ranges;
   for (i64 b = 0; b < blocks; ++b)
-    ranges.push_back(part_of({0, x.entries()}, b, blocks));
+    ranges.push_back(part_of({0, entries}, b, blocks));
   compare_ranges(backend, x, ranges, weights, factors, sums.data());
   const Comparison own = total_of(sums.download());
   DeviceNumbers total(backend, 3, "sums of a residual");
@@ -102,9 +102,9 @@ Comparison Cells::compare(kernels::Backend &backend, Communicator &others, const
   if (!visits_stored())
     return compare_entries(backend, others, view(backend), weights, factors);
   if (x_.distribution() != nullptr)
-    return compare_own(backend, others, x_.whole_view(backend), weights, factors);
+    return compare_own(backend, others, x_.whole_view(backend), x_.stored_entries(), weights, factors);
   if (part.has_own() && !in_order)
-    return compare_own(backend, others, part.own_view(), weights, part.own_factors(factors));
+    return compare_own(backend, others, part.own_view(), part.own_view().entries(), weights, part.own_factors(factors));
   const Range mine = compared_entries(x_.facts().nnz, others.rank(), others.size());
   return compare_entries(backend, others, part.view_of(mine), weights, factors);
 }

@@ -8,6 +8,7 @@
 #include "solvers/magnitude.hpp"
 #include "solvers/replica.hpp"
 #include "tensor/spans.hpp"
+#include "tensor/whole.hpp"
 
 namespace td::solvers {
 
@@ -36,6 +37,100 @@ formats::Dense with_mode_first(const tensor::Tensor &x, int mode, int threads) {
   return formats::build_dense({dims, strides, view.type, view.values}, threads);
 }
 
+void set_columns(Matrix a, const Eigenvectors &eigen) {
+  for (i64 r = 0; r < eigen.count; ++r)
+    set_column(
+        a, r, std::span(eigen.vectors).subspan(static_cast<std::size_t>(r * a.rows), static_cast<std::size_t>(a.rows)));
+}
+
+/// y := X_(n) X_(n)^T omega where each process has some of the fibers whole: the sum of what it is of these. Process 0
+/// asks for it, so that none has to know how many times; all work in host memory.
+class SharedNormal {
+public:
+  SharedNormal(kernels::Backend &backend, const tensor::Tensor &x, int mode)
+      : backend_(backend), processes_(*x.processes()), mode_(mode), rows_(x.dims()[static_cast<std::size_t>(mode)]),
+        fibers_(tensor::fibers_of(x, mode, backend.threads())) {}
+
+  /// On process 0.
+  void multiply(ConstMatrix omega, Matrix y) {
+    i64 columns = omega.cols;
+    processes_.broadcast(&columns, sizeof columns);
+    make_room(columns);
+    for (i64 i = 0; i < rows_; ++i)
+      std::copy_n(omega.row<double>(i), columns, omega_.view().row<double>(i));
+    work();
+    for (i64 i = 0; i < rows_; ++i)
+      std::copy_n(y_.view().row<double>(i), columns, y.row<double>(i));
+  }
+  void end() {
+    i64 none = 0;
+    processes_.broadcast(&none, sizeof none);
+  }
+
+  /// On the others.
+  void serve() {
+    for (i64 columns = 0;;) {
+      processes_.broadcast(&columns, sizeof columns);
+      if (columns == 0)
+        return;
+      make_room(columns);
+      work();
+    }
+  }
+
+private:
+  void make_room(i64 columns) {
+    if (omega_.bytes() == rows_ * columns * i64{sizeof(double)})
+      return;
+    omega_ = DeviceMatrix(backend_, rows_, columns, ValueType::f64, "columns that processes multiply");
+    y_ = DeviceMatrix(backend_, rows_, columns, ValueType::f64, "columns that processes multiply");
+  }
+
+  void work() {
+    processes_.broadcast(omega_.view().data, omega_.bytes());
+    if (fibers_.empty) {
+      backend_.set_zero(y_.view());
+    } else {
+      tensor::Placement placement = fibers_.entries ? resident_.on(backend_, 0, fibers_.entries->view())
+                                                    : resident_.on(backend_, 0, fibers_.elements.view());
+      placement.unfolding_normal(backend_, mode_, omega_.view(), y_.view(), plan::span_entries(placement.entries()));
+    }
+    backend_.wait();
+    processes_.all_reduce({y_.view().row<double>(0), static_cast<std::size_t>(y_.bytes()) / sizeof(double)},
+                          Reduction::sum);
+  }
+
+  kernels::Backend &backend_;
+  Processes &processes_;
+  int mode_;
+  i64 rows_;
+  tensor::Fibers fibers_;
+  tensor::Resident resident_;
+  DeviceMatrix omega_, y_;
+};
+
+/// Process 0 gets the start, and decides how long it may take.
+void find_shared(Ktensor &start, kernels::Backend &backend, const tensor::Tensor &x, u64 seed,
+                 const std::function<bool()> &time_is_up) {
+  Processes &processes = *x.processes();
+  for (int m = 0; m < start.order(); ++m) {
+    char late = time_is_up() ? 1 : 0;
+    processes.broadcast(&late, sizeof late);
+    if (late != 0)
+      return;
+    SharedNormal normal(backend, x, m);
+    if (processes.rank() != 0) {
+      normal.serve();
+      continue;
+    }
+    const Matrix a = start.factor(m);
+    const auto multiply = [&](ConstMatrix omega, Matrix y) { normal.multiply(omega, y); };
+    set_columns(a,
+                leading_eigenvectors(backend, multiply, m, a.rows, std::min(start.rank(), a.rows), seed, time_is_up));
+    normal.end();
+  }
+}
+
 } // namespace
 
 Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed) {
@@ -52,6 +147,10 @@ Ktensor nvecs_start(kernels::Backend &backend, const tensor::Tensor &given, i64 
                     const std::function<bool()> &time_is_up) {
   Ktensor start = random_start(backend, given.dims(), rank, given.type(), seed);
   const ScaledTensor x(given, unusual_exponent(given), backend.threads());
+  if (x->distribution() != nullptr) {
+    find_shared(start, backend, *x, seed, time_is_up);
+    return start;
+  }
   std::optional<formats::Coo> holder;
   std::optional<formats::Coo> fibers;
   std::optional<formats::Dense> turned;
@@ -75,12 +174,7 @@ Ktensor nvecs_start(kernels::Backend &backend, const tensor::Tensor &given, i64 
     const auto normal = [&](ConstMatrix omega, Matrix y) {
       placement.unfolding_normal(backend, mode, omega, y, at_once);
     };
-    const Eigenvectors eigen =
-        leading_eigenvectors(backend, normal, m, a.rows, std::min(rank, a.rows), seed, time_is_up);
-    for (i64 r = 0; r < eigen.count; ++r)
-      set_column(
-          a, r,
-          std::span(eigen.vectors).subspan(static_cast<std::size_t>(r * a.rows), static_cast<std::size_t>(a.rows)));
+    set_columns(a, leading_eigenvectors(backend, normal, m, a.rows, std::min(rank, a.rows), seed, time_is_up));
   }
   return start;
 }

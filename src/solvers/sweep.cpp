@@ -15,8 +15,6 @@ using kernels::NormKind;
 
 namespace {
 
-constexpr i64 empty_rows_at_once = 65536;
-
 void zero_other_rows(Matrix a, std::span<const i64> rows) {
   i64 row = 0;
   for (std::size_t next = 0; next <= rows.size(); ++next) {
@@ -40,7 +38,7 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
   products_.reserve(problem.tree.most_cells());
   if (settings.qr)
-    qr_.emplace(problem.x, problem.start, worker_, backend, products_);
+    qr_.emplace(problem.x, problem.start, worker_, backend, others, products_);
   std::size_t ranges = 1;
   for (int m = 0; m < problem.x.order(); ++m)
     ranges = std::max(ranges, part(m).size());
@@ -73,7 +71,9 @@ void Sweep::compute_start_gram(int mode) {
 
 void Sweep::add_start_rows(int mode, Range range, std::span<const i64> but) {
   const ConstMatrix start = problem_.start.factor(mode);
-  const i64 at_once = std::min(empty_rows_at_once, std::max<i64>(range.size(), 1));
+  const i64 at_once = std::min(plan::start_rows_at_once, range.size());
+  if (at_once == 0)
+    return;
   const DeviceMatrix some(backend_, at_once, rank_, start.type, "rows of a start without entries");
   std::vector<i64> rows;
   std::vector<double> sum = grams_[static_cast<std::size_t>(mode)].download();

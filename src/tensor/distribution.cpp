@@ -37,12 +37,11 @@ std::vector<i64> exchange(Processes &processes, const std::vector<i64> &sent, co
 /// order given.
 class Order {
 public:
-  Order(Processes &processes, const EntriesView &e, int threads) {
-    const Buffer<std::int32_t> to = partition_entries(processes, e, threads);
-    const auto size = static_cast<std::size_t>(processes.size());
-    const int parts = formats::parts_for(e.nnz, threads);
+  Order(int processes, const Buffer<std::int32_t> &to, int threads) {
+    const auto size = static_cast<std::size_t>(processes);
+    const int parts = formats::parts_for(to.size(), threads);
     std::vector<std::vector<i64>> next(static_cast<std::size_t>(parts)); // of each part, place of its next entry
-    formats::for_parts(e.nnz, parts, [&](int part, Range some) {
+    formats::for_parts(to.size(), parts, [&](int part, Range some) {
       std::vector<i64> count(size);
       for (i64 k = some.begin; k < some.end; ++k)
         ++count[static_cast<std::size_t>(to[k])];
@@ -55,8 +54,8 @@ public:
         counts_[p] += some[p];
         before += std::exchange(some[p], before);
       }
-    place_ = Buffer<i64>(e.nnz, "the order in which entries go");
-    formats::for_parts(e.nnz, parts, [&](int part, Range some) {
+    place_ = Buffer<i64>(to.size(), "the order in which entries go");
+    formats::for_parts(to.size(), parts, [&](int part, Range some) {
       std::vector<i64> &at = next[static_cast<std::size_t>(part)];
       for (i64 k = some.begin; k < some.end; ++k)
         place_[at[static_cast<std::size_t>(to[k])]++] = k;
@@ -179,28 +178,6 @@ Entries unpack(const EntriesView &given, const Order &order, const Buffer<std::b
   return e;
 }
 
-Entries travel(Processes &processes, const EntriesView &given, const MemoryBudget &budget, int threads) {
-  const int here = processes.rank();
-  const Order order(processes, given, threads);
-  const Packing packing(given);
-  const std::vector<i64> received_counts = processes.all_to_all(order.counts());
-  const std::vector<i64> sent_bytes = packing.bytes_but(order.counts(), here);
-  const std::vector<i64> received_bytes = packing.bytes_but(received_counts, here);
-  const i64 coming = sum_of(received_counts);
-  MemoryNeed need;
-  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
-  need.add("entries that arrive", static_cast<double>(sum_of(received_bytes)));
-  need.add("the entries here",
-           static_cast<double>(coming) * static_cast<double>(8 * packing.order + size_of(packing.values)));
-  budget.require("a tensor of which " + count_text(coming, "entry", "entries") + " come here", need);
-  Buffer<std::byte> received(sum_of(received_bytes), "entries on their way");
-  {
-    const Buffer<std::byte> sent = pack_others(given, order, packing, here, threads);
-    processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
-  }
-  return unpack(given, order, received, received_counts, packing, here, threads);
-}
-
 /// The directory of a mode is a partition of its rows in equal blocks: the process of a block decides who owns its
 /// rows. It hears from each process which of them it touches, ascending.
 class Directory {
@@ -313,72 +290,83 @@ private:
 
 } // namespace
 
-/// Makes the distribution of entries that have arrived, and gives them their numbers.
-class Arrival {
-public:
-  Arrival(std::shared_ptr<Processes> processes, Entries entries, int threads)
-      : entries_(std::move(entries)), threads_(threads) {
-    made_.processes_ = std::move(processes);
-    made_.dims_ = entries_.dims;
-    for (std::size_t m = 0; m < made_.dims_.size(); ++m)
-      made_.modes_.push_back(number(m));
-    for (const Distribution::Mode &mode : made_.modes_)
-      made_.held_.push_back(std::ssize(mode.rows));
-    entries_.dims = made_.held_;
+Entries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
+              const MemoryBudget &budget, int threads) {
+  const int here = processes.rank();
+  const Order order(processes.size(), to, threads);
+  const Packing packing(given);
+  const std::vector<i64> received_counts = processes.all_to_all(order.counts());
+  const std::vector<i64> sent_bytes = packing.bytes_but(order.counts(), here);
+  const std::vector<i64> received_bytes = packing.bytes_but(received_counts, here);
+  const i64 coming = sum_of(received_counts);
+  MemoryNeed need;
+  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
+  need.add("entries that arrive", static_cast<double>(sum_of(received_bytes)));
+  need.add("the entries here",
+           static_cast<double>(coming) * static_cast<double>(8 * packing.order + size_of(packing.values)));
+  budget.require("a tensor of which " + count_text(coming, "entry", "entries") + " come here", need);
+  Buffer<std::byte> received(sum_of(received_bytes), "entries on their way");
+  {
+    const Buffer<std::byte> sent = pack_others(given, order, packing, here, threads);
+    processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
   }
+  return unpack(given, order, received, received_counts, packing, here, threads);
+}
 
-  Arrived take() { return {std::make_shared<const Distribution>(std::move(made_)), std::move(entries_)}; }
+DistributionBuilder::DistributionBuilder(std::shared_ptr<Processes> processes, std::span<const i64> dims) {
+  made_.processes_ = std::move(processes);
+  made_.dims_.assign(dims.begin(), dims.end());
+}
 
-private:
-  Processes &processes() { return *made_.processes_; }
-
-  Distribution::Mode number(std::size_t m) {
-    const Touched places(entries_.indices[m], made_.dims_[m], threads_);
-    const std::vector<i64> &touched = places.rows();
-    const std::vector<i64> owner = Directory(processes(), made_.dims_[m]).owners(touched);
-    Distribution::Mode mode;
-    mode.lent.resize(static_cast<std::size_t>(processes().size()));
-    const i64 here = processes().rank();
-    i64 own = 0;
-    for (const i64 process : owner)
-      ++(process == here ? own : mode.lent[static_cast<std::size_t>(process)]);
-    if (own > 0)
-      mode.own = {{0, own}};
-    std::vector<i64> next{0}; // number of the next row of each owner
-    for (const i64 rows : mode.lent)
-      next.push_back(next.back() + rows);
-    for (i64 &number : next)
-      number += own;
-    next[static_cast<std::size_t>(here)] = 0;
-    mode.rows.resize(touched.size());
-    std::vector<i64> number_of(touched.size());
-    for (std::size_t k = 0; k < touched.size(); ++k) {
-      number_of[k] = next[static_cast<std::size_t>(owner[k])]++;
-      mode.rows[static_cast<std::size_t>(number_of[k])] = touched[k];
-    }
-    places.renumber(entries_.indices[m], number_of, made_.dims_[m], threads_);
-    tell_owners(mode);
-    return mode;
+std::vector<i64> DistributionBuilder::add(const std::vector<i64> &touched) {
+  Processes &processes = *made_.processes_;
+  const std::vector<i64> owner = Directory(processes, made_.dims_[made_.modes_.size()]).owners(touched);
+  Distribution::Mode mode;
+  mode.lent.resize(static_cast<std::size_t>(processes.size()));
+  const i64 here = processes.rank();
+  i64 own = 0;
+  for (const i64 process : owner)
+    ++(process == here ? own : mode.lent[static_cast<std::size_t>(process)]);
+  if (own > 0)
+    mode.own = {{0, own}};
+  std::vector<i64> next{0}; // number of the next row of each owner
+  for (const i64 rows : mode.lent)
+    next.push_back(next.back() + rows);
+  for (i64 &number : next)
+    number += own;
+  next[static_cast<std::size_t>(here)] = 0;
+  mode.rows.resize(touched.size());
+  std::vector<i64> number_of(touched.size());
+  for (std::size_t k = 0; k < touched.size(); ++k) {
+    number_of[k] = next[static_cast<std::size_t>(owner[k])]++;
+    mode.rows[static_cast<std::size_t>(number_of[k])] = touched[k];
   }
+  tell_owners(mode);
+  made_.held_.push_back(std::ssize(mode.rows));
+  made_.modes_.push_back(std::move(mode));
+  return number_of;
+}
 
-  /// Owners hear which of their rows each process has.
-  void tell_owners(Distribution::Mode &mode) {
-    const std::vector<i64> lent(mode.rows.begin() + mode.own_rows(), mode.rows.end());
-    mode.shared = exchange(processes(), lent, mode.lent, mode.shared_with);
-    const auto own_end = mode.rows.begin() + mode.own_rows();
-    for (i64 &row : mode.shared)
-      row = std::lower_bound(mode.rows.begin(), own_end, row) - mode.rows.begin();
-  }
-
-  Distribution made_;
-  Entries entries_;
-  int threads_;
-};
+/// Owners hear which of their rows each process has.
+void DistributionBuilder::tell_owners(Distribution::Mode &mode) {
+  const std::vector<i64> lent(mode.rows.begin() + mode.own_rows(), mode.rows.end());
+  mode.shared = exchange(*made_.processes_, lent, mode.lent, mode.shared_with);
+  const auto own_end = mode.rows.begin() + mode.own_rows();
+  for (i64 &row : mode.shared)
+    row = std::lower_bound(mode.rows.begin(), own_end, row) - mode.rows.begin();
+}
 
 Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget,
                    int threads) {
-  Entries entries = travel(*processes, given, budget, threads);
-  return Arrival(std::move(processes), std::move(entries), threads).take();
+  Entries entries = bring(*processes, given, partition_entries(*processes, given, threads), budget, threads);
+  DistributionBuilder builder(std::move(processes), entries.dims);
+  for (std::size_t m = 0; m < entries.dims.size(); ++m) {
+    const Touched places(entries.indices[m], entries.dims[m], threads);
+    places.renumber(entries.indices[m], builder.add(places.rows()), entries.dims[m], threads);
+  }
+  auto distribution = builder.finish();
+  entries.dims.assign(distribution->held().begin(), distribution->held().end());
+  return {std::move(distribution), std::move(entries)};
 }
 
 i64 Distribution::bytes() const noexcept {

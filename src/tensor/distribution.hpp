@@ -50,7 +50,7 @@ public:
   void collect(int mode, ConstMatrix held, Matrix all) const;
 
 private:
-  friend class Arrival;
+  friend class DistributionBuilder;
   struct Mode {
     std::vector<i64> rows;        // [numbers]
     Ranges own;                   // one range, or none
@@ -67,11 +67,30 @@ private:
   std::vector<Mode> modes_;
 };
 
+/// Makes a distribution, mode after mode; all processes do so together.
+class DistributionBuilder {
+public:
+  DistributionBuilder(std::shared_ptr<Processes> processes, std::span<const i64> dims);
+  /// Takes the rows of the next mode that this process touches, at least one, ascending, and gives their numbers.
+  std::vector<i64> add(const std::vector<i64> &touched);
+  std::shared_ptr<const Distribution> finish() { return std::make_shared<const Distribution>(std::move(made_)); }
+
+private:
+  void tell_owners(Distribution::Mode &mode);
+
+  Distribution made_;
+};
+
 /// The entries of this process, in the numbers of rows.
 struct Arrived {
   std::shared_ptr<const Distribution> distribution;
   Entries entries; // dims are those of the numbers
 };
+
+/// Brings entries to processes, to[k] that of entry k: they arrive in the order of the processes, and in the order
+/// given by each. All of them call it.
+Entries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
+              const MemoryBudget &budget, int threads);
 
 /// Brings checked entries to the processes that are to hold them. Each process calls it with its own, of one tensor.
 /// Entries at the same coordinates arrive in the order of the processes, and in the order given by each.

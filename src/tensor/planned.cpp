@@ -5,6 +5,7 @@
 
 #include "tensor/entry_partition.hpp"
 #include "tensor/sharding.hpp"
+#include "tensor/whole.hpp"
 
 namespace td::tensor {
 
@@ -17,6 +18,7 @@ plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request) {
     existing.in_place = !is_gpu(request) || x.borrowed_in() != nullptr;
     existing.strides = existing.in_place ? x.dense()->strides : kernels::copied_strides(x.dense()->view());
   }
+  existing.shared.processes = request.processes;
   if (const Distribution *d = x.distribution()) {
     existing.shared.processes = d->processes().size();
     existing.shared.entries = x.facts().nnz;
@@ -34,6 +36,18 @@ plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request) {
 
 namespace {
 
+/// A run for which each process gets all of a tensor, which stays what it is besides.
+plan::Plan plan_of_whole(const Tensor &x, const plan::PlanRequest &request) {
+  const plan::TensorSettings settings = settings_of_whole(x);
+  const plan::StorageRequest storage = storage_request(request, settings);
+  plan::Layout layout = x.sparse() ? plan::layout_of(x.dims(), x.facts().nnz, x.type(), storage)
+                                   : plan::dense_layout(x.dims(), x.type(), storage);
+  layout.shared.processes = x.processes()->size();
+  layout.bytes.stored += static_cast<double>(x.bytes());
+  layout.bytes.building += gathered_bytes(x);
+  return plan_of({std::move(layout), settings, {}, {}}, request);
+}
+
 i64 most_kept(const Tensor &x, const plan::PlanRequest &request) {
   i64 most = 0;
   for (const auto &backend : request.backends)
@@ -45,6 +59,8 @@ i64 most_kept(const Tensor &x, const plan::PlanRequest &request) {
 
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
   plan::require_rank(request.rank);
+  if (x.distribution() != nullptr && plan::SolverSettings(request.options).deterministic)
+    return plan_of_whole(x, request);
   plan::Stored stored{layout_of(x, request), x.settings(), {}, {}};
   for (const auto &backend : request.backends)
     stored.kept.push_back(x.kept_on(*backend));
@@ -117,7 +133,7 @@ void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode)
       need.add("the rows of all processes",
                static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) * (2 * row + 16));
     const int group = x.groups().group_of(mode);
-    const auto partial = plan::product_by_itself(x.dims(), x.settings().groups, mode);
+    const auto partial = plan::product_by_itself(x.stored_dims(), x.settings().groups, mode);
     if (x.sparse() && x.groups().shared(group))
       need.add("partial products", workers * static_cast<double>(x.groups().cell_count(group)) * row);
     if (!x.sparse() && partial)

@@ -51,21 +51,38 @@ std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan:
   here.refuse_duplicates = false;             // these would be told by numbers
   const auto x =
       build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), Target::cpu, nullptr);
-  const Distribution &d = *part.distribution;
-  std::vector<std::span<const i64>> rows;
-  for (int m = 0; m < x->order(); ++m)
-    rows.push_back(d.rows(m));
-  x->dims_.assign(d.dims().begin(), d.dims().end());
-  x->numbering_ = formats::Numbering(rows);
-  x->distribution_ = std::move(part.distribution);
   x->settings_.refuse_duplicates = settings.refuse_duplicates;
-  const i64 stored = x->facts_.nnz;
-  x->facts_ = facts_of_all(x->facts_, d.processes());
-  x->elsewhere_ = x->facts_.nnz - stored;
+  x->share(std::move(part.distribution));
   if (settings.refuse_duplicates && x->facts_.duplicates > 0)
     throw_error(Status::index, "{} at the coordinates of others, and option 'duplicates' = \"error\"; expected none",
                 count_text(x->facts_.duplicates, "entry is", "entries are"));
   return x;
+}
+
+std::shared_ptr<const Tensor> Tensor::make_distributed(ArrivedBox part, const plan::TensorSettings &settings,
+                                                       int threads, std::string source) {
+  const auto begin = Clock::now();
+  const std::shared_ptr<Tensor> x =
+      begin_dense(part.elements.dims, part.elements.values.type(), settings, threads, std::move(source), Target::cpu);
+  x->dense_ = std::move(part.elements);
+  if (!part.empty)
+    x->facts_ = facts_of(x->dense_->values, threads);
+  x->share(std::move(part.distribution));
+  x->list_forms();
+  x->build_seconds_ = seconds_since(begin);
+  return x;
+}
+
+void Tensor::share(std::shared_ptr<const Distribution> distribution) {
+  distribution_ = std::move(distribution);
+  std::vector<std::span<const i64>> rows;
+  for (int m = 0; m < order(); ++m)
+    rows.push_back(distribution_->rows(m));
+  dims_.assign(distribution_->dims().begin(), distribution_->dims().end());
+  numbering_ = formats::Numbering(rows);
+  const i64 stored = facts_.nnz;
+  facts_ = facts_of_all(facts_, distribution_->processes());
+  elsewhere_ = facts_.nnz - stored;
 }
 
 std::shared_ptr<Tensor> Tensor::build_sparse(const formats::Given &given, const plan::TensorSettings &settings,
@@ -199,16 +216,22 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   const auto begin = Clock::now();
   formats::check_dims(array.dims);
   const i64 elements = element_count(array.dims);
-  std::shared_ptr<Tensor> x(new Tensor(array.dims, array.value_type, settings, std::move(source), target));
-  const plan::StorageRequest request{settings, target == Target::gpu, threads,
-                                     MemoryBudget(settings.memory_limit, 0).left()};
-  x->storage_ = dense_storage(x->order(), x->type_, request);
-  require_storage(x->storage_, {array.dims, elements, array.value_type}, request);
-  x->groups_ = std::make_unique<const plan::Groups>(array.dims, settings.groups_for(x->type_));
+  const auto x = begin_dense(array.dims, array.value_type, settings, threads, std::move(source), target);
+  require_storage(x->storage_, {array.dims, elements, array.value_type},
+                  {settings, target == Target::gpu, threads, MemoryBudget(settings.memory_limit, 0).left()});
   x->dense_ = formats::build_dense(array, threads);
   x->facts_ = facts_of(x->dense_->values, threads);
   x->list_forms();
   x->build_seconds_ = seconds_since(begin);
+  return x;
+}
+
+std::shared_ptr<Tensor> Tensor::begin_dense(std::span<const i64> dims, ValueType type,
+                                            const plan::TensorSettings &settings, int threads, std::string source,
+                                            Target target) {
+  std::shared_ptr<Tensor> x(new Tensor(dims, type, settings, std::move(source), target));
+  x->storage_ = plan::dense_storage(x->order(), type, {settings, target == Target::gpu, threads, {}});
+  x->groups_ = std::make_unique<const plan::Groups>(dims, settings.groups_for(type));
   return x;
 }
 
@@ -224,9 +247,7 @@ std::shared_ptr<const Tensor> Tensor::borrow_dense(const DenseArrayView &array, 
                   settings.groups.text);
     settings.groups = {plan::Ask::none, "none"};
   }
-  std::shared_ptr<Tensor> x(new Tensor(array.dims, array.value_type, settings, "", target));
-  x->storage_ = plan::dense_storage(x->order(), x->type_, {settings, target == Target::gpu, threads, {}});
-  x->groups_ = std::make_unique<const plan::Groups>(array.dims, settings.groups_for(x->type_));
+  const auto x = begin_dense(array.dims, array.value_type, settings, threads, "", target);
   x->dense_ = std::move(dense);
   if (device != nullptr)
     x->lent_ = device->lend(x->dense_->view(), "values");
@@ -243,7 +264,7 @@ std::shared_ptr<const Tensor> Tensor::borrow_dense(const DenseArrayView &array, 
 
 DenseArrayView Tensor::elements(std::optional<formats::Dense> &holder) const {
   if (lent_ == nullptr)
-    return {dims_, dense_->strides, type_, dense_->view().values};
+    return {dense_->dims, dense_->strides, type_, dense_->view().values};
   MemoryNeed need;
   need.add("a copy on the host", static_cast<double>(facts_.nnz) * static_cast<double>(size_of(type_)));
   MemoryBudget(settings_.memory_limit, 0).require("the elements of a tensor that is borrowed on a GPU", need);
@@ -281,8 +302,10 @@ i64 Tensor::bytes() const {
 std::string Tensor::describe() const {
   const std::string shape = fmt::format("{}", fmt::join(dims_, " x "));
   const std::string size = size_text(bytes());
+  const std::string here = distribution_ ? fmt::format(" of which {} here", stored_entries()) : "";
   if (dense_)
-    return fmt::format("dense {}, {}, {}, {}", shape, count_text(facts_.nnz, "element", "elements"), name_of(type_),
+    return fmt::format("dense {}, {}{}, {}, {}", shape, count_text(facts_.nnz, "element", "elements"), here,
+                       name_of(type_),
                        !borrowed()        ? size
                        : lent_ == nullptr ? "borrowed from the caller"
                                           : "borrowed from the caller on a GPU");
@@ -291,7 +314,6 @@ std::string Tensor::describe() const {
     parts = count_text(static_cast<i64>(sorted_.size()), "copy", "copies") + ", ";
   else if (blco_)
     parts = count_text(blco_->block_begin.size() - 1, "block", "blocks") + ", ";
-  const std::string here = distribution_ ? fmt::format(" of which {} here", stored_entries()) : "";
   return fmt::format("sparse {}, {}{}, {}, {} ({}{})", shape, count_text(facts_.nnz, "entry", "entries"), here,
                      name_of(type_), name_of(format()), parts, size);
 }

@@ -9,6 +9,7 @@
 #include "kernels/memory_order.hpp"
 #include "plan/groups.hpp"
 #include "plan/storage.hpp"
+#include "tensor/dense_blocks.hpp"
 #include "tensor/distribution.hpp"
 #include "tensor/resident.hpp"
 
@@ -51,6 +52,8 @@ public:
   /// Its facts are those of the whole. All processes call it.
   static std::shared_ptr<const Tensor> make_distributed(Arrived part, const plan::TensorSettings &settings, int threads,
                                                         std::string source);
+  static std::shared_ptr<const Tensor> make_distributed(ArrivedBox part, const plan::TensorSettings &settings,
+                                                        int threads, std::string source);
   /// Throws as make_sparse does if it does not fit.
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target = Target::cpu);
@@ -154,6 +157,11 @@ private:
   static std::shared_ptr<Tensor> build_sparse(const formats::Given &given, const plan::TensorSettings &settings,
                                               int threads, std::string source, Target target,
                                               kernels::Backend *builder);
+  static std::shared_ptr<Tensor> begin_dense(std::span<const i64> dims, ValueType type,
+                                             const plan::TensorSettings &settings, int threads, std::string source,
+                                             Target target);
+  /// What is stored becomes this process's part.
+  void share(std::shared_ptr<const Distribution> distribution);
   void store(const EntriesView &entries, const plan::StorageRequest &request);
   /// Copies by each mode, or BLCO, in the builder's memory.
   void store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,

@@ -55,6 +55,31 @@ static void shapes(void) {
   REFUSED(TD_ERR_SHAPE, "0", "1", td_ktensor_create(context, 2, zero, 1, TD_F64, &k));
 }
 
+/* One process brings all of an array. */
+static void blocks(void) {
+  const int64_t dims[2] = {3, 4}, none[2] = {0, 0}, one[2] = {0, 1}, rows[2] = {3, 1}, part[2] = {3, 3};
+  const double cells[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  double sum = 0;
+  td_tensor *x = NULL;
+  DONE(td_tensor_create_dense_block(context, 2, dims, none, dims, NULL, TD_F64, cells, TD_HOST, NULL, &x));
+  DONE(td_tensor_get_f64(x, "sum", &sum));
+  CHECK(sum == 78);
+  td_tensor_destroy(x);
+  REFUSED(TD_ERR_SHAPE, "mode 1: a block of dim 3 at offset 0", "dim 4",
+          td_tensor_create_dense_block(context, 2, dims, none, part, NULL, TD_F64, cells, TD_HOST, NULL, &x));
+  CHECK(x == NULL);
+  REFUSED(TD_ERR_SHAPE, "mode 1: a block of dim 1 at offset 1", "dim 4",
+          td_tensor_create_dense_block(context, 2, dims, one, rows, NULL, TD_F64, cells, TD_HOST, NULL, &x));
+  REFUSED(TD_ERR_ARGUMENT, "offset", "",
+          td_tensor_create_dense_block(context, 2, dims, NULL, dims, NULL, TD_F64, cells, TD_HOST, NULL, &x));
+  REFUSED(TD_ERR_ARGUMENT, "block_dims", "",
+          td_tensor_create_dense_block(context, 2, dims, none, NULL, NULL, TD_F64, cells, TD_HOST, NULL, &x));
+  REFUSED(TD_ERR_ARGUMENT, "values", "",
+          td_tensor_create_dense_block(context, 2, dims, none, dims, NULL, TD_F64, NULL, TD_HOST, NULL, &x));
+  REFUSED(TD_ERR_TYPE, "9", "",
+          td_tensor_create_dense_block(context, 2, dims, none, dims, NULL, 9, cells, TD_HOST, NULL, &x));
+}
+
 static void entries(void) {
   const int64_t dims[2] = {3, 4};
   const int64_t i[3] = {0, 2, 1}, j[3] = {0, 3, 1}, j_high[3] = {0, 3, 4}, i_negative[3] = {0, -1, 1};
@@ -320,6 +345,7 @@ int main(void) {
   CHECK(td_last_error(NULL, 0) == 1); /* nothing has failed yet */
   DONE(td_context_create("cpu", NULL, &context));
   shapes();
+  blocks();
   entries();
   dense_values();
   types_and_spaces();

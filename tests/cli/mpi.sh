@@ -25,6 +25,16 @@ expect 0 processes 3 cpd x.tns -r 2 --max-iters 3
 [ "$(grep -c '^stopped' out)" -eq 1 ] || fail "$(grep -c '^stopped' out) processes print, expected 1"
 says out "process 0 of 3"
 
+# A dense file, of which each process reads a slab.
+for file in dense.npy dense.tdb dense.txt; do
+  expect 0 "$td" generate $file --dense --dims 20,12,9 --rank 2 --seed 3
+  expect 0 "$td" cpd $file -r 2 --tol 0 --max-iters 8 --json
+  mv out alone
+  expect 0 processes 3 cpd $file -r 2 --tol 0 --max-iters 8 --json
+  is_json out "all(abs(a - b) < 1e-8 for a, b in
+    zip(d['history']['fit'], json.load(open('alone'))['history']['fit']))"
+done
+
 # What is wrong is said once, with the exit code of one process.
 printf '1 1 1 1.0\n1 2 x 2.0\n' >bad.tns
 expect 3 processes 3 cpd bad.tns -r 2

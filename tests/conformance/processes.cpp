@@ -108,6 +108,56 @@ TEST(OnProcessesShapes, AreAllRight) {
     }
 }
 
+/// The same of a dense tensor, whichever blocks it is brought in.
+void expect_right_dense(const Entries &cells, int size, td_type type, Blocks how, const std::string &devices,
+                        const Options &options = Options{}) {
+  Processes processes(size);
+  Random random(31);
+  const Factors factors = random_factors(random, cells.dims, 5, type);
+  std::vector<Bounded> expected;
+  for (int mode = 0; mode < cells.order(); ++mode)
+    expected.push_back(oracle_mttkrp(cells, factors, mode));
+  processes.run(devices, [&](int rank, td_context *context) {
+    const Tensor x = make_dense_block(context, cells, rank, size, how, type, options);
+    EXPECT_EQ(tensor_nnz(x), cells.nnz());
+    for (int mode = 0; mode < cells.order(); ++mode) {
+      SCOPED_TRACE("mode " + std::to_string(mode) + ", process " + std::to_string(rank));
+      EXPECT_TRUE(
+          within_bound(mttkrp(context, x, factors, mode, type), expected[static_cast<std::size_t>(mode)], type));
+    }
+  });
+  EXPECT_EQ(processes.trouble(), "");
+}
+
+TEST(DenseOnProcesses, MttkrpIsTheDefinition) {
+  Random random(11);
+  const std::vector<int64_t> dims{6, 9, 4, 5};
+  for (const int order : {2, 3, 4})
+    for (const td_type type : {TD_F32, TD_F64}) {
+      const Entries cells = random_cells(random, {dims.begin(), dims.begin() + order}, type);
+      for (const int size : {1, 2, 3, 4, 7})
+        for (const Blocks how : {Blocks::slabs, Blocks::one, Blocks::boxes}) {
+          SCOPED_TRACE("order " + std::to_string(order) + " on " + std::to_string(size));
+          expect_right_dense(cells, size, type, how, how == Blocks::one ? "reference" : "cpu");
+        }
+    }
+}
+
+// Partial products of a process's box; f64 sums of f32; more processes than elements.
+TEST(DenseOnProcesses, HoweverItIsWorkedOn) {
+  Random random(12);
+  const Entries cells = random_cells(random, {4, 5, 3, 6}, TD_F64);
+  for (const char *groups : {"none", "0,1|2,3", "0,1,2|3"})
+    expect_right_dense(cells, 3, TD_F64, Blocks::boxes, "cpu", Options{{"groups", groups}});
+  expect_right_dense(random_cells(random, {4, 5, 3}, TD_F32), 4, TD_F32, Blocks::slabs, "cpu",
+                     Options{{"accumulate", "f64"}});
+  for (const std::vector<int64_t> &dims : {std::vector<int64_t>{1, 1, 1}, {2, 1, 2}, {1, 7, 1}, {2, 3, 1}})
+    for (const int size : {2, 4, 7}) {
+      expect_right_dense(random_cells(random, dims, TD_F64), size, TD_F64, Blocks::boxes, "cpu");
+      expect_right_dense(random_cells(random, dims, TD_F64), size, TD_F64, Blocks::one, "cpu");
+    }
+}
+
 // A tensor whose index needs more than 128 bits in numbers of rows stays in coordinates.
 TEST(OnProcessesShapes, CoordinatesBeyondAKey) {
   Random random(9);

@@ -56,6 +56,15 @@ struct Part {
       values[count] = static_cast<double>(n % 7) - 2.5;
     }
   }
+  /// The slabs of the last mode that process `rank` of `size` has of a dense array.
+  td_status make_dense(td_context *context, int rank, int size, td_tensor **out) const {
+    const int64_t begin = dims[2] * rank / size, end = dims[2] * (rank + 1) / size;
+    const int64_t offset[3] = {0, 0, begin}, block[3] = {6, 5, end - begin};
+    double cells[120];
+    for (int n = 0; n < 120; ++n)
+      cells[n] = n % 11 - 4.5;
+    return td_tensor_create_dense_block(context, 3, dims, offset, block, nullptr, TD_F64, cells, TD_HOST, nullptr, out);
+  }
   td_status make(td_context *context, td_tensor **out, const td_options *options = nullptr) const {
     const void *indices[3] = {i, j, l};
     return td_tensor_create(context, 3, dims, count, TD_I64, indices, 0, TD_F64, values, TD_HOST, options, out);
@@ -66,16 +75,32 @@ struct Part {
   if (const td_status status_of_call = (call); status_of_call < 0)                                                     \
     return {status_of_call, last_error(), #call};
 
-/// All that processes do together.
-Ended scenario(td_communicator *communicator, int rank, int size, const td_options *options,
+const Options same_bits{{"deterministic", "1"}, {"max_iters", "1"}};
+const Options by_qr{{"solve", "qr"}, {"init", "nvecs"}, {"max_iters", "1"}};
+
+/// What processes do together is gone through in two parts.
+enum class What { sparse_run, other_calls };
+
+Ended scenario(What what, td_communicator *communicator, int rank, int size, const td_options *options,
                const td_options *stored = nullptr) {
   Context context;
-  Tensor x;
+  Tensor x, dense;
   Ktensor model;
   Report report;
   const Part part(rank, size);
   TRY(td_context_create_distributed("cpu", options, communicator, context.out()));
   TRY(part.make(context, x.out(), stored));
+  if (what == What::other_calls) {
+    TRY(td_cpals(context, x, 2, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr));
+    TRY(part.make_dense(context, rank, size, dense.out()));
+    Ktensor other;
+    TRY(td_cpals(context, x, 2, nullptr, by_qr, nullptr, nullptr, other.out(), nullptr));
+    double a[12] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6};
+    double out[12];
+    const void *factors[3] = {a, a, a};
+    TRY(td_mttkrp(context, dense, 2, 2, factors, dims, out, 6, TD_HOST));
+    return {};
+  }
   TRY(td_cpals(context, x, 2, nullptr, options, nullptr, nullptr, model.out(), report.out()));
   double a[12] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6};
   double out[12];
@@ -98,18 +123,20 @@ const Options few_steps{{"tol", "0"}, {"max_iters", "2"}, {"threads", "1"}};
 
 // One call returns a number: what the processes agree on by that call tells which of them it was.
 TEST(OneProcessFails, InACallOfTheCommunicator) {
-  for (const int size : {2, 3})
+  constexpr std::pair<int, What> cases[] = {{2, What::sparse_run}, {3, What::sparse_run}, {3, What::other_calls}};
+  for (const auto &one : cases)
     for (const bool for_good : {false, true}) {
+      const int size = one.first;
       int64_t call = 0;
       int unknown = 0;
-      for (bool failed = true; failed; call += light() ? 5 : 1) {
+      for (bool failed = true; failed; call += light() ? 5 : one.second == What::sparse_run ? 1 : 3) {
         ASSERT_LT(call, 1000);
         SCOPED_TRACE("call " + std::to_string(call) + (for_good ? " and all later ones" : ""));
         Processes processes(size, {size - 1, call, for_good});
         std::vector<Ended> ended(static_cast<std::size_t>(size));
         processes.run([&](int rank) {
           const Communicator c = processes.communicator(rank);
-          ended[static_cast<std::size_t>(rank)] = scenario(c, rank, size, few_steps);
+          ended[static_cast<std::size_t>(rank)] = scenario(one.second, c, rank, size, few_steps);
         });
         EXPECT_EQ(processes.trouble(), "");
         EXPECT_EQ(processes.released(), size);
@@ -131,10 +158,11 @@ TEST(OneProcessFails, InACallOfTheCommunicator) {
     }
 }
 
-TEST(OneProcessFails, ToAllocate) {
+void fail_to_allocate(What what) {
   const Options stored{{"format", "sorted"}};
   bool failed = true;
-  for (long k = 0; failed; k += light() ? 7 : 1) {
+  const long step = what == What::sparse_run ? 1 : 4; // each goes through all before it again
+  for (long k = 0; failed; k += light() ? 7 : step) {
     ASSERT_LT(k, 20000);
     SCOPED_TRACE("allocation " + std::to_string(k));
     Processes processes(2);
@@ -146,7 +174,7 @@ TEST(OneProcessFails, ToAllocate) {
       armed = rank == 1;
       left = k;
       ended[static_cast<std::size_t>(rank)] =
-          scenario(communicators[static_cast<std::size_t>(rank)], rank, 2, few_steps, stored);
+          scenario(what, communicators[static_cast<std::size_t>(rank)], rank, 2, few_steps, stored);
       if (rank == 1)
         failed = left < 0;
       armed = false;
@@ -156,6 +184,9 @@ TEST(OneProcessFails, ToAllocate) {
     EXPECT_TRUE(ended.front().status == TD_OK || ended.front().status == TD_ERR_HOST_MEMORY) << ended.front().text;
   }
 }
+
+TEST(OneProcessFails, ToAllocate) { fail_to_allocate(What::sparse_run); }
+TEST(OneProcessFails, ToAllocateInOtherCalls) { fail_to_allocate(What::other_calls); }
 
 template <class Body> std::vector<Ended> ended_of(int size, Body &&body) {
   Processes processes(size);
@@ -219,6 +250,38 @@ TEST(OneProcessFails, ByItsEntriesAndOptions) {
                        })
                   .front(),
               TD_ERR_INDEX, "at the coordinates of others");
+}
+
+TEST(OneProcessFails, ByItsBlock) {
+  struct Block {
+    int64_t offset[3] = {0, 0, 0}, dims[3] = {6, 5, 2};
+    int64_t of[3] = {6, 5, 4};
+    double first = 1;
+  };
+  const auto end_of = [](const Block &first, const Block &second) {
+    return ended_of(2,
+                    [&](int rank, td_context *context) -> Ended {
+                      const Block &b = rank == 0 ? first : second;
+                      double cells[120] = {b.first};
+                      Tensor x;
+                      TRY(td_tensor_create_dense_block(context, 3, b.of, b.offset, b.dims, nullptr, TD_F64, cells,
+                                                       TD_HOST, nullptr, x.out()));
+                      return {};
+                    })
+        .front();
+  };
+  const Block front, back{{0, 0, 2}};
+  EXPECT_EQ(end_of(front, back).status, TD_OK);
+  expect_text(end_of(front, {{0, 0, 1}}), TD_ERR_SHAPE, "processes 0 and 1 both have element (0, 0, 1)");
+  expect_text(end_of(front, {{0, 0, 2}, {6, 5, 1}}), TD_ERR_SHAPE,
+              "have 90 of the 120 elements of a tensor of 6 x 5 x 4");
+  expect_text(end_of(front, {{0, 0, 3}}), TD_ERR_SHAPE,
+              "process 1 of 2: mode 2: a block of dim 2 at offset 3, expected it within the tensor's dim 4");
+  expect_text(end_of(front, {{0, -1, 2}}), TD_ERR_SHAPE, "process 1 of 2: mode 1: a block of dim 5 at offset -1");
+  expect_text(end_of(front, {{0, 0, 2}, {6, 5, -1}}), TD_ERR_SHAPE, "process 1 of 2: mode 2: a block of dim -1");
+  expect_text(end_of(front, {{0, 0, 2}, {6, 5, 2}, {6, 5, 4}, std::nan("")}), TD_ERR_ARGUMENT,
+              "process 1 of 2: element (0, 0, 2) (0-based): value nan");
+  expect_text(end_of(front, {{0, 0, 2}, {6, 5, 2}, {6, 5, 5}}), TD_ERR_ARGUMENT, "process 1 of 2: order, dims");
 }
 
 TEST(OneProcessFails, ByItsRunsArguments) {

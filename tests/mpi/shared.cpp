@@ -90,6 +90,27 @@ void compare_with_one(td_context *shared) {
   expect_near(weights_of(run.model), weights_of(expected.model), 1e-6, "weight");
 }
 
+// A dense tensor of slabs of the first mode, whose processes count down.
+void compare_dense_with_one(td_context *shared) {
+  Context alone = make<Context>(td_context_create, "cpu", nullptr);
+  const std::int64_t shape[] = {12, 11, 10}, none[] = {0, 0, 0};
+  const std::int64_t begin = 12 * (size - 1 - rank) / size, end = 12 * (size - rank) / size;
+  const std::int64_t offset[] = {begin, 0, 0}, block[] = {end - begin, 11, 10}, strides[] = {1, 12, 132};
+  std::vector<double> values;
+  for (int n = 0; n < 1320; ++n)
+    values.push_back(std::cos(static_cast<double>(n % 12)) * (n / 12 % 11) + (n / 132) * (n % 12) + n % 7);
+  Tensor x, whole;
+  check(td_tensor_create_dense_block(shared, 3, shape, offset, block, strides, TD_F64, values.data() + begin, TD_HOST,
+                                     nullptr, x.out()));
+  check(td_tensor_create_dense_block(alone, 3, shape, none, shape, nullptr, TD_F64, values.data(), TD_HOST, nullptr,
+                                     whole.out()));
+  const Options options{{"tol", "0"}, {"max_iters", "10"}};
+  const Fitted run = cpals(shared, x, 3, options);
+  const Fitted expected = cpals(alone, whole, 3, options);
+  expect_near(series(td_report_get_series, run.report, "fit"), series(td_report_get_series, expected.report, "fit"),
+              1e-8, "dense fit");
+}
+
 // Messages of the program's own are under way while td works, with the same tags and from any source.
 void send_beside(td_context *shared) {
   const int to = (rank + 1) % size;
@@ -130,6 +151,7 @@ int main(int argc, char **argv) {
     const Context shared = make<Context>(td_context_create_distributed, "cpu", static_cast<const td_options *>(options),
                                          static_cast<td_communicator *>(communicator));
     compare_with_one(shared);
+    compare_dense_with_one(shared);
     send_beside(shared);
     fail_together(shared);
     compare_with_one(shared); // and goes on

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "allocated.hpp"
-#include "support/handles.hpp"
+#include "support/processes.hpp"
 
 namespace {
 
@@ -229,6 +229,36 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"empty_rows", {100000, 70000, 200000}, 60000, 0, "sorted", "auto", "auto", 8, "cpu"},
         Case{"empty_rows_of_skewed", {100000, 70000, 200000}, 60000, 0.5, "sorted", "auto", "drop", 8, "cpu"}),
     [](const auto &info) { return std::string(info.param.name); });
+
+/// The runs of a shared context: a dense tensor's, and the one for which each process makes a copy of all of a tensor.
+TEST(PlannedMemory, of_a_context_that_processes_share) {
+  const std::vector<std::int64_t> dims{60, 50, 70}, none{0, 0, 0};
+  const std::vector<double> cells(60 * 50 * 70, 1.5);
+  const Entries entries({3000, 4000, 500}, 60000, 0, 0);
+  const Options stored{{"format", "sorted"}, {"groups", "none"}, {"empty_rows", "keep"}};
+  const Options few{{"max_iters", "2"}, {"tol", "0"}}, same_bits{{"max_iters", "2"}, {"deterministic", "1"}};
+  Processes one(1);
+  one.run("cpu", [&](int, td_context *context) {
+    const auto expect_planned = [&](const td_tensor *x, std::int64_t rank, const Options &run) {
+      const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, rank, static_cast<const td_options *>(run));
+      cpals(context, x, rank, run); // what is allocated once
+      const cli::Allocated solving;
+      cpals(context, x, rank, run);
+      const std::int64_t copy = bytes(plan, "tensor") - get<std::int64_t>(td_tensor_get_i64, x, "bytes");
+      near("solver", copy + std::max(bytes(plan, "solver"), copy > 0 ? bytes(plan, "building") : 0), solving.most());
+    };
+    const auto make_dense = [&] {
+      return make<Tensor>(td_tensor_create_dense_block, context, 3, dims.data(), none.data(), dims.data(),
+                          static_cast<const std::int64_t *>(nullptr), TD_F64, cells.data(), TD_HOST,
+                          static_cast<const td_options *>(nullptr));
+    };
+    const Tensor dense = make_dense();
+    expect_planned(dense, 40, few);
+    expect_planned(dense, 40, same_bits);
+    const Tensor sparse = entries.build(context, TD_F64, stored);
+    expect_planned(sparse, 30, same_bits);
+  });
+}
 
 /// A borrowed field of 17 MB, with gaps, which allocates nothing of its size: the sums of its blocks and little more.
 TEST(PlannedMemory, borrows_a_field_without_a_copy) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -110,6 +111,146 @@ TEST(SharedCpals, IsTheRunOfOneProcessHoweverItIsStored) {
   expect_run_of_one(e, TD_F32, 3, ten_steps, Options{{"accumulate", "f64"}}, 1e-4);
 }
 
+// A dense tensor in boxes, of which a process's partial products are those of its box.
+TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
+  Random random(65);
+  const auto expect = [&](const Entries &cells, td_type type, int64_t rank, const Options &stored, double most) {
+    const Context alone = make_context("cpu");
+    const Came expected = came_of(cpals(alone, make_dense(alone, cells, type, stored), rank, ten_steps));
+    for (const int size : sizes) {
+      SCOPED_TRACE(std::to_string(size) + " processes");
+      Processes processes(size);
+      std::vector<Came> came(static_cast<std::size_t>(size));
+      processes.run("cpu", [&](int process, td_context *context) {
+        const Tensor x = make_dense_block(context, cells, process, size, Blocks::boxes, type, stored);
+        came[static_cast<std::size_t>(process)] = came_of(cpals(context, x, rank, ten_steps));
+      });
+      EXPECT_EQ(processes.trouble(), "");
+      for (const Came &some : came)
+        expect_same(some, came.front());
+      expect_near(came.front().fit, expected.fit, most, "fit");
+      expect_near(came.front().weights, expected.weights, most, "weight");
+      for (std::size_t m = 0; m < cells.dims.size(); ++m)
+        expect_near(came.front().factors.a[m], expected.factors.a[m], 100 * most, "factor");
+    }
+  };
+  const Entries cells = planted(random, {9, 8, 7}, 3, 0, 0.2).entries;
+  expect(cells, TD_F64, 3, Options{}, 1e-9);
+  expect(cells, TD_F32, 3, Options{{"accumulate", "f64"}}, 1e-3);
+  expect(planted(random, {5, 4, 6, 3}, 2, 0, 0.2).entries, TD_F64, 4, Options{{"groups", "0,1|2,3"}}, 1e-9);
+  Entries large = cells;
+  for (double &v : large.values)
+    v *= 1e200; // a scaled copy is worked on
+  expect(large, TD_F64, 2, Options{}, 1e-9);
+}
+
+/// A run with option "deterministic" on any number of processes, which is bitwise that of one without others.
+void expect_same_bits(const Entries &all, td_type type, const std::string &format, const Options &options,
+                      const Options &stored = Options{{"groups", "none"}}) {
+  const bool dense = format == "dense";
+  const Context alone = make_context("cpu");
+  const auto made = [&](td_context *context, int rank, int size) {
+    if (dense)
+      return size == 0 ? make_dense(context, all, type, stored)
+                       : make_dense_block(context, all, rank, size, Blocks::boxes, type, stored);
+    return make_sparse(context, size == 0 ? all : of_process(all, rank, size), {type, TD_I64, 0}, stored);
+  };
+  const Came expected = came_of(cpals(alone, made(alone, 0, 0), 3, options));
+  for (const int size : sizes) {
+    SCOPED_TRACE(format + " on " + std::to_string(size) + " processes");
+    Processes processes(size);
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Came came = came_of(cpals(context, made(context, rank, size), 3, options));
+      expect_same(came, expected);
+      EXPECT_EQ(came.norm, expected.norm);
+      EXPECT_EQ(came.workers, size);
+    });
+    EXPECT_EQ(processes.trouble(), "");
+  }
+}
+
+TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
+  Random random(69);
+  Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
+  const auto options = [](const char *name, const char *value) {
+    return Options{{"tol", "0"}, {"max_iters", "6"}, {"seed", "3"}, {"deterministic", "1"}, {name, value}};
+  };
+  for (const char *format : {"coo", "blco", "sorted"})
+    expect_same_bits(e, TD_F64, format, options("tol", "0"), Options{{"format", format}, {"groups", "none"}});
+  expect_same_bits(e, TD_F32, "sorted", options("tol", "0"), Options{{"accumulate", "f64"}});
+  expect_same_bits(e, TD_F64, "auto", options("exact_residual", "always"));
+  expect_same_bits(e, TD_F64, "auto", options("init", "nvecs"));
+  expect_same_bits(e, TD_F64, "auto", options("solve", "qr"));
+  const Entries cells = random_cells(random, {6, 5, 7}, TD_F64);
+  expect_same_bits(cells, TD_F64, "dense", options("tol", "0"));
+  expect_same_bits(cells, TD_F32, "dense", options("exact_residual", "always"));
+  expect_same_bits(cells, TD_F64, "dense", options("init", "nvecs"));
+  e.dims = {4000, 30, 50000}; // rows without entries, and none at all on some processes
+  expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
+  expect_same_bits(distinct_entries(random, {5, 4, 3}, 3, TD_F64), TD_F64, "auto", options("tol", "0"));
+  for (double &v : e.values)
+    v *= 1e200;
+  expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
+}
+
+// Fibers of a mode are whole on one process each, and process 0 looks for the eigenvectors: of short modes by the
+// matrix, of long ones in a subspace.
+TEST(SharedCpals, StartsFromEigenvectors) {
+  Random random(72);
+  const Options by_nvecs{{"tol", "0"}, {"max_iters", "6"}, {"init", "nvecs"}};
+  expect_run_of_one(planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries, TD_F64, 3, by_nvecs, Options{}, 1e-7);
+  expect_run_of_one(planted(random, {14, 11}, 2, 0.3, 0.2).entries, TD_F32, 2, by_nvecs, Options{}, 1e-3);
+  Entries e = planted(random, {600, 9, 7}, 2, 0.3, 0.05).entries;
+  e.dims = {700, 9, 8};
+  expect_run_of_one(e, TD_F64, 2, by_nvecs, Options{}, 1e-5);
+  for (const std::vector<int64_t> &dims : {std::vector<int64_t>{9, 8, 7}, {2, 2, 2}}) {
+    const Entries cells = planted(random, dims, 2, 0, 0.2).entries;
+    const Context alone = make_context("cpu");
+    const Came expected = came_of(cpals(alone, make_dense(alone, cells), 2, by_nvecs));
+    for (const int size : sizes) {
+      Processes processes(size);
+      processes.run("cpu", [&](int rank, td_context *context) {
+        const Tensor x = make_dense_block(context, cells, rank, size, Blocks::slabs);
+        expect_near(came_of(cpals(context, x, 2, by_nvecs)).fit, expected.fit, 1e-7, "fit");
+      });
+      EXPECT_EQ(processes.trouble(), "");
+    }
+  }
+}
+
+// Rows of QR decompositions are decomposed by processes, and what that leaves together.
+TEST(SharedCpals, SolvesByQr) {
+  Random random(71);
+  const Options by_qr{{"tol", "0"}, {"max_iters", "8"}, {"seed", "3"}, {"solve", "qr"}};
+  expect_run_of_one(planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries, TD_F64, 3, by_qr, Options{}, 1e-8);
+  Entries e = planted(random, {9, 8, 7, 6}, 2, 0.3, 0.1).entries;
+  e.dims = {9, 80, 7, 6}; // empty rows
+  const Options ridge{{"tol", "0"}, {"max_iters", "5"}, {"seed", "3"}, {"solve", "qr"}, {"ridge", "0.1"}};
+  expect_run_of_one(e, TD_F64, 3, ridge, Options{{"groups", "0,1|2|3"}}, 1e-8);
+  const Entries few =
+      distinct_entries(random, {3, 40, 5}, 60, TD_F64); // a dim below the rank, as are rows of processes
+  for (const int size : sizes) {
+    Processes processes(size);
+    std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
+    const Context alone = make_context("cpu");
+    const Came expected = came_of(cpals(alone, make_sparse(alone, few), 4, by_qr));
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Tensor x = make_sparse(context, of_process(few, rank, size));
+      const auto exchanged = [&](const char *iterations) {
+        const Options options{{"tol", "0"}, {"max_iters", iterations}, {"seed", "3"}, {"solve", "qr"}};
+        return report_i64(cpals(context, x, 4, options).report, "exchanged_bytes");
+      };
+      const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{4},
+                                   static_cast<const td_options *>(by_qr));
+      told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
+      sent[static_cast<std::size_t>(rank)] = exchanged("3") - exchanged("2");
+      expect_near(came_of(cpals(context, x, 4, by_qr)).fit, expected.fit, 1e-6, "fit");
+    });
+    EXPECT_EQ(processes.trouble(), "");
+    EXPECT_EQ(sent, told);
+  }
+}
+
 // Rows that no process has entries in count in a start, and are zero afterwards; a fixed mode keeps its start.
 TEST(SharedCpals, EmptyRowsAndFixedModes) {
   Random random(54);
@@ -150,9 +291,26 @@ TEST(SharedCpals, NumbersFarFromOne) {
 TEST(SharedCpals, ExactResidual) {
   Random random(56);
   const Planted p = planted(random, {12, 10, 8}, 2, 0, 0);
-  for (const Came &came :
-       run_on(3, p.entries, TD_F64, 2, Options{{"tol", "1e-10"}, {"max_iters", "500"}, {"exact_residual", "always"}}))
+  const Options always{{"tol", "1e-10"}, {"max_iters", "500"}, {"exact_residual", "always"}};
+  for (const Came &came : run_on(3, p.entries, TD_F64, 2, always))
     EXPECT_GT(came.fit.back(), 1 - 1e-6);
+  Entries few({2, 1, 2}); // elements, fewer than processes
+  few.add({0, 0, 0}, 3);
+  few.add({1, 0, 1}, 4);
+  const Context alone = make_context("cpu");
+  const Came expected = came_of(cpals(alone, make_dense(alone, few), 1, always));
+  for (const bool large : {true, false}) {
+    const Entries &cells = large ? p.entries : few;
+    Processes processes(7);
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Came came =
+          came_of(cpals(context, make_dense_block(context, cells, rank, 7, Blocks::slabs), large ? 2 : 1, always));
+      if (large)
+        EXPECT_GT(came.fit.back(), 1 - 1e-6);
+      else
+        expect_near(came.fit, expected.fit, 1e-12, "fit");
+    });
+  }
 }
 
 struct Counted {
@@ -190,6 +348,14 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
   const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
   const TemporaryFolder folder;
   const std::string path = folder.file("run.tdb");
+  const Options first{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"deterministic", "1"}, {"checkpoint", path}};
+  const Options further{{"tol", "0"}, {"max_iters", "10"}, {"deterministic", "1"}, {"resume", path}};
+  const Options ten{{"tol", "0"}, {"max_iters", "10"}, {"seed", "3"}, {"deterministic", "1"}};
+  run_on(3, e, TD_F64, 3, first);
+  const Came bits = run_on(2, e, TD_F64, 3, ten).front();
+  for (const int size : sizes)
+    for (const Came &came : run_on(size, e, TD_F64, 3, further))
+      expect_same(came, bits);
   const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
   run_on(3, e, TD_F64, 3, Options{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}});
   const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
@@ -248,6 +414,54 @@ TEST(SharedPlan, TellsWhatIsSent) {
   }
 }
 
+// So it does of a dense tensor: of a cube on 8 processes half of what the same sums and rows are of slabs.
+TEST(SharedPlan, TellsWhatIsSentOfADenseTensor) {
+  Random random(66);
+  const Entries cells = random_cells(random, {24, 25, 26}, TD_F64);
+  for (const int size : {2, 3, 7, 8}) {
+    Processes processes(size);
+    std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Tensor x = make_dense_block(context, cells, rank, size, Blocks::slabs);
+      const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
+                                   static_cast<const td_options *>(ten_steps));
+      const Fitted run = cpals(context, x, 5, ten_steps);
+      told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
+      sent[static_cast<std::size_t>(rank)] = report_i64(run.report, "exchanged_bytes");
+    });
+    int64_t all = 0;
+    for (std::size_t rank = 0; rank < told.size(); ++rank) {
+      EXPECT_EQ(sent[rank], 10 * told[rank]) << "process " << rank << " of " << size;
+      all += told[rank];
+    }
+    if (size == 8) { // 4 processes have each row; of slabs all 8 have those of two modes
+      EXPECT_EQ(all, 3 * (24 + 25 + 26) * 5 * 16);
+      EXPECT_LT(all, 7 * (24 + 25) * 5 * 16);
+    }
+  }
+}
+
+// A deterministic run sends each row to all processes: the plan tells the mean of what they send.
+TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
+  Random random(70);
+  const Entries e = distinct_entries(random, {40, 30, 20}, 4000, TD_F64);
+  const Options options{{"tol", "0"}, {"max_iters", "5"}, {"deterministic", "1"}};
+  for (const int size : {1, 2, 5}) {
+    Processes processes(size);
+    std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Tensor x = make_sparse(context, of_process(e, rank, size));
+      const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
+                                   static_cast<const td_options *>(options));
+      told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
+      sent[static_cast<std::size_t>(rank)] = report_i64(cpals(context, x, 5, options).report, "exchanged_bytes");
+    });
+    for (const int64_t one : told)
+      EXPECT_EQ(one, (size - 1) * (40 + 30 + 20 + 20) * 5 * 8 / size);
+    EXPECT_EQ(std::accumulate(sent.begin(), sent.end(), int64_t{0}), (size - 1) * (40 + 30 + 20 + 20) * 5 * 8 * 5);
+  }
+}
+
 /// What a tensor that processes read from one file is, by products with it, and by what is told of it.
 void expect_read(const Entries &e, const std::string &path, const Options &options = Options{}) {
   Random random(62);
@@ -283,6 +497,31 @@ TEST(SharedRead, EveryFormat) {
     check(td_tensor_write(x, folder.file(name).c_str(), nullptr));
     expect_read(e, folder.file(name));
   }
+}
+
+// Each reads a slab of a dense file, of whichever mode is slowest in it.
+TEST(SharedRead, DenseFiles) {
+  Random random(67);
+  const TemporaryFolder folder;
+  const Context alone = make_context("cpu");
+  for (const std::vector<int64_t> &dims : {std::vector<int64_t>{6, 5, 11}, {3, 40, 2}, {9, 4}}) {
+    const Entries e = random_cells(random, dims, TD_F64);
+    const Tensor x = make_dense(alone, e);
+    for (const char *name : {"x.npy", "x.tdb", "x.txt", "x.txt.gz"}) {
+      check(td_tensor_write(x, folder.file(name).c_str(), nullptr));
+      expect_read(e, folder.file(name));
+      expect_read(e, folder.file(name), Options{{"groups", "none"}});
+    }
+  }
+  // In C order as NumPy writes it: the first mode is cut.
+  std::string header = "{'descr': '<i2', 'fortran_order': False, 'shape': (5, 3, 2), }";
+  header.append(64 - (header.size() + 11) % 64, ' ');
+  std::string file =
+      "\x93NUMPY" + std::string("\x01\x00", 2) + static_cast<char>(header.size() + 1) + '\0' + header + '\n';
+  for (char k = 0; k < 30; ++k)
+    file += std::string{k, '\0'};
+  std::ofstream(folder.file("c.npy"), std::ios::binary) << file;
+  expect_read(Entries({5, 3, 2}), folder.file("c.npy"));
 }
 
 // Blank lines, comments, fewer lines than processes, no newline at the end, and what entries alone settle: dims and
@@ -329,7 +568,7 @@ TEST(SharedRead, ErrorsNameTheLine) {
   expect_refused(lines + "1 2 x 3\n" + lines, TD_ERR_IO, "line 21: ");
   expect_refused(lines + "1 2 0 3\n" + lines, TD_ERR_INDEX, "line 21: index 0 of mode 2");
   expect_refused("sptensor\n3\n20 1 2\n21\n" + lines, TD_ERR_IO, "line 4 states 21 entries, but 20 follow");
-  expect_refused("tensor\n2\n2 2\n1 2 3 4\n", TD_ERR_UNSUPPORTED, "dense");
+  expect_refused("tensor\n2\n2 2\n1 2 x 4\n", TD_ERR_IO, "line 4");
   // Each verifies a part of what a binary file's checksums are of.
   const Context alone = make_context("cpu");
   Random random(64);
@@ -370,6 +609,32 @@ TEST(SharedTensor, TellsOfTheWhole) {
   }
 }
 
+TEST(SharedTensor, TellsOfTheWholeDenseOne) {
+  Random random(68);
+  const Entries e = random_cells(random, {7, 6, 5}, TD_F64);
+  const Context alone = make_context("cpu");
+  const Tensor whole = make_dense(alone, e);
+  for (const int size : sizes) {
+    Processes processes(size);
+    std::vector<int64_t> here(static_cast<std::size_t>(size));
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Tensor x = make_dense_block(context, e, rank, size, Blocks::one);
+      here[static_cast<std::size_t>(rank)] = get<int64_t>(td_tensor_get_i64, x, "stored_here");
+      EXPECT_EQ(tensor_nnz(x), 210);
+      EXPECT_NEAR(tensor_norm(x), tensor_norm(whole), 1e-13 * tensor_norm(whole));
+      for (const char *fact : {"min", "max"})
+        EXPECT_EQ(get<double>(td_tensor_get_f64, x, fact), get<double>(td_tensor_get_f64, whole, fact));
+      std::vector<int64_t> dims(3);
+      check(td_tensor_dims(x, dims.data()));
+      EXPECT_EQ(dims, e.dims);
+      std::vector<double> cells(210);
+      EXPECT_EQ(td_tensor_get_dense(x, nullptr, TD_F64, cells.data()), TD_ERR_UNSUPPORTED);
+    });
+    for (const int64_t some : here)
+      EXPECT_LE(some, 2 * 210 / size);
+  }
+}
+
 // What one process cannot answer is refused, and so is a tensor in another context.
 TEST(SharedTensor, RefusesWhatNeedsItWhole) {
   Random random(60);
@@ -397,11 +662,6 @@ TEST(SharedTensor, RefusesWhatNeedsItWhole) {
       Ktensor model;
       EXPECT_EQ(td_cpals(alone, x, 2, nullptr, nullptr, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
       EXPECT_NE(last_error().find("context"), std::string::npos) << last_error();
-    }
-    for (const Options &options :
-         {Options{{"deterministic", "1"}}, Options{{"init", "nvecs"}}, Options{{"solve", "qr"}}}) {
-      Ktensor model;
-      EXPECT_EQ(td_cpals(context, x, 2, nullptr, options, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
     }
   });
   EXPECT_EQ(processes.trouble(), "");

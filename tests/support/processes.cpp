@@ -233,4 +233,69 @@ bool Processes::aborted() const { return meeting_->aborted(); }
 std::string Processes::trouble() const { return meeting_->trouble(); }
 int Processes::released() const { return meeting_->released(); }
 
+namespace {
+
+struct Block {
+  std::vector<int64_t> offset, dims;
+};
+
+Block bisected(Block block, int which, int count, std::size_t mode) {
+  if (count == 1)
+    return block;
+  const int half = count / 2;
+  const int64_t left = block.dims[mode] * half / count;
+  const std::size_t next = (mode + 1) % block.dims.size();
+  if (which < half) {
+    block.dims[mode] = left;
+    return bisected(block, which, half, next);
+  }
+  block.offset[mode] += left;
+  block.dims[mode] -= left;
+  return bisected(block, which - half, count - half, next);
+}
+
+Block block_of(const std::vector<int64_t> &dims, int rank, int size, Blocks how) {
+  Block block{std::vector<int64_t>(dims.size(), 0), dims};
+  if (how == Blocks::boxes)
+    return bisected(block, size - 1 - rank, size, 0);
+  const int64_t last = dims.back();
+  const int64_t begin = how == Blocks::slabs ? last * rank / size : 0;
+  const int64_t end = how == Blocks::slabs ? last * (rank + 1) / size : rank == size - 1 ? last : 0;
+  block.offset.back() = begin;
+  block.dims.back() = end - begin;
+  return block;
+}
+
+} // namespace
+
+Tensor make_dense_block(td_context *context, const Entries &cells, int rank, int size, Blocks how, td_type type,
+                        const td_options *options) {
+  const Block block = block_of(cells.dims, rank, size, how);
+  const std::size_t order = cells.dims.size();
+  std::vector<int64_t> strides(order);
+  int64_t elements = 1;
+  for (std::size_t k = 0; k < order; ++k) {
+    const std::size_t m = how == Blocks::boxes ? order - 1 - k : k;
+    strides[m] = elements;
+    elements *= block.dims[m];
+  }
+  std::vector<double> values(static_cast<std::size_t>(elements));
+  for (int64_t k = 0; k < cells.nnz(); ++k) {
+    const std::vector<int64_t> at = cells.coordinate(k);
+    int64_t place = 0;
+    bool inside = true;
+    for (std::size_t m = 0; m < order; ++m) {
+      const int64_t index = at[m] - block.offset[m];
+      inside = inside && index >= 0 && index < block.dims[m];
+      place += index * strides[m];
+    }
+    if (inside)
+      values[static_cast<std::size_t>(place)] += cells.values[static_cast<std::size_t>(k)];
+  }
+  const std::vector<float> narrow(values.begin(), values.end());
+  const void *array = type == TD_F32 ? static_cast<const void *>(narrow.data()) : values.data();
+  return make<Tensor>(td_tensor_create_dense_block, context, cells.order(), cells.dims.data(), block.offset.data(),
+                      block.dims.data(), static_cast<const int64_t *>(strides.data()), type, array, TD_HOST, options);
+}
+
 } // namespace tdtest

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "support/handles.hpp"
+#include "support/problem.hpp"
 
 namespace tdtest {
 
@@ -49,6 +49,13 @@ private:
   int size_;
   std::shared_ptr<Meeting> meeting_;
 };
+
+/// How processes bring a dense array in blocks: slabs of the last mode; all by the last process; or boxes of a
+/// bisection, the first of them by the last process, each with the last index fastest.
+enum class Blocks { slabs, one, boxes };
+/// A process's block of the array, whose cells that are not among the entries are 0.
+Tensor make_dense_block(td_context *context, const Entries &cells, int rank, int size, Blocks how,
+                        td_type type = TD_F64, const td_options *options = nullptr);
 
 /// Whether this thread is in a function of a communicator: what it allocates there is not td's.
 bool in_communicator() noexcept;

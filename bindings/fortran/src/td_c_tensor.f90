@@ -24,6 +24,15 @@ module td_c_tensor
       type(c_ptr), intent(out) :: out
     end function
 
+    integer(c_int32_t) function c_td_tensor_create_dense_block(context, order, dims, offset, block_dims, strides, &
+      value_type, values, space, options, out) bind(c, name='td_tensor_create_dense_block')
+      import
+      type(c_ptr), value :: context, strides, values, options
+      integer(c_int32_t), value :: order, value_type, space
+      integer(c_int64_t), intent(in) :: dims(*), offset(*), block_dims(*)
+      type(c_ptr), intent(out) :: out
+    end function
+
     integer(c_int32_t) function c_td_tensor_share(tensor, out) bind(c, name='td_tensor_share')
       import
       type(c_ptr), value :: tensor

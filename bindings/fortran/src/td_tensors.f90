@@ -25,6 +25,9 @@ module td_tensors
     !>
     !> Dense, from an array of order 2 to 7, or of any order from a rank-1 array with the first index fastest:
     !>     create(field [, ...])                                create(values, shape [, ...])
+    !> Where processes share the context each brings a block of a dense array of order 2 to 7, maybe none of it:
+    !>     create(block, dims=dims, first=first, context=context)
+    !> dims is the shape of the whole array, first the index of the block's first element in it, counted from 1.
     !>
     !> All: context, options, stat, errmsg.
     generic :: create => sparse_matrix_i32_r32, sparse_matrix_i32_r64, sparse_matrix_i64_r32, &
@@ -173,26 +176,50 @@ contains
     call finish(status, stat, errmsg)
   end subroutine
 
-  subroutine create_dense(self, values, dims, real_kind, context, options, stat, errmsg)
+  subroutine create_dense(self, values, block, real_kind, context, options, stat, errmsg, dims, first)
     class(td_tensor), intent(inout) :: self
     type(c_ptr), intent(in) :: values
-    integer(c_int64_t), intent(in) :: dims(:)
+    integer(c_int64_t), intent(in) :: block(:)
     integer, intent(in) :: real_kind
     type(td_context), intent(in), optional :: context
     type(td_options), intent(in), optional :: options
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    integer, intent(in), optional :: dims(:), first(:)
     type(td_options) :: all
     type(c_ptr) :: place, handle
+    integer(c_int64_t) :: whole_dims(size(block)), offset(size(block))
     integer :: status
     call self%destroy()
+    whole_dims = block
+    offset = 0
+    if (present(dims)) then
+      if (size(dims) /= size(block)) then
+        call finish(TD_ERR_SHAPE, stat, errmsg, whole(size(dims))//' dims of a block of order '//whole(size(block)))
+        return
+      end if
+      whole_dims = dims
+    end if
+    if (present(first)) then
+      if (size(first) /= size(block)) then
+        call finish(TD_ERR_SHAPE, stat, errmsg, whole(size(first))//' indices in first of a block of order '// &
+          whole(size(block)))
+        return
+      end if
+      offset = int(first, c_int64_t) - 1
+    end if
     status = TD_OK
     if (present(options)) all = options
     call put_text(all, 'borrow', '0', status)
     if (status >= 0) then
       if (.not. opened(context, place, stat, errmsg)) return
-      status = c_td_tensor_create_dense(place, size(dims, kind=c_int32_t), dims, c_null_ptr, type_code(real_kind), &
-        values, TD_HOST, all%c_handle(), handle)
+      if (present(dims) .or. present(first)) then
+        status = c_td_tensor_create_dense_block(place, size(block, kind=c_int32_t), whole_dims, offset, block, &
+          c_null_ptr, type_code(real_kind), values, TD_HOST, all%c_handle(), handle)
+      else
+        status = c_td_tensor_create_dense(place, size(block, kind=c_int32_t), block, c_null_ptr, &
+          type_code(real_kind), values, TD_HOST, all%c_handle(), handle)
+      end if
       call close_context(context, place)
       call self%adopt(handle)
     end if
@@ -356,62 +383,62 @@ contains
     include 'td_tensor_sparse_call.inc'
   end subroutine
 
-  subroutine dense_r32_2(self, values, context, options, stat, errmsg)
+  subroutine dense_r32_2(self, values, context, options, stat, errmsg, dims, first)
     real(real32), intent(in), contiguous, target :: values(:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r32_3(self, values, context, options, stat, errmsg)
+  subroutine dense_r32_3(self, values, context, options, stat, errmsg, dims, first)
     real(real32), intent(in), contiguous, target :: values(:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r32_4(self, values, context, options, stat, errmsg)
+  subroutine dense_r32_4(self, values, context, options, stat, errmsg, dims, first)
     real(real32), intent(in), contiguous, target :: values(:,:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r32_5(self, values, context, options, stat, errmsg)
+  subroutine dense_r32_5(self, values, context, options, stat, errmsg, dims, first)
     real(real32), intent(in), contiguous, target :: values(:,:,:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r32_6(self, values, context, options, stat, errmsg)
+  subroutine dense_r32_6(self, values, context, options, stat, errmsg, dims, first)
     real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r32_7(self, values, context, options, stat, errmsg)
+  subroutine dense_r32_7(self, values, context, options, stat, errmsg, dims, first)
     real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r64_2(self, values, context, options, stat, errmsg)
+  subroutine dense_r64_2(self, values, context, options, stat, errmsg, dims, first)
     real(real64), intent(in), contiguous, target :: values(:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r64_3(self, values, context, options, stat, errmsg)
+  subroutine dense_r64_3(self, values, context, options, stat, errmsg, dims, first)
     real(real64), intent(in), contiguous, target :: values(:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r64_4(self, values, context, options, stat, errmsg)
+  subroutine dense_r64_4(self, values, context, options, stat, errmsg, dims, first)
     real(real64), intent(in), contiguous, target :: values(:,:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r64_5(self, values, context, options, stat, errmsg)
+  subroutine dense_r64_5(self, values, context, options, stat, errmsg, dims, first)
     real(real64), intent(in), contiguous, target :: values(:,:,:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r64_6(self, values, context, options, stat, errmsg)
+  subroutine dense_r64_6(self, values, context, options, stat, errmsg, dims, first)
     real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine
 
-  subroutine dense_r64_7(self, values, context, options, stat, errmsg)
+  subroutine dense_r64_7(self, values, context, options, stat, errmsg, dims, first)
     real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
     include 'td_tensor_dense.inc'
   end subroutine

@@ -84,6 +84,9 @@ end
 @td td_tensor_create_dense(context::Ptr{Cvoid}, order::Int32, dims::Ptr{Int64}, strides::Ptr{Int64},
                            value_type::Int32, values::Ptr{Cvoid}, space::Int32, options::Ptr{Cvoid},
                            out::Ptr{Ptr{Cvoid}})::Int32
+@td td_tensor_create_dense_block(context::Ptr{Cvoid}, order::Int32, dims::Ptr{Int64}, offset::Ptr{Int64},
+                                 block_dims::Ptr{Int64}, strides::Ptr{Int64}, value_type::Int32, values::Ptr{Cvoid},
+                                 space::Int32, options::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
 @td td_tensor_share(tensor::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
 @td td_tensor_destroy(tensor::Ptr{Cvoid})::Cvoid
 @td td_tensor_order(tensor::Ptr{Cvoid}, order::Ptr{Int32})::Int32

@@ -65,6 +65,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "td_context_describe": (i32, [ptr, ptr, i64, i64_p]),
     "td_tensor_create": (i32, [ptr, i32, i64_p, i64, i32, ptr_p, i32, i32, ptr, i32, ptr, ptr_p]),
     "td_tensor_create_dense": (i32, [ptr, i32, i64_p, i64_p, i32, ptr, i32, ptr, ptr_p]),
+    "td_tensor_create_dense_block": (i32, [ptr, i32, i64_p, i64_p, i64_p, i64_p, i32, ptr, i32, ptr, ptr_p]),
     "td_tensor_share": (i32, [ptr, ptr_p]),
     "td_tensor_destroy": (None, [ptr]),
     "td_tensor_order": (i32, [ptr, i32_p]),
