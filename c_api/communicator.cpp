@@ -36,8 +36,9 @@ std::shared_ptr<const tensor::Tensor> store(const Context &context, const format
   formats::check_shape(entries);
   require_same(context, entries.dims, entries.value_type, options);
   formats::check_entries(entries, context.threads());
-  return tensor::Tensor::make_distributed(tensor::distribute(context.processes, entries, context.budget()), options,
-                                          context.threads(), std::move(source));
+  return tensor::Tensor::make_distributed(
+      tensor::distribute(context.processes, entries, context.budget(), context.threads()), options, context.threads(),
+      std::move(source));
 }
 
 std::shared_ptr<const tensor::Tensor> store(const Context &context, std::span<const i64> dims,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr NamedValue<Plan, i64> integers[] = {
     {"order", [](const Plan &p) { return static_cast<i64>(p.layout.dims.size()); }},
-    {"nnz", [](const Plan &p) { return p.layout.nnz; }},
+    {"nnz", [](const Plan &p) { return p.entries(); }},
     {"sparse", [](const Plan &p) { return i64{p.layout.sparse}; }},
     {"rank", [](const Plan &p) { return p.rank; }},
     {"workers", [](const Plan &p) { return i64{p.workers}; }},
@@ -36,6 +36,10 @@ constexpr NamedValue<Plan, i64> integers[] = {
     {"device_bytes.exchanged", [](const Plan &p) { return p.layout.shared.processes > 1 ? 0 : p.exchanged; }},
     {"host_bytes.exchanged", [](const Plan &p) { return p.layout.shared.processes > 1 ? p.exchanged : 0; }},
     {"processes", [](const Plan &p) { return i64{p.layout.shared.processes}; }},
+    {"exchange_messages", [](const Plan &p) { return p.exchange_messages; }},
+    {"exchange_calls", [](const Plan &p) { return p.exchange_calls; }},
+    {"scales_to", [](const Plan &p) { return i64{p.scales_to}; }},
+    {"fastest_processes", [](const Plan &p) { return i64{p.fastest_processes}; }},
     {"device_bytes.peak", [](const Plan &p) { return p.device.peak(); }},
 };
 
@@ -112,6 +116,7 @@ constexpr NamedValue<Plan, std::vector<double>> series[] = {
      [](const Plan &p) {
        return of_modes(p, [](const plan::ModePlan &m, std::vector<double> &v) { v.push_back(m.unsplit); });
      }},
+    {"scaling_seconds", [](const Plan &p) { return p.scaling; }},
     {"split_rows",
      [](const Plan &p) {
        return of_modes(
@@ -145,6 +150,8 @@ plan::PlanRequest request_in(const Context &context, i64 rank, const td_options 
     request.backends.resize(static_cast<std::size_t>(workers), request.backends.front());
     request.devices += fmt::format("; planned for {} worker{}, by option 'workers'", workers, workers == 1 ? "" : "s");
   }
+  if (const int processes = plan::processes_of(request); processes > 1)
+    request.devices += fmt::format("; planned for {} processes, by option 'processes'", processes);
   return request;
 }
 
@@ -188,6 +195,11 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
     const plan::PlanRequest request = request_in(*c, rank, options);
     if (request.backends.size() > 1)
       require_whole(*x, "option 'workers' of a plan");
+    if (const int processes = plan::processes_of(request); processes > 1)
+      throw_error(Status::unsupported,
+                  "option 'processes' = {}: expected at most 1 for a tensor that is there, whose plan is for the "
+                  "processes that share it; td_plan_create and td_plan_read plan for others",
+                  processes);
     *out = handle_of(tensor::plan_of(*x, request));
   });
 }
@@ -204,7 +216,8 @@ td_status td_plan_read(td_context *context, const char *path, int64_t rank, cons
     reading.set_text("memory_limit", "0"); // a plan says what would not fit: reading may take what the system has
     io::ReadTensor file = read_for(*c, path, reading);
     if (auto *entries = std::get_if<Entries>(&file.content)) {
-      *out = handle_of(plan::plan_of(entries->view(), request));
+      *out = handle_of(plan::processes_of(request) > 1 ? tensor::plan_of_processes(entries->view(), request)
+                                                       : plan::plan_of(entries->view(), request));
     } else {
       const DenseArrayView array = std::get<DenseArray>(file.content).view();
       *out = handle_of(plan::plan_of_dense(array.dims, array.value_type, request));

@@ -108,7 +108,8 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
   if (!flags.file.empty())
     out["file"] = flags.file;
   out["options"] = flags.work.table.given();
-  for (const char *key : {"order", "nnz", "sparse", "rank", "workers", "threads", "sweeps", "fits"})
+  for (const char *key : {"order", "nnz", "sparse", "rank", "workers", "threads", "sweeps", "fits", "processes",
+                          "exchange_messages", "exchange_calls", "scales_to", "fastest_processes"})
     out[key] = get<std::int64_t>(td_plan_get_i64, plan, key);
   for (const char *key :
        {"format", "groups", "rows", "tiles", "conflicts", "precision", "sharding", "exchange", "dense_kernel"})
@@ -120,6 +121,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
       out[place + "_bytes"][what] =
           get<std::int64_t>(td_plan_get_i64, plan, fmt::format("{}_bytes.{}", place, what).c_str());
   out["host_bytes"]["available"] = bytes(plan, "available");
+  out["host_bytes"]["exchanged"] = bytes(plan, "exchanged");
   out["device_bytes"]["streamed"] = get<std::int64_t>(td_plan_get_i64, plan, "device_bytes.streamed");
   for (const char *key : {"read", "near_rows", "middle_rows", "far_rows", "operations"})
     out["rates"][key] = get<double>(td_plan_get_f64, plan, fmt::format("rate.{}", key).c_str());
@@ -145,6 +147,7 @@ Json document(const PlanFlags &flags, const td_plan *plan, const std::vector<Che
                             {"imbalance_unsplit", unsplit[m]},
                             {"split_rows", static_cast<std::int64_t>(split[m])}});
   }
+  out["scaling_seconds"] = values("scaling_seconds");
   out["assumptions"] = text(td_plan_get_str, plan, "assumptions");
   for (const Checked &row : checked)
     out["checked"].push_back({{"what", row.what},
@@ -162,6 +165,8 @@ int run_plan(const PlanFlags &flags) {
   const Options options = flags.work.table.options();
   if (flags.check && get<std::int64_t>(td_options_get_i64, options, "workers") > 0)
     throw Failure(exit_usage, "--check runs with the workers that there are: not with --workers");
+  if (flags.check && get<std::int64_t>(td_options_get_i64, options, "processes") > 1)
+    throw Failure(exit_usage, "--check runs in one process: not with --processes");
   const Context context = flags.work.context();
   const Plan plan = make_plan(flags, context, options);
   if (!flags.work.json) {

@@ -11,10 +11,15 @@ if(TD_BUILD_MPI AND NOT TD_SANITIZE AND (TD_BUILD_CLI OR TD_BUILD_TESTS OR TD_BU
   endif()
 endif()
 
-# td_add_mpi_test(name processes program): the tests may be run by root and on fewer cores, which Open MPI asks to hear.
+# td_set_mpi_test(name environment): the test may be run by root and on fewer cores, which Open MPI asks to hear.
+function(td_set_mpi_test name environment)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120 PROCESSORS 2 ENVIRONMENT
+    "${environment};OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;\
+OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_btl=self,vader;OMPI_MCA_hwloc_base_binding_policy=none")
+endfunction()
+
+# td_add_mpi_test(name processes program)
 function(td_add_mpi_test name processes program)
   add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${processes} $<TARGET_FILE:${program}>)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 120 PROCESSORS 2 ENVIRONMENT
-    "OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;\
-OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_btl=self,vader;OMPI_MCA_hwloc_base_binding_policy=none")
+  td_set_mpi_test(${name} "")
 endfunction()

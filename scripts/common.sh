@@ -8,7 +8,7 @@ build_packages=(cmake ninja-build g++ pkg-config libeigen3-dev zlib1g-dev libfmt
   libcli11-dev nlohmann-json3-dev node-d3)
 docs_packages=(doxygen python3-sphinx python3-breathe python3-myst-parser furo libjs-katex python3-numpy)
 test_packages=("${build_packages[@]}" "${docs_packages[@]}" libgtest-dev clang libclang-rt-14-dev libomp-14-dev
-  clang-format-14 abigail-tools binutils gfortran libopenmpi-dev openmpi-bin dpkg-dev file python3-numpy python3-scipy python3-sparse
+  clang-format-14 abigail-tools binutils gfortran libopenmpi-dev openmpi-bin libmpich-dev mpich python3-mpi4py iproute2 dpkg-dev file python3-numpy python3-scipy python3-sparse
   zsh fish
   python3-matplotlib python3-tqdm python3-venv python3-setuptools python3-wheel python3-pytest mypy)
 

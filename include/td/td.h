@@ -749,15 +749,18 @@ TD_API void td_plan_destroy(td_plan *plan);
  *    device_bytes.exchanged that each of several GPUs receives from the others in an iteration of CP-ALS
  *    host_bytes.exchanged   that this process sends to others, and receives, in an iteration, of rows of factors; 0
  *                           where the tensor is not shared
- *  "processes" that share the tensor.
+ *  "processes" that share the tensor, or that option "processes" plans for: then bytes, rows and "load" are of one of
+ *  them, the mean, "nnz" is of all. Of an iteration: "exchange_messages" that a process sends with its rows,
+ *  "exchange_calls" of the communicator's functions. Of a shape: "scales_to", the most of 1, 2, 4, ... processes up to
+ *  which exchange takes no longer than work, and "fastest_processes" of them; 0: not known.
  *  Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 
 /** Seconds, 0 where they are not known: "seconds.iteration" (of CP-ALS), "seconds.mttkrp", "seconds.solve" and
- *  "seconds.exchange" (between several GPUs), which it consists of. What they are based on: "rate.read" (bytes a second
- * from memory), "rate.near_rows", "rate.middle_rows" and "rate.far_rows" (bytes a second of factor rows in no order,
- * from a first-level and a second-level cache and from memory), "rate.operations" (f64 floating-point operations a
- * second). Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  "seconds.exchange" (between several GPUs or processes), which it consists of. What they are based on: "rate.read"
+ * (bytes a second from memory), "rate.near_rows", "rate.middle_rows" and "rate.far_rows" (bytes a second of factor rows
+ * in no order, from a first-level and a second-level cache and from memory), "rate.operations" (f64 floating-point
+ * operations a second). Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_f64(const td_plan *plan, const char *key, double *value);
 
 /** "format", "groups" (as td_tensor_get_str), "rows" (which take part), "tiles" (how many of each group's copy),
@@ -772,8 +775,9 @@ TD_API td_status td_plan_get_str(const td_plan *plan, const char *key, char *buf
 /** A value per mode: "dims", "rows" (how many take part), "mttkrp_seconds", "workspace_bytes" (of MTTKRP's kernels,
  *  on each device), "imbalance" (largest load / mean load - 1), "split_rows" (rows that several workers sum),
  *  "imbalance_unsplit" (what the imbalance is if no row may be split);
- *  "load" has a value per worker and mode, mode after mode: the stored entries that it works on. Copies at most cap
- *  numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  "load" has a value per worker and mode, mode after mode: the stored entries that it works on. "scaling_seconds":
+ *  of an iteration with 1, 2, 4, ... processes, of a shape that is planned for several. Copies at most cap numbers and
+ *  sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_series(const td_plan *plan, const char *key, double *values, int64_t cap, int64_t *n);
 
 /** The whole plan for people, some lines with the reason of each choice. Text as in td_options_get_str. */

@@ -84,7 +84,14 @@ constexpr OptionRow table[] = {
     {"plan", "operation_rate", OptionType::f64, "0", 0, largest, "",
      "floating-point operations a second that a plan's times assume; 0: measured"},
     {"plan", "link_rate", OptionType::f64, "0", 0, largest, "",
-     "bytes a second that a plan's times assume a GPU to receive from others; 0: measured, where there are two"},
+     "bytes a second that a plan's times assume a GPU to receive from others, or a process to send while it receives "
+     "as "
+     "many; 0: measured between GPUs, where there are two, and 1.25e10 between processes, a network of 100 Gbit/s"},
+    {"plan", "link_latency", OptionType::f64, "2e-6", 0, largest, "",
+     "seconds that a plan's times assume a message between processes to take"},
+    {"plan", "processes", OptionType::i64, "0", 0, 65536, "",
+     "how many processes a plan of a shape or a file counts with, each on a machine with the context's threads and "
+     "with the memory of option memory_limit, or that of this one; 0: one"},
     {"plan", "workers", OptionType::i64, "0", 0, 65536, "",
      "how many workers a plan counts with, each on a device like the context's first, also more than there are; 0: "
      "those of the context"},

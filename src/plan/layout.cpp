@@ -1,6 +1,7 @@
 #include "plan/layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/ranges.h>
 
@@ -87,6 +88,41 @@ void settle(Layout &layout, Storage storage, const formats::EntryShape &x, const
   layout.why = std::move(storage.why);
 }
 
+/// Of rows that processes have: in tensor/distribution, those that are here and those that go to others.
+double distribution_bytes(const Layout &layout) {
+  double rows = 0;
+  for (std::size_t m = 0; m < layout.dims.size(); ++m)
+    rows += static_cast<double>(layout.stored_dims[m]) + static_cast<double>(layout.shared.shared[m]);
+  return 8 * rows;
+}
+
+/// Sets what a process needs besides its tensor, which takes `storing` bytes while it is stored. Before that entries
+/// are packed, sent and unpacked, and their rows' owners are found; the entries stay until the tensor is there.
+void set_arrival(Layout &layout, double storing) {
+  const auto n = static_cast<double>(layout.nnz);
+  const auto order = static_cast<double>(layout.dims.size());
+  const auto value = static_cast<double>(size_of(layout.type));
+  const double entries = n * (8 * order + value);
+  const bool narrow = *std::max_element(layout.dims.begin(), layout.dims.end()) <= (i64{1} << 31) - 1;
+  const double moving = n * ((narrow ? 4 : 8) * order + value); // at most: those that are here already stay
+  constexpr double in_order = 8;                                // of an entry: when it goes
+  constexpr double finding_owner = 96; // of a row: where it is in lists that are sent, sorted and answered
+  const auto rows = static_cast<double>(*std::max_element(layout.stored_dims.begin(), layout.stored_dims.end()));
+  const double peak = std::max({in_order * n + moving + std::max(moving, entries), entries + finding_owner * rows,
+                                entries + distribution_bytes(layout) + storing});
+  layout.bytes.building = std::max(0.0, peak - layout.bytes.stored);
+}
+
+/// Rows of which so many are expected to have one of these entries; at most `dim`.
+double rows_with(double held, double entries, double dim) {
+  double less = held, more = dim;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (less + more) / 2;
+    (formats::expected_rows(middle, entries) < held ? less : more) = middle;
+  }
+  return more;
+}
+
 } // namespace
 
 std::size_t Layout::group_of(int mode) const {
@@ -122,6 +158,35 @@ Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const Stora
   layout.assumptions.emplace_back("entries are spread evenly: of a tensor that is clustered, empty rows, cells of "
                                   "groups and segments of rows differ");
   layout.assumptions.emplace_back("no two entries are at the same coordinates");
+  return layout;
+}
+
+Layout layout_of(std::span<const i64> dims, const ProcessPart &part, ValueType type, const StorageRequest &request) {
+  Layout layout;
+  layout.dims.assign(dims.begin(), dims.end());
+  layout.nnz = saturated(part.entries / part.processes);
+  layout.type = type;
+  layout.shared.processes = part.processes;
+  layout.shared.entries = saturated(part.entries);
+  const auto whole = [](double rows) { return static_cast<i64>(std::llround(rows)); };
+  double numbers = 0; // bytes of formats::Numbering
+  std::vector<i64> box;
+  for (std::size_t m = 0; m < dims.size(); ++m) {
+    layout.stored_dims.push_back(std::max<i64>(1, whole(part.rows[m])));
+    layout.shared.lent.push_back(whole(part.lent[m]));
+    layout.shared.shared.push_back(layout.shared.lent.back()); // what all lend, all share
+    layout.shared.partners.push_back(saturated(part.partners[m]));
+    box.push_back(whole(rows_with(part.rows[m], part.entries / part.processes, static_cast<double>(dims[m]))));
+    numbers += 8 * static_cast<double>(layout.stored_dims.back());
+  }
+  // Rows that have a number all have entries; how these lie in a process's box is how they lie in all of its rows.
+  formats::EntryShape x(layout.stored_dims, layout.nnz, type, formats::spread_evenly(box, layout.nnz));
+  Storage storage = decide_storage(x, request);
+  layout.format = storage.format;
+  settle(layout, std::move(storage), x, request);
+  const double storing = layout.bytes.stored + layout.bytes.building;
+  layout.bytes.stored += numbers + distribution_bytes(layout);
+  set_arrival(layout, storing);
   return layout;
 }
 
@@ -225,9 +290,11 @@ Layout layout_of(const Existing &x, int threads) {
   if (x.lent_bytes > 0)
     layout.bytes = {};
   // What is there is known; what was needed besides is what the format needs.
-  const double peak = layout.bytes.stored + layout.bytes.building + static_cast<double>(x.numbering_bytes);
+  const double storing = layout.bytes.stored + layout.bytes.building;
   layout.bytes.stored = static_cast<double>(x.bytes);
-  layout.bytes.building = std::max(0.0, peak - layout.bytes.stored);
+  layout.bytes.building = std::max(0.0, storing + static_cast<double>(x.numbering_bytes) - layout.bytes.stored);
+  if (x.sparse && !x.shared.shared.empty())
+    set_arrival(layout, storing);
   return layout;
 }
 

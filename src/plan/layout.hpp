@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/entries.hpp"
+#include "plan/process_part.hpp"
 #include "plan/storage.hpp"
 
 namespace td::plan {
@@ -17,8 +18,10 @@ struct GroupLayout {
 /// process's.
 struct SharedRows {
   int processes = 1;
-  std::vector<i64> lent;   // rows that others own: sums go to them, and the rows come back
-  std::vector<i64> shared; // own rows, each as often as another process has it
+  i64 entries = 0;           // of all processes
+  std::vector<i64> lent;     // rows that others own: sums go to them, and the rows come back
+  std::vector<i64> shared;   // own rows, each as often as another process has it
+  std::vector<i64> partners; // processes that have some of these rows
 };
 
 struct Layout {
@@ -73,6 +76,8 @@ struct Existing {
 Layout layout_of(const Existing &x, int threads);
 /// The layout of a sparse tensor whose entries are spread evenly.
 Layout layout_of(std::span<const i64> dims, i64 nnz, ValueType type, const StorageRequest &request);
+/// The layout of what a process has of a sparse tensor that several share: the mean.
+Layout layout_of(std::span<const i64> dims, const ProcessPart &part, ValueType type, const StorageRequest &request);
 /// The layout of a sparse tensor of these entries, which are looked at but not stored.
 Layout layout_of(const EntriesView &entries, const StorageRequest &request);
 Layout dense_layout(std::span<const i64> dims, ValueType type, const StorageRequest &request);

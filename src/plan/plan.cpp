@@ -7,12 +7,15 @@
 #include "core/error.hpp"
 #include "kernels/memory_order.hpp"
 #include "plan/needs.hpp"
+#include "plan/network.hpp"
 #include "plan/nvecs.hpp"
 #include "plan/sweep_prediction.hpp"
 
 namespace td::plan {
 
 namespace {
+
+constexpr int most_processes = 65536; // of option "processes"
 
 /// What each worker's GPU holds of a tensor.
 enum class Holding {
@@ -143,6 +146,14 @@ void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked
     mode.unsplit = partition.imbalance_unsplit();
   }
   plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers, holding);
+}
+
+/// Machines of processes that a plan counts with are others, whose memory this one's says nothing of.
+HostMemory memory_of(const PlanRequest &request, i64 held) {
+  const i64 limit = request.options.integer("memory_limit");
+  if (processes_of(request) > 1 && limit > 0)
+    return {limit, true};
+  return host_memory(request.options, held);
 }
 
 kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
@@ -427,6 +438,11 @@ double rate_between(kernels::Backend &to, kernels::Backend &from) {
   return static_cast<double>(bytes) / least;
 }
 
+ProcessExchange exchange_of(const Layout &l, const PlanRequest &request, const Asked &asked, const Network &network) {
+  return process_exchange(l, request.rank, asked.tensor.precision(l.type).f64_sums ? 8 : size_of(l.type),
+                          UpdateOrder(request.options, static_cast<int>(l.dims.size())).updated_modes, network);
+}
+
 /// What an update by QR decompositions sends besides, of f64 numbers: sums of a mode for more columns than the rank,
 /// and rows of its orthogonal factor, with a triangle to each process (solvers/qr_update.cpp).
 double qr_exchange(const Layout &l, const std::vector<int> &updated, std::size_t mode, i64 rank) {
@@ -443,15 +459,11 @@ double qr_exchange(const Layout &l, const std::vector<int> &updated, std::size_t
 }
 
 /// Sums of rows that others own go to them, and the updated rows come back; as much comes and goes of its own rows. The
-/// sums of all processes besides, of rank x rank numbers a mode, are not counted.
+/// sums of all processes besides, of rank x rank numbers a mode, are not counted as bytes.
 void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
-  const Layout &l = plan.layout;
   plan.exchange = {"processes", "by the functions of the caller's communicator"};
+  const Layout &l = plan.layout;
   const auto order = static_cast<int>(l.dims.size());
-  const double rank = static_cast<double>(plan.rank);
-  const auto element = static_cast<double>(size_of(l.type));
-  const double sum = asked.tensor.precision(l.type).f64_sums ? 8 : element;
-  double bytes = 0;
   const std::vector<int> updated = UpdateOrder(request.options, order).updated_modes;
   if (l.shared.shared.empty()) { // own rows of each factor, and of the last product, to each other process
     double rows = static_cast<double>(l.stored_dims[static_cast<std::size_t>(updated.back())]);
@@ -461,17 +473,26 @@ void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
     plan.layout.assumptions.emplace_back(
         "each process holds all of the tensor (option 'deterministic'), and has equally "
         "many rows to compute and to send");
-    plan.exchanged = saturated(rows * rank * element * (processes - 1) / processes);
+    plan.exchanged = saturated(rows * static_cast<double>(plan.rank) * static_cast<double>(size_of(l.type)) *
+                               (processes - 1) / processes);
     return;
   }
-  for (const int m : updated) {
-    const auto mode = static_cast<std::size_t>(m);
-    bytes +=
-        rank * (static_cast<double>(l.shared.lent[mode]) * sum + static_cast<double>(l.shared.shared[mode]) * element);
-    if (asked.solver.qr)
-      bytes += qr_exchange(l, updated, mode, plan.rank);
-  }
-  plan.exchanged = saturated(bytes);
+  const Network network(request.options);
+  ProcessExchange exchange = exchange_of(l, request, asked, network);
+  for (const int m : updated)
+    if (asked.solver.qr) {
+      const double more = qr_exchange(l, updated, static_cast<std::size_t>(m), plan.rank);
+      exchange.bytes += more;
+      exchange.seconds += more / network.rate;
+    }
+  plan.exchanged = saturated(exchange.bytes);
+  plan.exchange_messages = saturated(exchange.messages);
+  plan.exchange_calls = exchange.calls;
+  plan.seconds_exchange = exchange.seconds;
+  plan.layout.assumptions.push_back(fmt::format(
+      "a message between processes takes {:.3g} microseconds (option 'link_latency'), and each sends {:.4g} GB/s{}",
+      1e6 * network.latency, network.rate / 1e9,
+      network.assumed ? ", as over a network of 100 Gbit/s (option 'link_rate')" : ""));
 }
 
 /// The rate between GPUs that are not there is that of two H200 by NVLink (bench/results): it is said to be assumed.
@@ -546,7 +567,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.threads = threads_of(request);
   plan.devices = request.devices;
   const Layout &l = plan.layout;
-  plan.available = host_memory(request.options, l.exists ? saturated(l.bytes.stored) : 0);
+  plan.available = memory_of(request, l.exists ? saturated(l.bytes.stored) : 0);
   plan.rates = rates_for(plan, request);
 
   i64 kept = 0;
@@ -592,9 +613,42 @@ Plan finish(Stored x, const PlanRequest &request) {
 } // namespace
 
 StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings) {
-  return {settings, is_gpu(request), threads_of(request), host_memory(request.options, 0),
-          request.backends.front()->chip()};
+  return {settings, is_gpu(request), threads_of(request), memory_of(request, 0), request.backends.front()->chip()};
 }
+
+namespace {
+
+/// An iteration with 1, 2, 4, ... processes, as long as each has an entry.
+void tell_scaling(Plan &plan, std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request,
+                  const TensorSettings &settings) {
+  const Asked asked(settings, request.options);
+  const Network network(request.options);
+  const StorageRequest storage = storage_request(request, settings);
+  for (int processes = 1; processes <= most_processes && processes <= nnz; processes *= 2) {
+    const Layout l = layout_of(dims, even_part(dims, nnz, processes), type, storage);
+    const SweepPrediction sweep = sweep_of(l, tree_of(l, request, asked, 0), request, asked, plan.rates);
+    if (sweep.seconds_mttkrp <= 0)
+      return;
+    const double exchange = processes == 1 ? 0 : exchange_of(l, request, asked, network).seconds;
+    const double work = sweep.seconds_mttkrp + sweep.seconds_update;
+    plan.scaling.push_back(work + exchange);
+    if (exchange <= work && plan.scales_to == processes / 2)
+      plan.scales_to = processes;
+  }
+  plan.fastest_processes = 1 << (std::min_element(plan.scaling.begin(), plan.scaling.end()) - plan.scaling.begin());
+}
+
+/// One of several processes; of a shape it is what evenly spread entries make it.
+Plan plan_of_part(std::span<const i64> dims, const ProcessPart &part, ValueType type, const PlanRequest &request) {
+  const TensorSettings settings(request.options);
+  if (request.backends.size() > 1 || is_gpu(request))
+    throw_error(Status::unsupported,
+                "option 'processes' = {} with {}: expected a context of \"cpu\", as each process is one worker",
+                part.processes, request.devices);
+  return finish({layout_of(dims, part, type, storage_request(request, settings)), settings, {}, {}}, request);
+}
+
+} // namespace
 
 i64 PlaceBytes::peak() const noexcept { return saturated_sum(tensor, std::max(building, solver)); }
 
@@ -608,6 +662,10 @@ int threads_of(const PlanRequest &request) {
   for (const auto &backend : request.backends)
     threads += backend->threads();
   return threads;
+}
+
+int processes_of(const PlanRequest &request) {
+  return static_cast<int>(std::max<i64>(1, request.options.integer("processes")));
 }
 
 bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
@@ -641,6 +699,16 @@ Plan plan_of(Stored x, const PlanRequest &request) {
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request) {
   require_rank(request.rank);
   const TensorSettings settings(request.options);
+  if (const int processes = processes_of(request); processes > 1) {
+    formats::check_dims(dims);
+    if (nnz < 0)
+      throw_error(Status::shape, "nnz = {}: expected nnz >= 0", nnz);
+    Plan plan = plan_of_part(dims, even_part(dims, nnz, processes), type, request);
+    plan.layout.assumptions.emplace_back("entries are spread evenly: of a tensor that is clustered, processes share "
+                                         "other numbers of rows");
+    tell_scaling(plan, dims, nnz, type, request, settings);
+    return plan;
+  }
   return finish({layout_of(dims, nnz, type, storage_request(request, settings)), settings, {}, {}}, request);
 }
 
@@ -650,8 +718,15 @@ Plan plan_of(const EntriesView &entries, const PlanRequest &request) {
   return finish({layout_of(entries, storage_request(request, settings)), settings, {}, {}}, request);
 }
 
+Plan plan_of(std::span<const i64> dims, const ProcessPart &part, ValueType type, const PlanRequest &request) {
+  require_rank(request.rank);
+  return plan_of_part(dims, part, type, request);
+}
+
 Plan plan_of_dense(std::span<const i64> dims, ValueType type, const PlanRequest &request) {
   require_rank(request.rank);
+  if (const int processes = processes_of(request); processes > 1)
+    throw_error(Status::unsupported, "option 'processes' = {}: expected at most 1 for a dense tensor", processes);
   const TensorSettings settings(request.options);
   return finish({dense_layout(dims, type, storage_request(request, settings)), settings, {}, {}}, request);
 }

@@ -52,9 +52,17 @@ struct Plan {
   std::string rates_why;
   double seconds_mttkrp = 0; // of an iteration; 0: not known
   double seconds_update = 0;
-  double seconds_exchange = 0; // between GPUs; 0: none, or not known
+  double seconds_exchange = 0; // between GPUs or processes; 0: none, or not known
   i64 exchanged = 0;           // bytes that a GPU receives from others in an iteration, or a process sends to others
+  i64 exchange_messages = 0;   // that a process sends in an iteration, of rows and their sums
+  i64 exchange_calls = 0;      // of the communicator's functions in an iteration
+  // Of a shape for several processes:
+  std::vector<double> scaling; // seconds of an iteration with 1, 2, 4, ... processes; empty: not known
+  int scales_to = 0;           // of these, the most up to which exchange takes no longer than work
+  int fastest_processes = 0;
 
+  /// Those of all processes.
+  i64 entries() const noexcept;
   std::string describe() const;
 };
 
@@ -69,6 +77,8 @@ struct PlanRequest {
 /// Throws Status::shape for a rank below 1.
 void require_rank(i64 rank);
 int threads_of(const PlanRequest &request);
+/// Processes that the plan of a shape or a file counts with, by option.
+int processes_of(const PlanRequest &request);
 bool is_gpu(const PlanRequest &request);
 
 /// How a tensor would be stored by these settings.
@@ -94,6 +104,8 @@ double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, co
 Plan plan_of(Stored x, const PlanRequest &request);
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request);
 Plan plan_of(const EntriesView &entries, const PlanRequest &request);
+/// Of one of several processes.
+Plan plan_of(std::span<const i64> dims, const ProcessPart &part, ValueType type, const PlanRequest &request);
 Plan plan_of_dense(std::span<const i64> dims, ValueType type, const PlanRequest &request);
 
 } // namespace td::plan

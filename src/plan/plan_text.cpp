@@ -1,5 +1,6 @@
 // A plan for people to read.
 #include <algorithm>
+#include <bit>
 
 #include <fmt/ranges.h>
 
@@ -42,13 +43,25 @@ std::string workspace_text(const ModePlan &mode) {
   return mode.workspace > 0 ? fmt::format("; workspace {}", size_text(saturated(mode.workspace))) : "";
 }
 
+std::string scaling_text(const Plan &plan) {
+  const auto seconds = [&](int processes) {
+    return seconds_text(plan.scaling[static_cast<std::size_t>(std::countr_zero(static_cast<u64>(processes)))]);
+  };
+  return fmt::format("of 1, 2, 4, ... processes exchange takes no longer than work up to {}, {} an iteration; {} are "
+                     "fastest, {}",
+                     plan.scales_to, seconds(plan.scales_to), plan.fastest_processes, seconds(plan.fastest_processes));
+}
+
 } // namespace
+
+i64 Plan::entries() const noexcept { return layout.shared.entries > 0 ? layout.shared.entries : layout.nnz; }
 
 std::string Plan::describe() const {
   const Layout &l = layout;
-  std::string text =
-      line("tensor", fmt::format("{} {}, {} {}, {}", l.sparse ? "sparse" : "dense", fmt::join(l.dims, " x "), l.nnz,
-                                 l.sparse ? "entries" : "elements", name_of(l.type)));
+  std::string text = line("tensor", fmt::format("{} {}, {} {}{}, {}", l.sparse ? "sparse" : "dense",
+                                                fmt::join(l.dims, " x "), entries(), l.sparse ? "entries" : "elements",
+                                                l.shared.processes > 1 ? fmt::format(" of which {} here", l.nnz) : "",
+                                                name_of(l.type)));
   text += line("rank", fmt::format("{}", rank));
   text += line("devices", devices);
   text += line("format", choice(name_of(l.format), l.why.format));
@@ -61,8 +74,9 @@ std::string Plan::describe() const {
   text += line("precision", choice(precision.what, precision.why));
   text += line("sharding", choice(sharding.what, sharding.why));
   if (l.shared.processes > 1)
-    text += line("exchange", fmt::format("{} of {}; this one sends {} to others in an iteration", exchange.what,
-                                         l.shared.processes, size_text(exchanged)));
+    text += line("exchange", fmt::format("{} of {}; this one sends {} to others in an iteration, in {} messages, {}",
+                                         exchange.what, l.shared.processes, size_text(exchanged), exchange_messages,
+                                         seconds_text(seconds_exchange)));
   else if (exchanged > 0)
     text += line("exchange",
                  fmt::format("{}; each GPU receives {} in an iteration, {}", choice(exchange.what, exchange.why),
@@ -96,6 +110,8 @@ std::string Plan::describe() const {
                                  seconds_exchange > 0 ? "exchange " + seconds_text(seconds_exchange) + ", " : "",
                                  seconds_text(seconds_update))
                    : "time not known");
+  if (!scaling.empty())
+    text += line("scaling", scaling_text(*this));
   if (rates.read > 0)
     text += line("machine",
                  fmt::format("reads {:.1f} GB/s; factor rows {:.1f} and {:.1f} GB/s from caches, {:.1f} from memory; "

@@ -30,8 +30,8 @@ public:
         sweep.gathers |= gathers;
       }
       computed[g] = true;
-      const kernels::Prediction update = work_.backend.predict_update((layout_.stored_dims[m] - 1) / work_.workers + 1,
-                                                                      work_.rank, layout_.type, work_.rates);
+      const kernels::Prediction update =
+          work_.backend.predict_update(own_rows(m), work_.rank, layout_.type, work_.rates);
       sweep.seconds_mttkrp += mode.seconds;
       sweep.seconds_update += update.seconds;
       sweep.bytes = std::max({sweep.bytes, mode.bytes, update.bytes});
@@ -45,6 +45,13 @@ public:
 
 private:
   ConstMatrix matrix(i64 rows) const { return {nullptr, layout_.type, rows, work_.rank, work_.rank}; }
+
+  i64 own_rows(std::size_t mode) const {
+    const i64 rows = layout_.stored_dims[mode];
+    if (!layout_.shared.lent.empty())
+      return std::max<i64>(1, rows - layout_.shared.lent[mode]);
+    return (rows - 1) / work_.workers + 1;
+  }
 
   bool by_rows() const { return layout_.format == Format::sorted || layout_.format == Format::dense; }
 

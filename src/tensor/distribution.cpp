@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "core/parallel.hpp"
@@ -32,68 +33,147 @@ std::vector<i64> exchange(Processes &processes, const std::vector<i64> &sent, co
   return received;
 }
 
-/// Entries on their way: for each process a column for each mode, then the values up to a multiple of 8 bytes.
-i64 packed_bytes(i64 entries, int order, ValueType type) {
-  return entries * order * i64{sizeof(i64)} + (entries * size_of(type) + 7) / 8 * 8;
+/// Where the entries of each process are in the order in which they go: those of process 0, process 1, ..., each in the
+/// order given.
+class Order {
+public:
+  Order(int processes, const Buffer<std::int32_t> &to, int threads) {
+    const auto size = static_cast<std::size_t>(processes);
+    const int parts = formats::parts_for(to.size(), threads);
+    std::vector<std::vector<i64>> next(static_cast<std::size_t>(parts)); // of each part, place of its next entry
+    formats::for_parts(to.size(), parts, [&](int part, Range some) {
+      std::vector<i64> count(size);
+      for (i64 k = some.begin; k < some.end; ++k)
+        ++count[static_cast<std::size_t>(to[k])];
+      next[static_cast<std::size_t>(part)] = std::move(count);
+    });
+    counts_.resize(size);
+    i64 before = 0;
+    for (std::size_t p = 0; p < size; ++p)
+      for (std::vector<i64> &some : next) {
+        counts_[p] += some[p];
+        before += std::exchange(some[p], before);
+      }
+    place_ = Buffer<i64>(to.size(), "the order in which entries go");
+    formats::for_parts(to.size(), parts, [&](int part, Range some) {
+      std::vector<i64> &at = next[static_cast<std::size_t>(part)];
+      for (i64 k = some.begin; k < some.end; ++k)
+        place_[at[static_cast<std::size_t>(to[k])]++] = k;
+    });
+  }
+
+  /// How many go to each process.
+  const std::vector<i64> &counts() const noexcept { return counts_; }
+  /// The entries of a process.
+  std::span<const i64> of(int process) const {
+    const auto p = static_cast<std::size_t>(process);
+    const i64 before = std::accumulate(counts_.begin(), counts_.begin() + process, i64{0});
+    return {place_.data() + before, static_cast<std::size_t>(counts_[p])};
+  }
+
+private:
+  std::vector<i64> counts_;
+  Buffer<i64> place_;
+};
+
+/// Entries on their way: for each process a column for each mode, then the values, each column up to a multiple of 8
+/// bytes. Indices travel in 4 bytes where all fit.
+struct Packing {
+  int order;
+  ValueType values;
+  i64 index_bytes;
+
+  explicit Packing(const EntriesView &e) : order(e.order()), values(e.value_type), index_bytes(4) {
+    for (const i64 dim : e.dims)
+      if (dim > std::numeric_limits<std::int32_t>::max())
+        index_bytes = 8;
+  }
+  static i64 column(i64 entries, i64 each) { return (entries * each + 7) / 8 * 8; }
+  i64 bytes(i64 entries) const { return order * column(entries, index_bytes) + column(entries, size_of(values)); }
+  /// What goes to, or comes from, all processes but one.
+  std::vector<i64> bytes_but(const std::vector<i64> &entries, int here) const {
+    std::vector<i64> all;
+    for (const i64 count : entries)
+      all.push_back(bytes(count));
+    all[static_cast<std::size_t>(here)] = 0;
+    return all;
+  }
+};
+
+template <class T, class Get> void fill(T *to, i64 count, int threads, Get &&get) {
+  parallel_ranges(threads, count, formats::grain, [&](Range some) {
+    for (i64 k = some.begin; k < some.end; ++k)
+      to[k] = get(k);
+  });
 }
 
-/// `to`: which process each goes to, of which there are `counts`.
-Buffer<std::byte> pack(const EntriesView &e, const Buffer<std::int32_t> &to, const std::vector<i64> &counts) {
-  std::vector<std::byte *> begin;
-  i64 bytes = 0;
-  for (const i64 count : counts)
-    bytes += packed_bytes(count, e.order(), e.value_type);
-  Buffer<std::byte> sent(bytes, "entries on their way");
-  std::byte *at = sent.data();
-  for (const i64 count : counts) {
-    begin.push_back(at);
-    at += packed_bytes(count, e.order(), e.value_type);
-  }
-  for (int m = 0; m < e.order(); ++m) {
-    std::vector<std::byte *> next = begin;
-    dispatch(e.index_type, [&](auto zero) {
-      const auto *column = static_cast<const decltype(zero) *>(e.indices[m]);
-      for (i64 k = 0; k < e.nnz; ++k) {
-        const i64 index = static_cast<i64>(column[k]) - e.index_base;
-        std::memcpy(
-            std::exchange(next[static_cast<std::size_t>(to[k])], next[static_cast<std::size_t>(to[k])] + sizeof index),
-            &index, sizeof index);
-      }
+template <class Index>
+void take_indices(const EntriesView &e, int mode, std::span<const i64> some, Index *to, int threads) {
+  dispatch(e.index_type, [&](auto zero) {
+    const auto *from = static_cast<const decltype(zero) *>(e.indices[mode]);
+    fill(to, static_cast<i64>(some.size()), threads, [&](i64 k) {
+      return static_cast<Index>(static_cast<i64>(from[some[static_cast<std::size_t>(k)]]) - e.index_base);
     });
-    for (std::size_t p = 0; p < counts.size(); ++p)
-      begin[p] += counts[p] * i64{sizeof(i64)};
-  }
-  const auto value_bytes = static_cast<std::size_t>(size_of(e.value_type));
-  const auto *values = static_cast<const std::byte *>(e.values);
-  for (i64 k = 0; k < e.nnz; ++k) {
-    std::memcpy(begin[static_cast<std::size_t>(to[k])], values + static_cast<std::size_t>(k) * value_bytes,
-                value_bytes);
-    begin[static_cast<std::size_t>(to[k])] += value_bytes;
+  });
+}
+
+void take_values(const EntriesView &e, std::span<const i64> some, void *to, int threads) {
+  dispatch(e.value_type, [&](auto zero) {
+    const auto *from = static_cast<const decltype(zero) *>(e.values);
+    fill(static_cast<decltype(zero) *>(to), static_cast<i64>(some.size()), threads,
+         [&](i64 k) { return from[some[static_cast<std::size_t>(k)]]; });
+  });
+}
+
+Buffer<std::byte> pack_others(const EntriesView &e, const Order &order, const Packing &packing, int here, int threads) {
+  Buffer<std::byte> sent(sum_of(packing.bytes_but(order.counts(), here)), "entries on their way");
+  std::byte *at = sent.data();
+  for (int p = 0; p < static_cast<int>(order.counts().size()); ++p) {
+    if (p == here)
+      continue;
+    const std::span<const i64> some = order.of(p);
+    const auto count = static_cast<i64>(some.size());
+    for (int m = 0; m < packing.order; ++m, at += Packing::column(count, packing.index_bytes))
+      if (packing.index_bytes == 4)
+        take_indices(e, m, some, reinterpret_cast<std::int32_t *>(at), threads);
+      else
+        take_indices(e, m, some, reinterpret_cast<i64 *>(at), threads);
+    take_values(e, some, at, threads);
+    at += Packing::column(count, size_of(packing.values));
   }
   return sent;
 }
 
-Entries unpack(const Buffer<std::byte> &received, const std::vector<i64> &counts, const EntriesView &given) {
+/// Entries that have come, and those that stay, in the order of the processes that had them.
+Entries unpack(const EntriesView &given, const Order &order, const Buffer<std::byte> &received,
+               const std::vector<i64> &counts, const Packing &packing, int here, int threads) {
   Entries e;
   e.dims.assign(given.dims.begin(), given.dims.end());
   const i64 all = sum_of(counts);
-  for (int m = 0; m < given.order(); ++m)
+  for (int m = 0; m < packing.order; ++m)
     e.indices.emplace_back(all, "indices of entries");
-  e.values = ValueBuffer(given.value_type, all, "values of entries");
+  e.values = ValueBuffer(packing.values, all, "values of entries");
+  const i64 value_bytes = size_of(packing.values);
   const std::byte *at = received.data();
   i64 before = 0;
-  for (const i64 count : counts) {
-    if (count == 0)
+  for (int p = 0; p < static_cast<int>(counts.size()); before += counts[static_cast<std::size_t>(p++)]) {
+    const i64 count = counts[static_cast<std::size_t>(p)];
+    std::byte *const values = static_cast<std::byte *>(e.values.data()) + before * value_bytes;
+    if (p == here) {
+      for (int m = 0; m < packing.order; ++m)
+        take_indices(given, m, order.of(p), e.indices[static_cast<std::size_t>(m)].data() + before, threads);
+      take_values(given, order.of(p), values, threads);
       continue;
-    const auto bytes = static_cast<std::size_t>(count) * sizeof(i64);
-    for (int m = 0; m < given.order(); ++m)
-      std::memcpy(e.indices[static_cast<std::size_t>(m)].data() + before, at + static_cast<std::size_t>(m) * bytes,
-                  bytes);
-    const i64 value_bytes = size_of(given.value_type);
-    std::memcpy(static_cast<std::byte *>(e.values.data()) + before * value_bytes,
-                at + static_cast<std::size_t>(given.order()) * bytes, static_cast<std::size_t>(count * value_bytes));
-    at += packed_bytes(count, given.order(), given.value_type);
-    before += count;
+    }
+    for (int m = 0; m < packing.order; ++m, at += Packing::column(count, packing.index_bytes)) {
+      i64 *const to = e.indices[static_cast<std::size_t>(m)].data() + before;
+      if (packing.index_bytes == 4)
+        fill(to, count, threads, [from = reinterpret_cast<const std::int32_t *>(at)](i64 k) { return i64{from[k]}; });
+      else
+        fill(to, count, threads, [from = reinterpret_cast<const i64 *>(at)](i64 k) { return from[k]; });
+    }
+    fill(values, count * value_bytes, threads, [at](i64 k) { return at[k]; });
+    at += Packing::column(count, value_bytes);
   }
   return e;
 }
@@ -164,13 +244,15 @@ private:
 /// The rows of a mode that some indices name, ascending, and the place of each among them.
 class Touched {
 public:
-  Touched(const Buffer<i64> &indices, i64 dim) {
+  Touched(const Buffer<i64> &indices, i64 dim, int threads) {
     if (formats::Marks::are_small(dim, indices.size())) {
       marks_ = formats::Marks(dim);
-      for (const i64 index : indices)
-        marks_.add(index);
+      parallel_ranges(threads, indices.size(), formats::grain, [&](Range some) {
+        for (i64 k = some.begin; k < some.end; ++k)
+          marks_.add(indices[k]);
+      });
       rows_.resize(static_cast<std::size_t>(marks_.settle()));
-      marks_.for_each(1, [&](i64 place, i64 row) { rows_[static_cast<std::size_t>(place)] = row; });
+      marks_.for_each(threads, [&](i64 place, i64 row) { rows_[static_cast<std::size_t>(place)] = row; });
     } else {
       rows_.assign(indices.begin(), indices.end());
       std::sort(rows_.begin(), rows_.end());
@@ -181,11 +263,27 @@ public:
   }
 
   const std::vector<i64> &rows() const noexcept { return rows_; }
+  /// Each index := the number of its row, which is given for each of rows().
+  void renumber(Buffer<i64> &indices, const std::vector<i64> &numbers, i64 dim, int threads) const {
+    // A number for each row of the mode, where that takes no more than the indices: looking it up is one load.
+    Buffer<i64> number_of(dim <= indices.size() ? dim : 0, "numbers of rows");
+    for (std::size_t k = 0; k < rows_.size() && number_of.size() > 0; ++k)
+      number_of[rows_[k]] = numbers[k];
+    parallel_ranges(threads, indices.size(), formats::grain, [&](Range some) {
+      if (number_of.size() > 0)
+        for (i64 k = some.begin; k < some.end; ++k)
+          indices[k] = number_of[indices[k]];
+      else
+        for (i64 k = some.begin; k < some.end; ++k)
+          indices[k] = numbers[static_cast<std::size_t>(place(indices[k]))];
+    });
+  }
+
+private:
   i64 place(i64 row) const noexcept {
     return marks_.bytes() > 0 ? marks_.place(row) : std::lower_bound(rows_.begin(), rows_.end(), row) - rows_.begin();
   }
 
-private:
   formats::Marks marks_; // of a mode that is far longer than there are entries: none
   std::vector<i64> rows_;
 };
@@ -193,27 +291,26 @@ private:
 } // namespace
 
 Entries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
-              const MemoryBudget &budget) {
-  std::vector<i64> counts(static_cast<std::size_t>(processes.size()));
-  for (const std::int32_t process : to)
-    ++counts[static_cast<std::size_t>(process)];
-  const std::vector<i64> received_counts = processes.all_to_all(counts);
-  std::vector<i64> sent_bytes, received_bytes;
-  for (std::size_t p = 0; p < counts.size(); ++p) {
-    sent_bytes.push_back(packed_bytes(counts[p], given.order(), given.value_type));
-    received_bytes.push_back(packed_bytes(received_counts[p], given.order(), given.value_type));
-  }
-  const i64 arriving = sum_of(received_bytes);
+              const MemoryBudget &budget, int threads) {
+  const int here = processes.rank();
+  const Order order(processes.size(), to, threads);
+  const Packing packing(given);
+  const std::vector<i64> received_counts = processes.all_to_all(order.counts());
+  const std::vector<i64> sent_bytes = packing.bytes_but(order.counts(), here);
+  const std::vector<i64> received_bytes = packing.bytes_but(received_counts, here);
+  const i64 coming = sum_of(received_counts);
   MemoryNeed need;
   need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
-  need.add("entries that arrive, twice while they are unpacked", 2 * static_cast<double>(arriving));
-  budget.require("a tensor of which " + count_text(sum_of(received_counts), "entry", "entries") + " come here", need);
-  Buffer<std::byte> received(arriving, "entries on their way");
+  need.add("entries that arrive", static_cast<double>(sum_of(received_bytes)));
+  need.add("the entries here",
+           static_cast<double>(coming) * static_cast<double>(8 * packing.order + size_of(packing.values)));
+  budget.require("a tensor of which " + count_text(coming, "entry", "entries") + " come here", need);
+  Buffer<std::byte> received(sum_of(received_bytes), "entries on their way");
   {
-    const Buffer<std::byte> sent = pack(given, to, counts);
+    const Buffer<std::byte> sent = pack_others(given, order, packing, here, threads);
     processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
   }
-  return unpack(received, received_counts, given);
+  return unpack(given, order, received, received_counts, packing, here, threads);
 }
 
 DistributionBuilder::DistributionBuilder(std::shared_ptr<Processes> processes, std::span<const i64> dims) {
@@ -259,14 +356,13 @@ void DistributionBuilder::tell_owners(Distribution::Mode &mode) {
     row = std::lower_bound(mode.rows.begin(), own_end, row) - mode.rows.begin();
 }
 
-Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget) {
-  Entries entries = bring(*processes, given, partition_entries(*processes, given), budget);
+Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget,
+                   int threads) {
+  Entries entries = bring(*processes, given, partition_entries(*processes, given, threads), budget, threads);
   DistributionBuilder builder(std::move(processes), entries.dims);
   for (std::size_t m = 0; m < entries.dims.size(); ++m) {
-    const Touched places(entries.indices[m], entries.dims[m]);
-    const std::vector<i64> number_of = builder.add(places.rows());
-    for (i64 &index : entries.indices[m])
-      index = number_of[static_cast<std::size_t>(places.place(index))];
+    const Touched places(entries.indices[m], entries.dims[m], threads);
+    places.renumber(entries.indices[m], builder.add(places.rows()), entries.dims[m], threads);
   }
   auto distribution = builder.finish();
   entries.dims.assign(distribution->held().begin(), distribution->held().end());
@@ -278,6 +374,13 @@ i64 Distribution::bytes() const noexcept {
   for (const Mode &mode : modes_)
     numbers += std::ssize(mode.rows) + std::ssize(mode.shared);
   return 8 * numbers;
+}
+
+i64 Distribution::partners(int mode) const {
+  const auto some = [](const std::vector<i64> &counts) {
+    return std::count_if(counts.begin(), counts.end(), [](i64 rows) { return rows > 0; });
+  };
+  return std::max(some(of(mode).lent), some(of(mode).shared_with));
 }
 
 i64 Distribution::exchange_bytes(i64 row_bytes) const noexcept {

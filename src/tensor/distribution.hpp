@@ -34,6 +34,8 @@ public:
   i64 lent(int mode) const { return of(mode).lent_rows(); }
   /// Rows that it gets in reduce, and sends in gather.
   i64 shared(int mode) const { return std::ssize(of(mode).shared); }
+  /// Processes that it sends to in reduce or in gather, whichever are more.
+  i64 partners(int mode) const;
   /// Bytes that reduce or gather takes for rows of so many bytes, in any mode.
   i64 exchange_bytes(i64 row_bytes) const noexcept;
 
@@ -88,10 +90,11 @@ struct Arrived {
 /// Brings entries to processes, to[k] that of entry k: they arrive in the order of the processes, and in the order
 /// given by each. All of them call it.
 Entries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
-              const MemoryBudget &budget);
+              const MemoryBudget &budget, int threads);
 
 /// Brings checked entries to the processes that are to hold them. Each process calls it with its own, of one tensor.
 /// Entries at the same coordinates arrive in the order of the processes, and in the order given by each.
-Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget);
+Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget,
+                   int threads);
 
 } // namespace td::tensor

@@ -1,7 +1,10 @@
 #include "tensor/entry_partition.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+
+#include "formats/parts.hpp"
 
 namespace td::tensor {
 
@@ -24,7 +27,10 @@ struct Group {
   std::vector<Range> box;
 };
 
-i64 bucket_width(Range interval) { return interval.size() / buckets + (interval.size() % buckets > 0 ? 1 : 0); }
+/// Of an interval's buckets: the width is a power of two, so that finding an entry's is a shift.
+int bucket_bits(Range interval) {
+  return static_cast<int>(std::bit_width(static_cast<u64>((interval.size() - 1) / buckets)));
+}
 
 /// The search for where a group is cut: entries are counted in ever shorter intervals of rows of one mode, and where a
 /// single row has too many, in those of the next.
@@ -51,12 +57,12 @@ public:
       if (index(cut_.modes[k]) != cut_.rows[k])
         return -1;
     const i64 i = index(mode());
-    return i < interval_.begin || i >= interval_.end ? -1 : (i - interval_.begin) / bucket_width(interval_);
+    return i < interval_.begin || i >= interval_.end ? -1 : (i - interval_.begin) >> bucket_bits_;
   }
 
   /// Takes the entries of all processes in the buckets.
   void narrow(std::span<const double> counts) {
-    const i64 width = bucket_width(interval_);
+    const i64 width = i64{1} << bucket_bits_;
     i64 b = 0;
     const i64 last = (interval_.size() - 1) / width;
     while (b < last && before_ + counts[static_cast<std::size_t>(b)] <= target_)
@@ -68,7 +74,7 @@ public:
     const bool one_row = found.size() == 1;
     if (off <= most_off_ || (one_row && next_ + 1 == order_.size()))
       return finish(below ? found.begin : found.end, below ? before_ : behind);
-    interval_ = found;
+    set_interval(found);
     if (!one_row)
       return;
     cut_.modes.push_back(mode());
@@ -79,7 +85,11 @@ public:
 
 private:
   int mode() const { return order_[next_]; }
-  void begin_mode() { interval_ = box_[static_cast<std::size_t>(mode())]; }
+  void begin_mode() { set_interval(box_[static_cast<std::size_t>(mode())]); }
+  void set_interval(Range interval) {
+    interval_ = interval;
+    bucket_bits_ = bucket_bits(interval);
+  }
   void finish(i64 row, double left) {
     cut_.modes.push_back(mode());
     cut_.rows.push_back(row);
@@ -93,6 +103,7 @@ private:
   std::vector<int> order_;
   std::size_t next_ = 0; // of order_
   Range interval_;
+  int bucket_bits_ = 0;
   double before_ = 0; // entries known to be on the left
   Cut cut_;
   bool done_ = false;
@@ -108,12 +119,12 @@ template <class Index> bool is_left(const Cut &cut, Index &&index) {
 /// The cutting of all groups, one level after the other.
 template <class Given> class Bisection {
 public:
-  Bisection(Processes &processes, const EntriesView &entries)
-      : processes_(processes), entries_(entries),
+  Bisection(Processes *others, const EntriesView &entries, int processes, int threads)
+      : others_(others), entries_(entries), threads_(threads),
         group_of_(Buffer<std::int32_t>::zeros(entries.nnz, "who gets entries")) {
     double all = static_cast<double>(entries.nnz);
-    processes_.all_reduce({&all, 1}, Reduction::sum);
-    Group whole{0, processes_.size(), all, {}};
+    add_up({&all, 1});
+    Group whole{0, processes, all, {}};
     for (const i64 dim : entries.dims)
       whole.box.push_back({0, dim});
     groups_.push_back(std::move(whole));
@@ -122,8 +133,10 @@ public:
   Buffer<std::int32_t> run() {
     while (std::any_of(groups_.begin(), groups_.end(), [](const Group &g) { return g.count > 1; }))
       cut_groups();
-    for (i64 k = 0; k < entries_.nnz; ++k)
-      group_of_[k] = groups_[static_cast<std::size_t>(group_of_[k])].first;
+    parallel_ranges(threads_, entries_.nnz, formats::grain, [&](Range some) {
+      for (i64 k = some.begin; k < some.end; ++k)
+        group_of_[k] = groups_[static_cast<std::size_t>(group_of_[k])].first;
+    });
     return std::move(group_of_);
   }
 
@@ -146,16 +159,26 @@ private:
   }
 
   void narrow(std::vector<Search> &searches, const std::vector<int> &search_of) {
-    std::vector<double> counts(searches.size() * buckets);
-    for (i64 k = 0; k < entries_.nnz; ++k) {
-      const int s = search_of[static_cast<std::size_t>(group_of_[k])];
-      if (s < 0 || searches[static_cast<std::size_t>(s)].done())
-        continue;
-      const i64 b = searches[static_cast<std::size_t>(s)].bucket([&](int m) { return index(m, k); });
-      if (b >= 0)
-        ++counts[static_cast<std::size_t>(s * buckets + b)];
-    }
-    processes_.all_reduce(counts, Reduction::sum);
+    const std::size_t size = searches.size() * buckets;
+    const int parts = formats::parts_for(entries_.nnz, threads_);
+    std::vector<std::vector<i64>> of_part(static_cast<std::size_t>(parts));
+    formats::for_parts(entries_.nnz, parts, [&](int part, Range some) {
+      std::vector<i64> counts(size);
+      for (i64 k = some.begin; k < some.end; ++k) {
+        const int s = search_of[static_cast<std::size_t>(group_of_[k])];
+        if (s < 0 || searches[static_cast<std::size_t>(s)].done())
+          continue;
+        const i64 b = searches[static_cast<std::size_t>(s)].bucket([&](int m) { return index(m, k); });
+        if (b >= 0)
+          ++counts[static_cast<std::size_t>(s * buckets + b)];
+      }
+      of_part[static_cast<std::size_t>(part)] = std::move(counts);
+    });
+    std::vector<double> counts(size);
+    for (const std::vector<i64> &some : of_part)
+      for (std::size_t b = 0; b < size; ++b)
+        counts[b] += static_cast<double>(some[b]);
+    add_up(counts);
     for (std::size_t s = 0; s < searches.size(); ++s)
       if (!searches[s].done())
         searches[s].narrow(std::span(counts).subspan(s * buckets, buckets));
@@ -184,26 +207,42 @@ private:
       next.push_back(std::move(left));
       next.push_back(std::move(right));
     }
-    for (i64 k = 0; k < entries_.nnz; ++k) {
-      const auto g = static_cast<std::size_t>(group_of_[k]);
-      const int s = search_of[g];
-      const bool right =
-          s >= 0 && !is_left(searches[static_cast<std::size_t>(s)].cut(), [&](int m) { return index(m, k); });
-      group_of_[k] = left_of[g] + (right ? 1 : 0);
-    }
+    parallel_ranges(threads_, entries_.nnz, formats::grain, [&](Range some) {
+      for (i64 k = some.begin; k < some.end; ++k) {
+        const auto g = static_cast<std::size_t>(group_of_[k]);
+        const int s = search_of[g];
+        const bool right =
+            s >= 0 && !is_left(searches[static_cast<std::size_t>(s)].cut(), [&](int m) { return index(m, k); });
+        group_of_[k] = left_of[g] + (right ? 1 : 0);
+      }
+    });
     groups_ = std::move(next);
   }
 
-  Processes &processes_;
+  /// What all processes have counted.
+  void add_up(std::span<double> counts) {
+    if (others_ != nullptr)
+      others_->all_reduce(counts, Reduction::sum);
+  }
+
+  Processes *others_; // null: all entries are here
   const EntriesView &entries_;
+  int threads_;
   Buffer<std::int32_t> group_of_;
   std::vector<Group> groups_;
 };
 
 } // namespace
 
-Buffer<std::int32_t> partition_entries(Processes &processes, const EntriesView &entries) {
-  return dispatch(entries.index_type, [&](auto zero) { return Bisection<decltype(zero)>(processes, entries).run(); });
+Buffer<std::int32_t> partition_entries(Processes &processes, const EntriesView &entries, int threads) {
+  return dispatch(entries.index_type, [&](auto zero) {
+    return Bisection<decltype(zero)>(&processes, entries, processes.size(), threads).run();
+  });
+}
+
+Buffer<std::int32_t> partition_entries(int processes, const EntriesView &entries, int threads) {
+  return dispatch(entries.index_type,
+                  [&](auto zero) { return Bisection<decltype(zero)>(nullptr, entries, processes, threads).run(); });
 }
 
 } // namespace td::tensor

@@ -15,6 +15,9 @@ namespace td::tensor {
 /// A box shares the rows of a mode only with those beside it in other modes, as in the medium-grained partition (Smith
 /// and Karypis 2016), and it has its share of the entries to within about a hundredth where coordinates allow it: a row
 /// that has too many is cut by its indices in the next mode.
-Buffer<std::int32_t> partition_entries(Processes &processes, const EntriesView &entries);
+Buffer<std::int32_t> partition_entries(Processes &processes, const EntriesView &entries, int threads);
+
+/// The same for so many processes that are not there: all entries are here.
+Buffer<std::int32_t> partition_entries(int processes, const EntriesView &entries, int threads);
 
 } // namespace td::tensor

@@ -1,7 +1,9 @@
 #include "tensor/planned.hpp"
 
 #include <algorithm>
+#include <cmath>
 
+#include "tensor/entry_partition.hpp"
 #include "tensor/sharding.hpp"
 #include "tensor/whole.hpp"
 
@@ -19,9 +21,11 @@ plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request) {
   existing.shared.processes = request.processes;
   if (const Distribution *d = x.distribution()) {
     existing.shared.processes = d->processes().size();
+    existing.shared.entries = x.facts().nnz;
     for (int m = 0; m < x.order(); ++m) {
       existing.shared.lent.push_back(d->lent(m));
       existing.shared.shared.push_back(d->shared(m));
+      existing.shared.partners.push_back(d->partners(m));
     }
   }
   const int forms = x.format() == plan::Format::sorted ? x.groups().count() : 1;
@@ -68,6 +72,43 @@ plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
     stored.partitions.push_back(shared ? sharding.cells(group) : sharding.rows(mode));
   }
   return plan_of(std::move(stored), request);
+}
+
+namespace {
+
+/// Rows that entries touch are counted by process, and owners are taken to have equally many.
+plan::ProcessPart part_of(const EntriesView &e, int processes, int threads) {
+  plan::ProcessPart part{processes, static_cast<double>(e.nnz), {}, {}, {}};
+  const Buffer<std::int32_t> process_of = partition_entries(processes, e, threads);
+  struct Touch {
+    i64 row;
+    std::int32_t process;
+    auto operator<=>(const Touch &) const = default;
+  };
+  for (int m = 0; m < e.order(); ++m) {
+    std::vector<Touch> touches(static_cast<std::size_t>(e.nnz));
+    dispatch(e.index_type, [&](auto zero) {
+      const auto *column = static_cast<const decltype(zero) *>(e.indices[m]);
+      for (i64 k = 0; k < e.nnz; ++k)
+        touches[static_cast<std::size_t>(k)] = {static_cast<i64>(column[k]), process_of[k]};
+    });
+    std::sort(touches.begin(), touches.end());
+    const auto held = std::unique(touches.begin(), touches.end()) - touches.begin();
+    const auto rows = std::unique(touches.begin(), touches.begin() + held,
+                                  [](const Touch &a, const Touch &b) { return a.row == b.row; }) -
+                      touches.begin();
+    part.rows.push_back(static_cast<double>(held) / processes);
+    part.lent.push_back(static_cast<double>(held - rows) / processes);
+    part.partners.push_back(std::min(processes - 1.0, std::ceil(part.lent.back())));
+  }
+  return part;
+}
+
+} // namespace
+
+plan::Plan plan_of_processes(const EntriesView &entries, const plan::PlanRequest &request) {
+  return plan_of(entries.dims, part_of(entries, processes_of(request), threads_of(request)), entries.value_type,
+                 request);
 }
 
 plan::SweepTree require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint) {

@@ -29,14 +29,18 @@ mutable struct Context <: Handle
     log::Any # kept for libtd, which has the address of this object
     gate::Base.Semaphore # not a lock: that would hold back finalizers for the length of a run
     user::Union{Task,Nothing}
-    function Context(devices::AbstractString="auto"; log=nothing, keywords...)
-        options = options_from(keywords, "context")
-        c = new(new_handle(out -> LibTD.td_context_create(devices, options, out)), log, Base.Semaphore(1), nothing)
+    shared::Any # kept for libtd: what processes meet by
+    function Context(ptr::Ptr{Cvoid}, log, shared)
+        c = new(ptr, log, Base.Semaphore(1), nothing, shared)
         if log !== nothing
             shim = @cfunction(pass_on_log, Cvoid, (Int32, Cstring, Ptr{Cvoid}))
             check(LibTD.td_context_set_log(c, shim, pointer_from_objref(c)))
         end
         return finalizer(c -> LibTD.td_context_destroy(c.ptr), c)
+    end
+    function Context(devices::AbstractString="auto"; log=nothing, keywords...)
+        options = options_from(keywords, "context")
+        return Context(new_handle(out -> LibTD.td_context_create(devices, options, out)), log, nothing)
     end
 end
 

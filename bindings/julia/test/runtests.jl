@@ -3,7 +3,7 @@ using LinearAlgebra, Test
 using TD
 
 @testset "TD" begin
-    @testset "$file" for file in ("tensors", "ktensors", "labels", "runs", "plans", "callbacks", "loading", "lifetimes", "docstrings")
+    @testset "$file" for file in ("tensors", "ktensors", "labels", "runs", "plans", "callbacks", "mpi", "loading", "lifetimes", "docstrings")
         include("$file.jl")
     end
 end

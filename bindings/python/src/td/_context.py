@@ -8,6 +8,7 @@ import threading
 from typing import Any, Iterator, Union
 
 from . import _abi
+from ._communicator import Communicator
 from ._library import Handle, check, get_text, lib
 from ._options import options_from
 from ._signals import SignalsLater
@@ -24,6 +25,14 @@ def _pass_on_log(level: int, text: bytes, user: Any) -> None:
 _log = _abi.log_fn(_pass_on_log)
 
 
+def _distributed(devices: str, settings: Any, communicator: Communicator) -> Handle:
+    handle = Handle("context")
+    handle.kept = communicator  # whose functions td calls as long as the context is there
+    with SignalsLater():
+        check(lib.td_context_create_distributed(devices.encode(), settings, communicator.handle, handle.out))
+    return handle
+
+
 class Context:
     """Devices to work on.
 
@@ -34,6 +43,9 @@ class Context:
     ----------
     devices : str
         "auto" (the GPU if there is one, else "cpu"), "cpu", "cpu:4" (four workers), "reference", "cuda", "cuda:2".
+    communicator : mpi4py.MPI.Comm, optional
+        The processes that share tensors in this context, on "cpu": all of them make it and call `tensor`, `read` and `cpals` with
+        it together, each with entries of its own, or with one file. It is duplicated.
     **options
         Options of scope "context", see `options`: ``threads``, ``memory_limit``, ...
 
@@ -44,10 +56,13 @@ class Context:
     1
     """
 
-    def __init__(self, devices: str = "auto", **options: Any) -> None:
+    def __init__(self, devices: str = "auto", communicator: Any = None, **options: Any) -> None:
         self.devices = devices
-        settings = options_from(options, "context", own=("devices",))
-        self._handle = Handle("context", lib.td_context_create, devices.encode(), settings)
+        settings = options_from(options, "context", own=("devices", "communicator"))
+        if communicator is None:
+            self._handle = Handle("context", lib.td_context_create, devices.encode(), settings)
+        else:
+            self._handle = _distributed(devices, settings, Communicator(communicator))
         check(lib.td_context_set_log(self._handle, _log, None))
         self._gate = threading.Lock()
         self._user = 0

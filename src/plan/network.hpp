@@ -1,0 +1,31 @@
+// What processes exchange in an iteration of CP-ALS, and how long that takes over a network that is given by its
+// latency and its bandwidth.
+#pragma once
+
+#include "plan/layout.hpp"
+
+namespace td::plan {
+
+/// Options "link_latency" and "link_rate", or what stands for the latter.
+struct Network {
+  static constexpr double usual_rate = 1.25e10; // of 100 Gbit/s
+  double latency = 0;                           // seconds of a message
+  double rate = usual_rate;                     // bytes a second that a process sends while it receives as many
+  bool assumed = true;                          // the rate
+
+  explicit Network(const Options &options);
+};
+
+/// What one process does in an iteration.
+struct ProcessExchange {
+  double bytes = 0;    // that it sends, and receives, of rows and of their sums
+  double messages = 0; // that they are in
+  double seconds = 0;
+  i64 calls = 0; // of the communicator's functions
+};
+
+/// Of a tensor that processes share. A sum has `sum_bytes`; rows are of the tensor's type.
+ProcessExchange process_exchange(const Layout &layout, i64 rank, i64 sum_bytes, std::span<const int> updated_modes,
+                                 const Network &network);
+
+} // namespace td::plan

@@ -1,0 +1,274 @@
+// The plan of a shape or of a file for processes that are not there, against processes that are.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include <malloc.h>
+
+#include "support/problem.hpp"
+#include "support/processes.hpp"
+#include "support/temporary.hpp"
+
+namespace {
+
+// Of each thread, which stands for a process, by itself: processes have their most at different moments.
+thread_local bool counting = false;
+thread_local int64_t live = 0;
+thread_local int64_t most = 0;
+
+void *allocate(std::size_t size, std::size_t alignment) noexcept {
+  void *p = nullptr;
+  if (posix_memalign(&p, std::max(alignment, sizeof p), size == 0 ? 1 : size) != 0)
+    return nullptr;
+  if (counting)
+    most = std::max(most, live += static_cast<int64_t>(malloc_usable_size(p)));
+  return p;
+}
+
+void release(void *p) noexcept {
+  if (p != nullptr && counting)
+    live -= static_cast<int64_t>(malloc_usable_size(p));
+  std::free(p);
+}
+
+} // namespace
+
+#include "replaced_new.hpp"
+
+namespace {
+
+using namespace tdtest;
+
+constexpr int64_t rank_of_model = 5;
+
+int64_t number(const td_plan *plan, const char *key) { return get<int64_t>(td_plan_get_i64, plan, key); }
+
+Options iterations(int64_t count) { return Options{{"tol", "0"}, {"max_iters", std::to_string(count)}}; }
+
+/// Few indices come often where skew > 1; where it is 1 all do equally.
+Entries drawn(Random &random, const std::vector<int64_t> &dims, int64_t nnz, double skew) {
+  Entries e(dims);
+  for (int64_t k = 0; k < nnz; ++k) {
+    std::vector<int64_t> at;
+    for (const int64_t dim : dims)
+      at.push_back(static_cast<int64_t>(static_cast<double>(dim) * std::pow(random.uniform(), skew)));
+    e.add(at, 1 + random.uniform());
+  }
+  return e;
+}
+
+Entries of_process(const Entries &all, int rank, int size) {
+  Entries mine(all.dims);
+  for (int64_t k = rank; k < all.nnz(); k += size)
+    mine.add(all.coordinate(k), all.values[static_cast<std::size_t>(k)]);
+  return mine;
+}
+
+/// From the arrays where they are.
+Tensor build(td_context *context, const Entries &e, const Options &options) {
+  std::vector<const void *> columns;
+  for (const auto &column : e.indices)
+    columns.push_back(column.data());
+  return make<Tensor>(td_tensor_create, context, e.order(), e.dims.data(), e.nnz(), TD_I64, columns.data(), 0, TD_F64,
+                      e.values.data(), TD_HOST, static_cast<const td_options *>(options));
+}
+
+/// What processes have come to.
+struct Counted {
+  int64_t sent = 0;                              // by all in an iteration
+  int64_t calls = 0;                             // of each in an iteration
+  std::vector<int64_t> tensor, building, solver; // of each, by the plan of its part
+};
+
+Counted run_on(int size, const Entries &e) {
+  constexpr int64_t few = 3, many = 8;
+  Counted counted;
+  int64_t calls[2] = {0, 0};
+  for (const int64_t count : {few, many}) {
+    Processes processes(size);
+    std::vector<int64_t> sent(static_cast<std::size_t>(size)), tensor(sent), building(sent), solver(sent);
+    processes.run("cpu", [&](int rank, td_context *context) {
+      const Tensor x = make_sparse(context, of_process(e, rank, size), {TD_F64, TD_I64, 0});
+      const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), rank_of_model,
+                                   static_cast<const td_options *>(nullptr));
+      const auto p = static_cast<std::size_t>(rank);
+      tensor[p] = number(plan, "host_bytes.tensor");
+      building[p] = number(plan, "host_bytes.building");
+      solver[p] = number(plan, "host_bytes.solver");
+      const Fitted run = cpals(context, x, rank_of_model, iterations(count));
+      sent[p] = report_i64(run.report, "exchanged_bytes");
+    });
+    EXPECT_EQ(processes.trouble(), "");
+    counted.sent = std::accumulate(sent.begin(), sent.end(), int64_t{0}) / count;
+    calls[count == many ? 1 : 0] = processes.calls();
+    counted.tensor = tensor;
+    counted.building = building;
+    counted.solver = solver;
+  }
+  counted.calls = (calls[1] - calls[0]) / (many - few);
+  EXPECT_EQ((calls[1] - calls[0]) % (many - few), 0);
+  return counted;
+}
+
+void expect_within(double most, double planned, double came, const char *what) {
+  std::printf("    %-9s planned %12.0f  came %12.0f  %.3f\n", what, planned, came, planned / came);
+  EXPECT_NEAR(planned / came, 1, most) << what << ": planned " << planned << ", came " << came;
+}
+
+double mean(const std::vector<int64_t> &numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
+}
+
+Plan shape_plan(const Entries &e, int size, const Options &network = Options{}) {
+  const Context alone = make_context("cpu", Options{{"threads", "1"}});
+  Options options = copy(network);
+  options.set("processes", std::to_string(size));
+  return make<Plan>(td_plan_create, static_cast<td_context *>(alone), static_cast<int32_t>(e.order()), e.dims.data(),
+                    e.nnz(), TD_F64, rank_of_model, static_cast<const td_options *>(options));
+}
+
+// Of a tensor whose entries are spread evenly sizes say what is sent: a mode that all processes share, modes in which
+// each row has many entries, few, or hardly one.
+TEST(PlannedProcesses, ASizeTellsWhatIsSent) {
+  Random random(71);
+  for (const auto &dims : std::vector<std::vector<int64_t>>{
+           {3000, 20000, 4000}, {300, 24, 1000}, {90000, 60000, 70000}, {500, 7, 40, 600}}) {
+    const Entries e = drawn(random, dims, 40000, 1);
+    for (const int size : {2, 7, 8}) {
+      SCOPED_TRACE(std::to_string(dims[0]) + " ... on " + std::to_string(size));
+      const Counted came = run_on(size, e);
+      const Plan plan = shape_plan(e, size);
+      EXPECT_EQ(number(plan, "processes"), size);
+      EXPECT_EQ(number(plan, "nnz"), e.nnz());
+      EXPECT_EQ(number(plan, "exchange_calls"), came.calls);
+      expect_within(0.05, static_cast<double>(size * number(plan, "host_bytes.exchanged")),
+                    static_cast<double>(came.sent), "sent");
+      expect_within(0.05, static_cast<double>(number(plan, "host_bytes.tensor")), mean(came.tensor), "tensor");
+      expect_within(0.05, static_cast<double>(number(plan, "host_bytes.building")), mean(came.building), "building");
+      expect_within(0.05, static_cast<double>(number(plan, "host_bytes.solver")), mean(came.solver), "solver");
+    }
+  }
+}
+
+// Entries that lie in few rows share others than sizes say; the plan of their file partitions them as processes do.
+TEST(PlannedProcesses, AFileTellsWhatIsSent) {
+  Random random(72);
+  const Entries e = drawn(random, {3000, 20000, 40000, 300}, 30000, 2.5);
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.tdb");
+  const Context alone = make_context("cpu", Options{{"threads", "1"}});
+  check(td_tensor_write(make_sparse(alone, e), path.c_str(), nullptr));
+  for (const int size : {2, 7, 8}) {
+    const Counted came = run_on(size, e);
+    const Options options{{"processes", std::to_string(size)}};
+    const Plan plan = make<Plan>(td_plan_read, static_cast<td_context *>(alone), path.c_str(), rank_of_model,
+                                 static_cast<const td_options *>(options));
+    EXPECT_EQ(number(plan, "processes"), size);
+    expect_within(0.001, static_cast<double>(size * number(plan, "host_bytes.exchanged")),
+                  static_cast<double>(came.sent), "sent");
+    expect_within(0.05, static_cast<double>(number(plan, "host_bytes.tensor")), mean(came.tensor), "tensor");
+    EXPECT_EQ(tdpp::series(td_plan_get_series, plan, "scaling_seconds").size(), 0U);
+  }
+}
+
+// Building is counted on each process by itself: entries that come and go, and then the format beside them.
+TEST(PlannedProcesses, BytesAreThoseAllocated) {
+  Random random(73);
+  const Entries e = drawn(random, {30000, 4000, 5000}, 100000, 1);
+  for (const char *format : {"sorted", "blco", "coo"})
+    for (const int size : {2, 7, 8}) {
+      SCOPED_TRACE(std::string(format) + " on " + std::to_string(size));
+      const Options stored{{"format", format}};
+      const Plan plan = shape_plan(e, size, stored);
+      Processes processes(size);
+      std::vector<int64_t> built(static_cast<std::size_t>(size)), solved(built);
+      processes.run("cpu", [&](int rank, td_context *context) {
+        const Entries mine = of_process(e, rank, size);
+        for (const bool counted : {false, true}) { // what is allocated once a process is there does not count
+          live = most = 0;
+          counting = counted;
+          const Tensor x = build(context, mine, stored);
+          built[static_cast<std::size_t>(rank)] = most;
+          live = most = 0;
+          cpals(context, x, rank_of_model, iterations(2));
+          solved[static_cast<std::size_t>(rank)] = most;
+          counting = false;
+        }
+      });
+      expect_within(0.05, static_cast<double>(number(plan, "host_bytes.tensor") + number(plan, "host_bytes.building")),
+                    mean(built), "built");
+      // A start, the sweeps and the model that process 0 gathers are not at the same moment: what is refused by counts
+      // the largest of each.
+      const int64_t solver = number(plan, "host_bytes.solver");
+      const int64_t largest = *std::max_element(solved.begin(), solved.end());
+      EXPECT_GE(solver, largest);
+      EXPECT_LT(solver, largest + largest / 2);
+    }
+}
+
+// Seconds are messages at the latency and bytes at the rate.
+TEST(PlannedProcesses, TheNetworkIsAnOption) {
+  const Entries e = drawn(*std::make_unique<Random>(74), {3000, 2000, 1000}, 5000, 1);
+  const auto plan = [&](const char *latency, const char *rate) {
+    return shape_plan(e, 8, Options{{"link_latency", latency}, {"link_rate", rate}});
+  };
+  const auto seconds = [](const Plan &p) { return get<double>(td_plan_get_f64, p, "seconds.exchange"); };
+  const Plan fast = plan("0", "1e9"), slow = plan("0.5", "1e300");
+  const double summed = 2 * 3 * 8 * rank_of_model * (rank_of_model + 1); // norms and Gram matrices, there and back
+  EXPECT_NEAR(seconds(fast), (static_cast<double>(number(fast, "host_bytes.exchanged")) + summed) / 1e9, 1e-15);
+  // Of the calls six are exchanges, whose messages are counted; the others go through a tree of three steps.
+  EXPECT_NEAR(seconds(slow),
+              0.5 * static_cast<double>(number(slow, "exchange_messages") + 3 * (number(slow, "exchange_calls") - 6)),
+              1e-9);
+  EXPECT_NE(tdpp::text(td_plan_get_str, fast, "assumptions").find("sends 1 GB/s"), std::string::npos);
+  EXPECT_EQ(tdpp::text(td_plan_get_str, fast, "assumptions").find("100 Gbit/s"), std::string::npos);
+  EXPECT_NE(tdpp::text(td_plan_get_str, shape_plan(e, 8), "assumptions").find("12.5 GB/s, as over a network of 100"),
+            std::string::npos);
+}
+
+// Processes are the more of use, the more work there is; where it ends is where exchange takes as long.
+TEST(PlannedProcesses, TellWhereTheyStopToScale) {
+  const Entries e = drawn(*std::make_unique<Random>(75), {3000, 2000, 1000}, 5000, 1);
+  const Options machine{{"read_rate", "1e10"}, {"operation_rate", "1e11"}, {"link_latency", "1e-6"}};
+  const auto plan_for = [&](int64_t nnz, const char *latency) {
+    const Context alone = make_context("cpu", Options{{"threads", "1"}});
+    Options options = copy(machine);
+    options.set("processes", "16").set("link_latency", latency);
+    return make<Plan>(td_plan_create, static_cast<td_context *>(alone), int32_t{3}, e.dims.data(), nnz, TD_F64,
+                      rank_of_model, static_cast<const td_options *>(options));
+  };
+  const Plan much = plan_for(100000000, "1e-6"), little = plan_for(100000, "1e-6"), far = plan_for(100000, "1");
+  EXPECT_GT(number(much, "scales_to"), number(little, "scales_to"));
+  EXPECT_EQ(number(far, "scales_to"), 1);
+  EXPECT_EQ(number(far, "fastest_processes"), 1);
+  const std::vector<double> seconds = tdpp::series(td_plan_get_series, much, "scaling_seconds");
+  ASSERT_EQ(seconds.size(), 17U); // 1 ... 65536
+  EXPECT_DOUBLE_EQ(seconds[4], get<double>(td_plan_get_f64, much, "seconds.iteration"));
+  EXPECT_DOUBLE_EQ(*std::min_element(seconds.begin(), seconds.end()),
+                   seconds[static_cast<std::size_t>(std::log2(number(much, "fastest_processes")))]);
+  EXPECT_EQ(tdpp::series(td_plan_get_series, plan_for(100, "1e-6"), "scaling_seconds").size(), 7U); // 1 ... 64
+}
+
+// What has no plan for several processes says so.
+TEST(PlannedProcesses, Refusals) {
+  const Context alone = make_context("cpu"), two = make_context("cpu:2");
+  const Options eight{{"processes", "8"}};
+  const std::vector<int64_t> dims{30, 20, 10};
+  Plan plan;
+  EXPECT_EQ(td_plan_create_dense(alone, 3, dims.data(), TD_F64, 2, eight, plan.out()), TD_ERR_UNSUPPORTED);
+  EXPECT_NE(last_error().find("option 'processes' = 8"), std::string::npos) << last_error();
+  EXPECT_EQ(td_plan_create(two, 3, dims.data(), 100, TD_F64, 2, eight, plan.out()), TD_ERR_UNSUPPORTED);
+  EXPECT_NE(last_error().find("each process is one worker"), std::string::npos) << last_error();
+  Entries e(dims);
+  e.add({1, 2, 3}, 1);
+  const Tensor x = make_sparse(alone, e);
+  EXPECT_EQ(td_plan_create_for_tensor(alone, x, 2, eight, plan.out()), TD_ERR_UNSUPPORTED);
+  EXPECT_NE(last_error().find("a tensor that is there"), std::string::npos) << last_error();
+  EXPECT_EQ(td_plan_create(alone, 3, dims.data(), -1, TD_F64, 2, eight, plan.out()), TD_ERR_SHAPE);
+}
+
+} // namespace
