@@ -1,6 +1,10 @@
 // td bench: how fast td works on this machine, and how far that is from what the machine can do.
 #include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <system_error>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -9,6 +13,7 @@
 #include "interrupt.hpp"
 #include "output.hpp"
 #include "recipe.hpp"
+#include "scratch_folder.hpp"
 
 namespace cli {
 
@@ -67,6 +72,15 @@ Figures figures_of(const BenchFlags &flags, td_context *context, const td_option
   return out;
 }
 
+/// Files and folders that are not there are refused before the machine is measured, which takes seconds.
+void refuse_missing(const std::vector<std::string> &files, const Wish &wish) {
+  for (const std::string &file : files)
+    if (access(file.c_str(), R_OK) != 0)
+      throw Failure(exit_input, fmt::format("{}: cannot be opened: {}", file, std::generic_category().message(errno)));
+  if (wish.read)
+    ScratchFolder{wish.scratch};
+}
+
 int run_bench(const BenchFlags &flags) {
   std::vector<std::string> names = flags.files;
   if (flags.recipe.given()) {
@@ -76,6 +90,7 @@ int run_bench(const BenchFlags &flags) {
   if (names.empty())
     throw Failure(exit_usage, "give files, or --like or --dims");
   const Wish wish = wish_of(flags);
+  refuse_missing(flags.files, wish);
   Options options = flags.work.table.options();
   if (!flags.type.empty())
     options.set("value_type", flags.type);

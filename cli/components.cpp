@@ -29,14 +29,14 @@ std::int64_t dim_of(const td_ktensor *model, std::int32_t mode) {
   return dims[static_cast<std::size_t>(mode)];
 }
 
-bool has_labels(const td_ktensor *model, std::int32_t mode) {
+bool mode_has_labels(const td_ktensor *model, std::int32_t mode) {
   std::int64_t bytes = 0;
   check(td_ktensor_get_labels(model, mode, nullptr, 0, &bytes));
   return bytes > 0;
 }
 
 std::vector<Entry> leading(const td_ktensor *model, std::int32_t mode, std::int64_t component, std::int64_t most) {
-  const bool labelled = has_labels(model, mode);
+  const bool labelled = mode_has_labels(model, mode);
   std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(most, dim_of(model, mode))));
   std::vector<double> values(indices.size());
   std::int64_t found = 0;
@@ -86,7 +86,7 @@ std::string without_trailing_blanks(std::string line) {
 
 bool has_labels(const td_ktensor *model) {
   for (std::int32_t m = 0; m < order_of(model); ++m)
-    if (has_labels(model, m))
+    if (mode_has_labels(model, m))
       return true;
   return false;
 }

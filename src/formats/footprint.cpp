@@ -10,6 +10,7 @@
 #include "formats/formats.hpp"
 #include "formats/key.hpp"
 #include "formats/parts.hpp"
+#include "kernels/gpu_model.hpp"
 
 namespace td::formats {
 
@@ -56,14 +57,12 @@ double counting_bytes(const EntryShape &x, std::span<const i64> dims, double pla
 
 } // namespace
 
-double expected_rows(double rows, double entries) { return rows * -std::expm1(-entries / rows); }
-
 Combinations spread_evenly(std::span<const i64> dims, i64 nnz) {
   return [dims, nnz](std::span<const int> dropped) {
     double places = 1;
     for (std::size_t m = 0; m < dims.size(); ++m)
       places *= static_cast<double>(((dims[m] - 1) >> std::min(dropped[m], 62)) + 1);
-    return expected_rows(places, static_cast<double>(nnz));
+    return kernels::gpu::expected_rows(places, static_cast<double>(nnz));
   };
 }
 

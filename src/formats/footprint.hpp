@@ -62,7 +62,4 @@ Footprint sorted_footprint(const EntryShape &x, std::span<const CopySize> copies
 Footprint sorted_footprint(const EntryShape &x, const TileRule &tiles, int threads);
 Footprint dense_footprint(std::span<const i64> dims, ValueType type);
 
-/// Rows that are expected to have entries if all are equally likely.
-double expected_rows(double rows, double entries);
-
 } // namespace td::formats

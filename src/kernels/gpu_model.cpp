@@ -64,7 +64,7 @@ double SortedCost::operator()(std::span<const int> bits) const {
   }
   // Segments of rows, were the entries spread evenly.
   const double places = tiles * static_cast<double>(dims_[mode_]);
-  const double segments = tiles > 1 ? places * -std::expm1(-nnz_ / places) : 0;
+  const double segments = tiles > 1 ? expected_rows(places, nnz_) : 0;
   const double starts = uneven * tiles + static_cast<double>(chip_.multiprocessors);
   return nnz_ * gather + segment_cycles * segments + starts * (tile_start_cycles + near / far_bytes(near));
 }

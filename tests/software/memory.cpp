@@ -14,6 +14,9 @@ constexpr i64 page = 4096;
 constexpr i64 all = i64{1} << 34; // of addresses; pages are there once they are touched
 constexpr i64 alignment = 256;
 
+/// Bytes of the pages that hold so many.
+constexpr i64 pages_of(i64 bytes) { return (bytes + page - 1) / page * page; }
+
 } // namespace
 
 Memory::Memory(int ordinal) : ordinal_(ordinal) {
@@ -39,7 +42,7 @@ void *Memory::allocate(i64 bytes) {
   if (room > size)
     free_[begin + size] = room - size;
   blocks_[begin] = size;
-  const i64 end = (begin + size + page - 1) / page * page;
+  const i64 end = pages_of(begin + size);
   if (end > used_) {
     used_ = end;
     if (open_ > 0)
@@ -67,6 +70,14 @@ void Memory::release(void *memory) noexcept {
     std::prev(after)->second += size;
   else
     free_[begin] = size;
+  shrink();
+}
+
+void Memory::shrink() {
+  const auto last = blocks_.empty() ? 0 : blocks_.rbegin()->first + blocks_.rbegin()->second;
+  const i64 end = pages_of(last);
+  if (end < used_ && mprotect(pages_ + end, static_cast<std::size_t>(used_ - end), PROT_NONE) == 0)
+    used_ = end;
 }
 
 bool Memory::holds(const void *memory) const noexcept {

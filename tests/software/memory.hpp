@@ -39,12 +39,13 @@ private:
   void open();
   void close() noexcept;
   void protect(int how);
+  void shrink();
 
   int ordinal_;
   char *pages_ = nullptr;
   std::mutex mutex_;
   int open_ = 0;
-  i64 used_ = 0;              // bytes up to the last page that was ever in use
+  i64 used_ = 0;              // bytes up to the last page of a block: few, since each access changes the rights of all
   std::map<i64, i64> blocks_; // sizes by where they begin
   std::map<i64, i64> free_;   // the same of what lies between them
 };

@@ -53,9 +53,6 @@ double rows_of_part(std::span<const i64> dims, int mode, double nnz, double entr
   return std::max(rows[static_cast<std::size_t>(mode)], 1.0);
 }
 
-/// Different ones of `rows` that `entries` refer to.
-double different(double rows, double entries) { return rows * -std::expm1(-entries / rows); }
-
 class Predictor {
 public:
   Predictor(const MttkrpArgs &args, const Rates &rates, const Chip &chip)
@@ -118,7 +115,7 @@ public:
     const double padded = number_of(blco_copy_ld(args_.out.cols) * size_of(args_.out.type));
     f.bytes = several ? copies * rows * padded : 0;
     if (known()) {
-      const double segments = different(rows_of_part(x.dims, args_.mode, n, blco_tile), blco_tile) / blco_tile;
+      const double segments = gpu::expected_rows(rows_of_part(x.dims, args_.mode, n, blco_tile), blco_tile) / blco_tile;
       f.seconds = n * entry / rates_.read + n * (far_rows() + segments * added_row * far(rows, out_row_)) + 3 * launch +
                   (several ? 2 * copies : 1) * rows * padded / rates_.read;
     }
