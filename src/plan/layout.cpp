@@ -10,6 +10,7 @@
 #include "formats/key.hpp"
 #include "formats/merged.hpp"
 #include "kernels/memory_order.hpp"
+#include "kernels/gpu_model.hpp"
 #include "plan/needs.hpp"
 
 namespace td::plan {
@@ -118,7 +119,7 @@ double rows_with(double held, double entries, double dim) {
   double less = held, more = dim;
   for (int step = 0; step < 60; ++step) {
     const double middle = (less + more) / 2;
-    (formats::expected_rows(middle, entries) < held ? less : more) = middle;
+    (kernels::gpu::expected_rows(middle, entries) < held ? less : more) = middle;
   }
   return more;
 }
