@@ -9,8 +9,8 @@
 #include "core/strides.hpp"
 #include "formats/key.hpp"
 #include "formats/merged.hpp"
-#include "kernels/memory_order.hpp"
 #include "kernels/gpu_model.hpp"
+#include "kernels/memory_order.hpp"
 #include "plan/needs.hpp"
 
 namespace td::plan {

@@ -154,7 +154,8 @@ TEST(KernelsCudaDenseLayout, TilesOfAResultHaveAsManyBlocksEach) {
 TEST(KernelsCudaDenseLayout, CellsAreDealtOut) {
   for (const i64 columns : {1, 2, 9, 10, 32, 255, 256, 257, 2000})
     for (int mode = 0; mode < 3; ++mode) {
-      const kernels::cuda::CellsLayout l = kernels::cuda::cells_layout(std::vector<i64>{401, 201, 12}, mode, columns, 132);
+      const kernels::cuda::CellsLayout l =
+          kernels::cuda::cells_layout(std::vector<i64>{401, 201, 12}, mode, columns, 132);
       SCOPED_TRACE(testing::Message() << columns << " columns, mode " << mode);
       EXPECT_EQ(columns % l.wide, 0);
       EXPECT_GE(l.groups, 1);
