@@ -207,7 +207,15 @@ void make_dense(World &w, Bytes &bytes) {
   const std::int64_t there = kind == 2 ? 1 : elements;
   const Exact<char> &values = w.lent.emplace_back(values_of(bytes, type, there));
   const char *first = values.data() + (kind == 1 ? values.size() - values.size() / there : 0);
+  const bool as_block = bytes.one_in(4);
+  const Exact<std::int64_t> offset(shape.dims.size()); // zeros: one block is all of the tensor, or wrong
+  for (std::int64_t m = 0; m < offset.size(); ++m)
+    offset[m] = as_block && bytes.one_in(16) ? bytes.number32() : 0;
   makes<td_tensor>(w, c.good && options.given.good, [&](td_tensor **out) {
+    if (as_block)
+      return td_tensor_create_dense_block(c.handle, shape.order, shape.dims.data(), offset.data(), shape.dims.data(),
+                                          kind == 0 ? nullptr : strides.data(), type, first, TD_HOST, options.get(),
+                                          out);
     return td_tensor_create_dense(c.handle, shape.order, shape.dims.data(), kind == 0 ? nullptr : strides.data(), type,
                                   first, TD_HOST, options.get(), out);
   });

@@ -134,8 +134,8 @@ TEST(Memory, ARunThatDoesNotFitIsRefusedBeforeItBegins) {
   const auto x = test::sparse_tensor(dims, std::vector<double>(6000, 1.0), "coo");
   auto request = test::request_for(*x, 100, 2);
   // 60 rows of 800 bytes: the model, a copy for each of two workers, the longest mode's products for each; 2 x 7
-  // matrices of 80,000 bytes; 800 bytes of weights.
-  const i64 needed = 3 * 60 * 800 + 2 * 30 * 800 + 2 * 7 * 80000 + 800;
+  // matrices of 80,000 bytes and 7 vectors of 800, of which three are the modes' scales; 800 bytes of weights.
+  const i64 needed = 3 * 60 * 800 + 2 * 30 * 800 + 2 * 7 * 80000 + 2 * 7 * 800 + 800;
   test::set(request, {{"memory_limit", fmt::format("{}", x->bytes() + needed - 1).c_str()}});
   const std::string text = test::refusal(Status::host_memory, [&] { solvers::cpals(request); });
   EXPECT_NE(text.find(fmt::format("CP-ALS of rank 100 with 2 workers needs {} bytes (1.1 MB for Gram", needed)),

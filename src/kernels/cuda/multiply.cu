@@ -99,6 +99,7 @@ struct Solve {
   i64 rank;
   const double *__restrict__ v;
   const double *__restrict__ f;
+  const double *__restrict__ scaled_f; // for a right-hand side that is not scaled yet
   const SolveRecord *record;
   SolveScales scales;
 
@@ -110,8 +111,9 @@ struct Solve {
   __device__ double v_at(i64 k, i64 column) const { return column < rank ? v[k * rank + column] : 0.0; }
   __device__ double f_at(i64 k, i64 column) const { return column < rank ? f[k * rank + column] : 0.0; }
   __device__ double f_transposed_at(i64 k, i64 column) const { return column < rank ? f[column * rank + k] : 0.0; }
-  /// The same for a right-hand side that is not scaled yet.
-  __device__ double scaled_f_transposed_at(i64 k, i64 column) const { return f_transposed_at(k, column) * right(k); }
+  __device__ double scaled_f_transposed_at(i64 k, i64 column) const {
+    return column < rank ? scaled_f[column * rank + k] : 0.0;
+  }
   template <class T> __device__ double left(const Rows<T> &m, i64 row, i64 column, double product) const {
     return column < rank ? entry(m, row, column) * right(column) - product : 0.0;
   }
@@ -124,6 +126,13 @@ struct Solve {
     return row < a.rows && column < rank ? static_cast<double>(a(row, column)) * scales.before[column] : 0.0;
   }
 };
+
+/// scaled[i, k] := f[i, k] right[k], once: in the product it would be multiplied for every few rows again, by the pipe
+/// that the tensor cores share.
+__global__ void scale_columns(const double *f, i64 rank, const double *right, double *scaled) {
+  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < rank * rank; n += i64{gridDim.x} * blockDim.x)
+    scaled[n] = f[n] * right[n % rank];
+}
 
 /// All of it for up to small_rank columns: a warp keeps m f^T of its rows in shared memory.
 template <class T> __global__ void __launch_bounds__(warps *warp) solve_whole(Solve solve, Rows<const T> m, Rows<T> a) {
@@ -294,7 +303,15 @@ void CudaBackend::solve_normal(const NormalEquations &equations, ConstMatrix m, 
     return;
   if (equations.rank <= mma_tile)
     return solve_narrow(device_, equations, m, scales, a);
-  const Solve solve{equations.rank, equations.v, equations.f, equations.record, scales};
+  const i64 numbers = equations.rank * equations.rank;
+  const Scratch<double> scaled(device_, scales.right != nullptr ? numbers : 0, "a scaled factor of normal equations");
+  if (scales.right != nullptr) {
+    scale_columns<<<blocks_for(device_, numbers, block_threads), block_threads, 0, device_.stream()>>>(
+        equations.f, equations.rank, scales.right, scaled.data());
+    check_launch("a scaled factor of normal equations");
+  }
+  const Solve solve{equations.rank,   equations.v, equations.f, scales.right != nullptr ? scaled.data() : equations.f,
+                    equations.record, scales};
   dispatch(m.type, [&](auto zero) {
     using T = decltype(zero);
     if (solve.rank <= small_rank)

@@ -335,8 +335,8 @@ Prediction predict_update(i64 rows, i64 rank, const Rates &rates) {
   const double sums = 8 * r * number_of(column_blocks(rows, rank));
   Prediction f;
   // Beyond small_rank: the factorization's two matrices, cuSOLVER's workspace of about one, and then a product's rows.
-  const double solve =
-      rank > small_rank ? std::max(3 * 8 * r * r, 2 * 8 * r * number_of(solve_staged_rows(rows, rank))) : 0;
+  const double product = rank > small_rank ? 2 * 8 * r * number_of(solve_staged_rows(rows, rank)) : 0;
+  const double solve = narrow ? 0 : std::max(rank > small_rank ? 3 * 8 * r * r : 0, 8 * r * r + product);
   f.bytes = std::max({gram, sums, solve});
   if (rates.read > 0) {
     const double inverse = rank <= small_rank ? 2.1e-5 * std::pow(std::max(r / 32, 0.25), 2) : 1.7e-4 * r / 64;
