@@ -1,6 +1,7 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "comm/communicator.hpp"
 #include "core/buffer.hpp"

@@ -27,7 +27,6 @@ public:
   /// The numbers of what this process owns.
   const Ranges &own(int mode) const { return of(mode).own; }
   Processes &processes() const noexcept { return *processes_; }
-  const std::shared_ptr<Processes> &shared_processes() const noexcept { return processes_; }
   i64 bytes() const noexcept;
 
   /// Rows that this process sends to owners in reduce, and gets from them in gather.

@@ -28,7 +28,8 @@ template <class T> struct Mode {
 
 /// How a chunk of the tensor is copied: element by element, or 16 bytes at a time, which begin where neighbours in
 /// memory begin or, where these begin anywhere, up to 16 bytes before. Where the depth runs along rows that begin
-/// anywhere, whole lines are copied, as long as a chunk is deep and aligned to that, and nothing is read twice.
+/// anywhere, whole lines are copied for a few columns, as long as a chunk is deep and aligned to that, and nothing is
+/// read twice.
 enum class Copies { elements, wide, shifted, lines };
 
 template <class T> struct Job {
