@@ -13,27 +13,12 @@ constexpr int warps = 4;
 constexpr int ld = solve_ld(1);
 constexpr int tile_numbers = mma_tile * ld;
 
-/// Entries of a 32 x 32 matrix in a warp: lane t holds rows t / 4 + 8 i and columns 8 j + 2 (t % 4) + k.
-using Entries = double[4][4][2];
-
-/// Calls f(row, column, entry).
-template <class F> __device__ void for_entries(Entries &entries, F &&f) {
-  const int lane = static_cast<int>(threadIdx.x) % warp;
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-#pragma unroll
-      for (int k = 0; k < 2; ++k)
-        f(i * 8 + lane / 4, j * 8 + 2 * (lane % 4) + k, entries[i][j][k]);
-}
-
 /// Where a matrix is not zero, if its shape says that; the diagonal included.
 enum class Nonzeros { all, above, below };
 
 /// sum += left right over k below depth; left(row, k) is 0 from there on, right(k, column) is zero as `where` says.
 template <Nonzeros where, class Left, class Right>
-__device__ void multiply(Entries &sum, int depth, Left &&left, Right &&right) {
+__device__ void multiply(TileEntries &sum, int depth, Left &&left, Right &&right) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
 #pragma unroll
   for (int k = 0; k < mma_tile; k += 4) {
@@ -57,7 +42,7 @@ __device__ void multiply(Entries &sum, int depth, Left &&left, Right &&right) {
 
 /// sum += the upper triangle of a^T a, of 32 rows: an entry of a^T as the left operand is the same as the right one, so
 /// each is read once.
-template <class A> __device__ void add_gram(Entries &sum, A &&a) {
+template <class A> __device__ void add_gram(TileEntries &sum, A &&a) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
 #pragma unroll
   for (int row = 0; row < mma_tile; row += 4) {
@@ -100,6 +85,130 @@ __device__ void stage_factor(const Solve &solve, int rank, double *transposed, d
 
 __device__ double larger(double a, double b) { return b > a || isnan(b) ? b : a; } // a NaN stays
 
+/// A matrix f with f^T f = v^+ in shared memory, as stage_factor leaves it.
+struct StagedFactor {
+  const double *transposed, *as_it_is;
+  const bool full, corrects;
+
+  __device__ double first(int k, int column) const { return transposed[k * ld + column]; }
+  __device__ double second(int k, int column) const { return as_it_is[k * ld + column]; }
+};
+
+/// 32 rows in a warp's shared memory: first in T, as they were fetched, then in f64.
+template <class T> struct RowTile {
+  double *at;
+  int rank;
+
+  __device__ double fetched(int i, int k) const {
+    return k < rank ? static_cast<double>(reinterpret_cast<const T *>(at)[i * ld + k]) : 0.0;
+  }
+  __device__ double operator()(int i, int k) const { return k < rank ? at[i * ld + k] : 0.0; }
+  __device__ double any(int i, int column) const { return at[i * ld + column]; }
+  __device__ void put(TileEntries &entries) const {
+    __syncwarp(); // all have read what is there
+    for_entries(entries, [&](int i, int column, double x) { at[i * ld + column] = x; });
+    __syncwarp();
+  }
+};
+
+/// Begins to copy the 32 rows of m from `first` on, if there are any.
+template <class T> __device__ void fetch(double *to, const Rows<const T> &m, int rank, i64 first) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  if (first < m.rows && lane < rank)
+#pragma unroll 8
+    for (int i = 0; i < mma_tile; ++i)
+      copy_or_zero<sizeof(T)>(reinterpret_cast<T *>(to) + i * ld + lane, &m(min(first + i, m.rows - 1), lane),
+                              first + i < m.rows ? static_cast<int>(sizeof(T)) : 0);
+  commit_copies();
+}
+
+/// tile := the solution for the rows of the right-hand side that it holds, those of `a` from `first` on, as `a` will
+/// store them.
+template <class T>
+__device__ void solve_tile(const Solve &solve, const StagedFactor &factor, const RowTile<T> &tile, const Rows<T> &a,
+                           i64 first) {
+  const int rank = tile.rank;
+  const auto before = [&](int i, int column) {
+    return first + i < a.rows && column < rank ? static_cast<double>(a(first + i, column)) * solve.scales.before[column]
+                                               : 0.0;
+  };
+  const auto fetched = [&](int i, int k) { return tile.fetched(i, k); };
+  const auto first_factor = [&](int k, int column) { return factor.first(k, column); };
+  const auto second_factor = [&](int k, int column) { return factor.second(k, column); };
+  TileEntries half = {};
+  if (factor.corrects) {
+    TileEntries left = {};
+    multiply<Nonzeros::all>(left, rank, before, [&](int k, int column) {
+      return k < rank && column < rank ? solve.v[k * rank + column] : 0.0;
+    });
+    for_entries(left, [&](int i, int column, double &x) {
+      const double scale = solve.scales.right != nullptr && column < rank ? solve.scales.right[column] : 1;
+      x = tile.fetched(i, column) * scale - x;
+    });
+    tile.put(left);
+    multiply<Nonzeros::all>(half, rank, tile, first_factor);
+  } else if (factor.full)
+    multiply<Nonzeros::all>(half, rank, fetched, first_factor);
+  else
+    multiply<Nonzeros::above>(half, rank, fetched, first_factor);
+  tile.put(half);
+  TileEntries whole = {};
+  if (factor.full)
+    multiply<Nonzeros::all>(whole, rank, tile, second_factor);
+  else
+    multiply<Nonzeros::below>(whole, rank, tile, second_factor);
+  for_entries(whole, [&](int i, int column, double &x) {
+    if (factor.corrects && column < rank)
+      x += before(i, column) * (solve.scales.solved != nullptr ? solve.scales.solved[column] : 1);
+    x = static_cast<double>(static_cast<T>(x)); // sums are over what is stored
+  });
+  tile.put(whole);
+}
+
+/// What a lane sums over rows of its column.
+struct LaneSums {
+  double largest = 0;
+  double dots = 0;
+};
+
+/// Writes a tile's rows, those of `a` from `first` on, whole, and adds to the sums over them.
+template <class T>
+__device__ void write_rows(const RowTile<T> &tile, const Rows<const T> &m, const Rows<T> &a, i64 first, bool inner,
+                           LaneSums &sums) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  if (lane < tile.rank)
+#pragma unroll 8
+    for (int i = 0; i < mma_tile; ++i)
+      if (first + i < a.rows) {
+        const double x = tile.any(i, lane);
+        a(first + i, lane) = static_cast<T>(x);
+        sums.largest = larger(sums.largest, fabs(x));
+        if (inner)
+          sums.dots = fma(static_cast<double>(m(first + i, lane)), x, sums.dots);
+      }
+}
+
+/// part := the block's sums; `staged` is shared memory that is no longer needed.
+__device__ void sum_over_warps(TileEntries &gram, const LaneSums &of_lane, double *staged, double *part) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  const int own_warp = static_cast<int>(threadIdx.x) / warp;
+  __syncthreads();
+  for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
+    if (own_warp == w) {
+      for_entries(gram, [&](int i, int column, double x) {
+        double &sum = staged[i * mma_tile + column];
+        sum = w == 0 ? x : sum + x;
+      });
+      double *const others = staged + mma_tile * mma_tile + lane;
+      others[0] = w == 0 ? of_lane.largest : larger(others[0], of_lane.largest);
+      others[mma_tile] = w == 0 ? of_lane.dots : others[mma_tile] + of_lane.dots;
+    }
+    __syncthreads();
+  }
+  for (int n = static_cast<int>(threadIdx.x); n < narrow_part; n += warps * warp)
+    part[n] = staged[n];
+}
+
 /// Solves for rows of a, sums over them, or both; without solving, m is the matrix that is summed. part[block] := the
 /// sums of the block's rows: a Gram matrix's upper triangle, then a row of largest magnitudes and one of inner
 /// products.
@@ -107,117 +216,36 @@ template <class T, bool Solves, bool Sums>
 __global__ void __launch_bounds__(warps *warp, 2)
     pass_over_rows(Solve solve, Rows<const T> m, Rows<T> a, bool inner, double *part) {
   extern __shared__ double staged[];
-  double *const transposed = staged;
-  double *const as_it_is = staged + tile_numbers;
-  const int lane = static_cast<int>(threadIdx.x) % warp;
   const int own_warp = static_cast<int>(threadIdx.x) / warp;
   double *const own = staged + (2 * (Solves ? 1 : 0) + 2 * own_warp) * tile_numbers; // two tiles, turn about
   const int rank = static_cast<int>(m.cols);
   if constexpr (Solves) {
-    stage_factor(solve, rank, transposed, as_it_is);
+    stage_factor(solve, rank, staged, staged + tile_numbers);
     __syncthreads();
   }
-  const bool full = Solves && solve.full();
-  const bool corrects = Solves && solve.corrects();
-
-  const auto fetch = [&](double *to, i64 first) {
-    if (first < m.rows && lane < rank)
-#pragma unroll 8
-      for (int i = 0; i < mma_tile; ++i)
-        copy_or_zero<sizeof(T)>(reinterpret_cast<T *>(to) + i * ld + lane, &m(min(first + i, m.rows - 1), lane),
-                                first + i < m.rows ? static_cast<int>(sizeof(T)) : 0);
-    commit_copies();
-  };
-  Entries gram = {};
-  double largest = 0;
-  double dots = 0;
+  const StagedFactor factor{staged, staged + tile_numbers, Solves && solve.full(), Solves && solve.corrects()};
+  TileEntries gram = {};
+  LaneSums sums;
   const i64 step = i64{gridDim.x} * warps * mma_tile;
   i64 first = (i64{blockIdx.x} * warps + own_warp) * mma_tile;
   int now = 0;
-  fetch(own, first);
+  fetch(own, m, rank, first);
   for (; first < m.rows; first += step, now ^= 1) {
-    double *const tile = own + now * tile_numbers;
+    const RowTile<T> tile{own + now * tile_numbers, rank};
     __syncwarp(); // all have read what the other tile held
-    fetch(own + (now ^ 1) * tile_numbers, first + step);
+    fetch(own + (now ^ 1) * tile_numbers, m, rank, first + step);
     await_copies_but<1>();
     __syncwarp();
-    const auto fetched = [&](int i, int k) {
-      return k < rank ? static_cast<double>(reinterpret_cast<const T *>(tile)[i * ld + k]) : 0.0;
-    };
     if constexpr (Solves) {
-      const auto put = [&](Entries &entries) { // into the tile, which all have read then
-        __syncwarp();
-        for_entries(entries, [&](int i, int column, double x) { tile[i * ld + column] = x; });
-        __syncwarp();
-      };
-      const auto in_tile = [&](int i, int k) { return k < rank ? tile[i * ld + k] : 0.0; };
-      const auto before = [&](int i, int column) {
-        return first + i < a.rows && column < rank
-                   ? static_cast<double>(a(first + i, column)) * solve.scales.before[column]
-                   : 0.0;
-      };
-      const auto first_factor = [&](int k, int column) { return transposed[k * ld + column]; };
-      const auto second_factor = [&](int k, int column) { return as_it_is[k * ld + column]; };
-      Entries half = {};
-      if (corrects) {
-        Entries left = {};
-        multiply<Nonzeros::all>(left, rank, before, [&](int k, int column) {
-          return k < rank && column < rank ? solve.v[k * rank + column] : 0.0;
-        });
-        for_entries(left, [&](int i, int column, double &x) {
-          const double scale = solve.scales.right != nullptr && column < rank ? solve.scales.right[column] : 1;
-          x = fetched(i, column) * scale - x;
-        });
-        put(left);
-        multiply<Nonzeros::all>(half, rank, in_tile, first_factor);
-      } else if (full)
-        multiply<Nonzeros::all>(half, rank, fetched, first_factor);
-      else
-        multiply<Nonzeros::above>(half, rank, fetched, first_factor);
-      put(half);
-      Entries whole = {};
-      if (full)
-        multiply<Nonzeros::all>(whole, rank, in_tile, second_factor);
-      else
-        multiply<Nonzeros::below>(whole, rank, in_tile, second_factor);
-      for_entries(whole, [&](int i, int column, double &x) {
-        if (corrects && column < rank)
-          x += before(i, column) * (solve.scales.solved != nullptr ? solve.scales.solved[column] : 1);
-        x = static_cast<double>(static_cast<T>(x)); // sums are over what is stored
-      });
-      put(whole);
-      if (lane < rank)
-#pragma unroll 8
-        for (int i = 0; i < mma_tile; ++i)
-          if (first + i < a.rows) {
-            const double x = tile[i * ld + lane];
-            a(first + i, lane) = static_cast<T>(x);
-            largest = larger(largest, fabs(x));
-            if (inner)
-              dots = fma(static_cast<double>(m(first + i, lane)), x, dots);
-          }
+      solve_tile(solve, factor, tile, a, first);
+      write_rows(tile, m, a, first, inner, sums);
       if constexpr (Sums)
-        add_gram(gram, [&](int i, int column) { return tile[i * ld + column]; });
+        add_gram(gram, [&](int i, int column) { return tile.any(i, column); });
     } else
-      add_gram(gram, fetched);
+      add_gram(gram, [&](int i, int column) { return tile.fetched(i, column); });
   }
-  if constexpr (Sums) {
-    __syncthreads();                  // what is staged is no longer needed
-    for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
-      if (own_warp == w) {
-        for_entries(gram, [&](int i, int column, double x) {
-          double &sum = staged[i * mma_tile + column];
-          sum = w == 0 ? x : sum + x;
-        });
-        double *const others = staged + mma_tile * mma_tile + lane;
-        others[0] = w == 0 ? largest : larger(others[0], largest);
-        others[mma_tile] = w == 0 ? dots : others[mma_tile] + dots;
-      }
-      __syncthreads();
-    }
-    for (int n = static_cast<int>(threadIdx.x); n < narrow_part; n += warps * warp)
-      part[blockIdx.x * narrow_part + n] = staged[n];
-  }
+  if constexpr (Sums)
+    sum_over_warps(gram, sums, staged, part + blockIdx.x * narrow_part);
 }
 
 /// Adds up the parts, a row a block of 32 x 32 threads.
