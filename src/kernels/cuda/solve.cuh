@@ -28,19 +28,42 @@ struct SolveInput {
 
   /// An entry of the normal equations.
   __device__ double normal(i64 row, i64 column) const {
-    double product = 1;
-    for (int m = 0; m < count; ++m)
-      product *= gram[m][row * rank + column];
+    const double product = over_modes(gram, row * rank + column);
     return row == column ? product + ridge : product;
   }
   __device__ void write_scales(i64 r, const SolveScalesOut &out) const {
-    double product = 1;
-    for (int m = 0; m < count; ++m)
-      product *= scales[m][r];
+    const double product = over_modes(scales, r);
     out.right[r] = 1 / product;
     const double weight = weights != nullptr ? weights[r] : 0;
     out.before[r] = weight / own[r];
     out.solved[r] = isfinite(weight) && weight > 0 ? scalbn(1.0, solved_exponent(ilogb(weight))) : 1;
+  }
+
+private:
+  /// The product of the modes' numbers at a place, in order. Those of four modes are asked for together.
+  __device__ double over_modes(const double *const (&of)[max_order], i64 at) const {
+    constexpr int together = 4;
+    double product = 1;
+    for (int first = 0; first < count; first += together) {
+      double number[together];
+#pragma unroll
+      for (int m = 0; m < together; ++m)
+        number[m] = first + m < count ? of[first + m][at] : 1;
+#pragma unroll
+      for (int m = 0; m < together; ++m)
+        product *= number[m];
+    }
+    return product;
+  }
+};
+
+/// What a column comes to.
+struct Finished {
+  double weight, scale;
+  __device__ Finished(double largest, double solved) : weight(largest / solved) {
+    if (weight != 0 && weight < 1) // a NaN stays
+      weight = 1;
+    scale = weight == 0 ? 1 : weight * solved;
   }
 };
 

@@ -73,6 +73,7 @@ struct Solve {
 /// eigenvalues are corrected for, the right-hand side is scaled before.
 __device__ void stage_factor(const Solve &solve, int rank, double *transposed, double *as_it_is) {
   const bool scaled = solve.scales.right != nullptr && !solve.corrects();
+#pragma unroll 4
   for (int n = static_cast<int>(threadIdx.x); n < mma_tile * mma_tile; n += warps * warp) {
     const int k = n / mma_tile;
     const int j = n % mma_tile;
@@ -219,6 +220,9 @@ __global__ void __launch_bounds__(warps *warp, 2)
   const int own_warp = static_cast<int>(threadIdx.x) / warp;
   double *const own = staged + (2 * (Solves ? 1 : 0) + 2 * own_warp) * tile_numbers; // two tiles, turn about
   const int rank = static_cast<int>(m.cols);
+  const i64 step = i64{gridDim.x} * warps * mma_tile;
+  i64 first = (i64{blockIdx.x} * warps + own_warp) * mma_tile;
+  fetch(own, m, rank, first);
   if constexpr (Solves) {
     stage_factor(solve, rank, staged, staged + tile_numbers);
     __syncthreads();
@@ -226,11 +230,7 @@ __global__ void __launch_bounds__(warps *warp, 2)
   const StagedFactor factor{staged, staged + tile_numbers, Solves && solve.full(), Solves && solve.corrects()};
   TileEntries gram = {};
   LaneSums sums;
-  const i64 step = i64{gridDim.x} * warps * mma_tile;
-  i64 first = (i64{blockIdx.x} * warps + own_warp) * mma_tile;
-  int now = 0;
-  fetch(own, m, rank, first);
-  for (; first < m.rows; first += step, now ^= 1) {
+  for (int now = 0; first < m.rows; first += step, now ^= 1) {
     const RowTile<T> tile{own + now * tile_numbers, rank};
     __syncwarp(); // all have read what the other tile held
     fetch(own + (now ^ 1) * tile_numbers, m, rank, first + step);
@@ -248,28 +248,51 @@ __global__ void __launch_bounds__(warps *warp, 2)
     sum_over_warps(gram, sums, staged, part + blockIdx.x * narrow_part);
 }
 
-/// Adds up the parts, a row a block of 32 x 32 threads.
-__global__ void sum_over_parts(const double *part, i64 blocks, int columns, ColumnSums out) {
-  __shared__ double sums[mma_tile][mma_tile + 1];
+/// Adds up the parts, a row a block of 32 x 32 threads. Where columns are finished, each block sums all their largest
+/// magnitudes besides, which decide what its row is divided by: another launch would take longer.
+template <bool Finishes>
+__global__ void sum_over_parts(const double *part, i64 blocks, int columns, const double *solved, ColumnSums out) {
+  __shared__ double sums[2][mma_tile][mma_tile + 1];
+  __shared__ double scales[mma_tile];
   const int row = static_cast<int>(blockIdx.x);
   const int column = static_cast<int>(threadIdx.x);
-  const auto join = [&](double a, double b) { return row == mma_tile ? larger(a, b) : a + b; };
-  double sum = 0;
+  const int y = static_cast<int>(threadIdx.y);
+  const bool divides = Finishes && row < mma_tile;
+  const auto join = [](int of, double a, double b) { return of == mma_tile ? larger(a, b) : a + b; };
+  const auto begin = [&](int of) {
+    double sum = 0;
 #pragma unroll 4
-  for (i64 b = threadIdx.y; b < blocks; b += mma_tile)
-    sum = join(sum, part[b * narrow_part + row * mma_tile + column]);
-  sums[threadIdx.y][column] = sum;
+    for (i64 b = y; b < blocks; b += mma_tile)
+      sum = join(of, sum, part[b * narrow_part + of * mma_tile + column]);
+    return sum;
+  };
+  sums[0][y][column] = begin(row);
+  if (divides)
+    sums[1][y][column] = begin(mma_tile);
   __syncthreads();
-  if (threadIdx.y != 0 || column >= columns)
+  double sum = 0;
+  if (y == 0 || (y == 1 && divides))
+    for (int k = 0; k < min(static_cast<int>(blocks), mma_tile); ++k)
+      sum = join(y == 0 ? row : mma_tile, sum, sums[y][k][column]);
+  if (divides) {
+    if (y == 1 && column < columns)
+      scales[column] = Finished(sum, solved[column]).scale;
+    __syncthreads();
+  }
+  if (y != 0 || column >= columns)
     return;
-  for (int k = 1; k < mma_tile; ++k)
-    sum = join(sum, sums[k][column]);
-  if (row == mma_tile)
-    out.largest[column] = sum;
-  else if (row > mma_tile)
+  if (row > mma_tile)
     out.inner[column] = sum;
-  else if (row <= column)
-    out.gram[row * columns + column] = out.gram[column * columns + row] = sum;
+  else if (row == mma_tile) {
+    out.largest[column] = sum;
+    if constexpr (Finishes) {
+      const Finished finished(sum, solved[column]);
+      out.weights[column] = finished.weight;
+      out.scales[column] = finished.scale;
+    }
+  } else if (row <= column)
+    out.gram[row * columns + column] = out.gram[column * columns + row] =
+        divides ? sum / scales[row] / scales[column] : sum;
 }
 
 template <class T, bool Solves, bool Sums>
@@ -290,8 +313,9 @@ template <bool Solves> void pass_and_sum(Gpu &device, const Solve &solve, ConstM
     pass<decltype(zero), Solves, true>(device, solve, m, a, out.inner != nullptr, part.data());
   });
   const int rows = mma_tile + (out.largest != nullptr ? 1 : 0) + (out.inner != nullptr ? 1 : 0);
-  sum_over_parts<<<static_cast<unsigned>(rows), dim3(mma_tile, mma_tile), 0, device.stream()>>>(
-      part.data(), blocks, static_cast<int>(m.cols), out);
+  const auto sum = out.weights != nullptr ? sum_over_parts<true> : sum_over_parts<false>;
+  sum<<<static_cast<unsigned>(rows), dim3(mma_tile, mma_tile), 0, device.stream()>>>(
+      part.data(), blocks, static_cast<int>(m.cols), solve.scales.solved, out);
   check_launch("sums over rows");
 }
 
