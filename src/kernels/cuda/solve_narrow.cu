@@ -72,15 +72,22 @@ struct Solve {
 /// f^T with its rows scaled as the right-hand side is, and f with its columns scaled as the result is. Where dropped
 /// eigenvalues are corrected for, the right-hand side is scaled before.
 __device__ void stage_factor(const Solve &solve, int rank, double *transposed, double *as_it_is) {
-  const bool scaled = solve.scales.right != nullptr && !solve.corrects();
-#pragma unroll 4
-  for (int n = static_cast<int>(threadIdx.x); n < mma_tile * mma_tile; n += warps * warp) {
-    const int k = n / mma_tile;
-    const int j = n % mma_tile;
+  const int j = static_cast<int>(threadIdx.x) % warp;
+  const int first = static_cast<int>(threadIdx.x) / warp;
+  const int at = min(j, rank - 1); // no load depends on whether the entry is there: all are under way together
+  double entry[mma_tile / warps];
+#pragma unroll
+  for (int i = 0; i < mma_tile / warps; ++i)
+    entry[i] = solve.f[min(first + i * warps, rank - 1) * rank + at];
+  const double right = solve.scales.right != nullptr ? solve.scales.right[at] : 1;
+  const double solved = solve.scales.solved != nullptr ? solve.scales.solved[at] : 1;
+  const double before = solve.corrects() ? 1 : right;
+#pragma unroll
+  for (int i = 0; i < mma_tile / warps; ++i) {
+    const int k = first + i * warps;
     const bool inside = k < rank && j < rank;
-    transposed[k * ld + j] = inside ? solve.f[j * rank + k] * (scaled ? solve.scales.right[k] : 1) : 0;
-    as_it_is[k * ld + j] =
-        inside ? solve.f[k * rank + j] * (solve.scales.solved != nullptr ? solve.scales.solved[j] : 1) : 0;
+    transposed[j * ld + k] = inside ? entry[i] * before : 0;
+    as_it_is[k * ld + j] = inside ? entry[i] * solved : 0;
   }
 }
 
@@ -176,17 +183,27 @@ struct LaneSums {
 template <class T>
 __device__ void write_rows(const RowTile<T> &tile, const Rows<const T> &m, const Rows<T> &a, i64 first, bool inner,
                            LaneSums &sums) {
+  constexpr int ahead = 8;
   const int lane = static_cast<int>(threadIdx.x) % warp;
-  if (lane < tile.rank)
-#pragma unroll 8
-    for (int i = 0; i < mma_tile; ++i)
-      if (first + i < a.rows) {
-        const double x = tile.any(i, lane);
-        a(first + i, lane) = static_cast<T>(x);
+  if (lane >= tile.rank)
+    return;
+#pragma unroll 1
+  for (int begin = 0; begin < mma_tile; begin += ahead) {
+    double right[ahead];
+    if (inner)
+#pragma unroll
+      for (int i = 0; i < ahead; ++i)
+        right[i] = static_cast<double>(m(min(first + begin + i, m.rows - 1), lane));
+#pragma unroll
+    for (int i = 0; i < ahead; ++i)
+      if (first + begin + i < a.rows) {
+        const double x = tile.any(begin + i, lane);
+        a(first + begin + i, lane) = static_cast<T>(x);
         sums.largest = larger(sums.largest, fabs(x));
         if (inner)
-          sums.dots = fma(static_cast<double>(m(first + i, lane)), x, sums.dots);
+          sums.dots = fma(right[i], x, sums.dots);
       }
+  }
 }
 
 /// part := the block's sums; `staged` is shared memory that is no longer needed.

@@ -73,53 +73,81 @@ template <class S> __device__ __forceinline__ double norm_of(const Entries<S> &a
 
 /// a := the inverse of a's lower triangle L, a = L L^T, zero above it. Elimination without pivoting: what it does to
 /// the matrix it does to the identity as well, whose rows stand where the matrix has become zero. False if a pivot is
-/// not positive.
+/// not positive. Nothing branches on the way: loads behind branches would wait for each other.
 template <class S> __device__ bool invert_triangle(Entries<S> &a, int n) {
   __shared__ double row[2][S::rows];  // turn about, so that one barrier a step is enough
   __shared__ double over[2][S::rows]; // the same over the pivot
   __shared__ double pivot[S::rows];
-  __shared__ double root[S::rows];
   const int x = static_cast<int>(threadIdx.x);
-  for (int k = 0; k < n; ++k) {
-    double *c = row[k % 2];
-    double *c_over = over[k % 2];
-    if (static_cast<int>(threadIdx.y) == k % S::warps) { // the warp that has the row divides, while others wait
-      double own[S::across] = {};
-      double diagonal = 0;
-      for_entries<S>(n, [&](int i, int j, int u, int w) {
-        if (i == k) {
-          own[w] = a.at[u][w];
-          if (j == k)
-            diagonal = a.at[u][w];
-        }
-      });
-      diagonal = __shfl_sync(0xffffffffu, diagonal, k % side);
-      const double reciprocal = 1 / diagonal;
+  const int y = static_cast<int>(threadIdx.y);
 #pragma unroll
-      for (int w = 0; w < S::across; ++w) {
-        c[x + side * w] = own[w];
-        c_over[x + side * w] = own[w] * reciprocal;
+  for (int own = 0; own < S::down; ++own) // known here, so that entries stay in registers
+    for (int k = own * S::warps; k < min(n, (own + 1) * S::warps); ++k) {
+      double *const c = row[k % 2];
+      double *const c_over = over[k % 2];
+      if (y == k % S::warps) { // the warp that has the row divides, while others wait
+        const double diagonal = __shfl_sync(0xffffffffu, a.at[own][own * S::warps / side], k % side);
+        const double reciprocal = 1 / diagonal;
+#pragma unroll
+        for (int w = 0; w < S::across; ++w) {
+          c[x + side * w] = a.at[own][w];
+          c_over[x + side * w] = a.at[own][w] * reciprocal;
+        }
+        if (x == 0)
+          pivot[k] = diagonal;
       }
-      if (x == 0)
-        pivot[k] = diagonal;
+      __syncthreads();
+      double right[S::across];
+#pragma unroll
+      for (int w = 0; w < S::across; ++w)
+        right[w] = c[x + side * w];
+#pragma unroll
+      for (int u = own; u < S::down; ++u) { // rows above are done
+        const int i = y + S::warps * u;
+        const double factor = c_over[i]; // the matrix's rest is symmetric: c is its column, too
+#pragma unroll
+        for (int w = 0; w < S::across; ++w) {
+          const double left = x + side * w == k ? -factor : fma(-factor, right[w], a.at[u][w]);
+          a.at[u][w] = i > k ? left : a.at[u][w];
+        }
+      }
     }
-    __syncthreads();
-    if (!(pivot[k] > 0))
-      return false;
-    for_entries<S>(n, [&](int i, int j, int u, int w) {
-      if (i <= k)
-        return;
-      const double factor = c_over[i]; // the matrix's rest is symmetric: c is its column, too
-      a.at[u][w] = j == k ? -factor : fma(-factor, c[j], a.at[u][w]);
-    });
-  }
-  for (int k = x; k < n && threadIdx.y == 0; k += side)
-    root[k] = 1 / sqrt(pivot[k]);
+  bool positive = true;
+  for (int k = x; k < n; k += side)
+    positive = positive && pivot[k] > 0;
+  if (__syncthreads_and(positive ? 1 : 0) == 0)
+    return false;
+  for (int k = x; k < n && y == 0; k += side)
+    row[0][k] = 1 / sqrt(pivot[k]);
   __syncthreads();
   for_entries<S>(n, [&](int i, int j, int u, int w) {
-    a.at[u][w] = i == j ? root[i] : i > j ? a.at[u][w] * root[i] : 0;
+    const double root = row[0][i];
+    a.at[u][w] = i == j ? root : i > j ? a.at[u][w] * root : 0;
   });
   return true;
+}
+
+/// T^T T of the triangle T in shared memory, summed over k from the diagonal on.
+template <class S, class A> __device__ Entries<S> square(const A &a, int n) {
+  Entries<S> sum{};
+  const int x = static_cast<int>(threadIdx.x);
+  const int y = static_cast<int>(threadIdx.y);
+#pragma unroll 4
+  for (int k = 0; k < n; ++k) {
+    double right[S::across];
+#pragma unroll
+    for (int w = 0; w < S::across; ++w)
+      right[w] = a(k, x + side * w);
+#pragma unroll
+    for (int u = 0; u < S::down; ++u) {
+      const int i = y + S::warps * u;
+      const double left = a(k, i);
+#pragma unroll
+      for (int w = 0; w < S::across; ++w)
+        sum.at[u][w] = k >= i && k >= x + side * w ? fma(left, right[w], sum.at[u][w]) : sum.at[u][w];
+    }
+  }
+  return sum;
 }
 
 struct Rotation {
@@ -215,6 +243,30 @@ template <class S, class A, class Q> __device__ bool diagonalize(const A &a, int
 /// Rows and columns k of the normal equations are scaled by 2^exponent, which brings v(k, k) into [1, 4).
 __device__ int scale_exponent(double diagonal) { return diagonal > 0 ? -(ilogb(diagonal) >> 1) : 0; }
 
+/// x := v, or, where it is null, what `in` makes it; zero outside.
+template <class S> __device__ void load(const SolveInput &in, const double *v, int n, Entries<S> &x) {
+  i64 at[S::down * S::across];
+  double number[S::down * S::across];
+#pragma unroll
+  for (int u = 0; u < S::down; ++u)
+#pragma unroll
+    for (int w = 0; w < S::across; ++w) {
+      const int i = min(static_cast<int>(threadIdx.y) + S::warps * u, n - 1);
+      const int j = min(static_cast<int>(threadIdx.x) + side * w, n - 1);
+      at[u * S::across + w] = i * n + j;
+    }
+  if (v == nullptr)
+    in.products(at, number);
+  else
+#pragma unroll
+    for (int k = 0; k < S::down * S::across; ++k)
+      number[k] = v[at[k]];
+  for_entries<S>(n, [&](int i, int j, int u, int w) {
+    const double entry = number[u * S::across + w];
+    x.at[u][w] = v == nullptr && i == j ? entry + in.ridge : entry;
+  });
+}
+
 /// The factor and how it came about. f has the eigenvectors on the way: a block sees what its threads write. With
 /// Prepares, v comes from `in`, and a second block writes scales besides.
 template <class S, bool Prepares>
@@ -243,7 +295,7 @@ __global__ void __launch_bounds__(side *S::warps)
     first_bad = ~0ull;
   __syncthreads();
   Entries<S> x{};
-  for_entries<S>(n, [&](int i, int j, int u, int w) { x.at[u][w] = Prepares ? in.normal(i, j) : v[i * n + j]; });
+  load(in, Prepares ? nullptr : v, n, x);
   for_entries<S>(n, [&](int i, int j, int u, int w) {
     if constexpr (Prepares)
       v[i * n + j] = x.at[u][w];
@@ -265,13 +317,7 @@ __global__ void __launch_bounds__(side *S::warps)
   if (good) {
     for_entries<S>(n, [&](int i, int j, int u, int w) { a(i, j) = x.at[u][w]; });
     __syncthreads();
-    Entries<S> inverse{}; // T^T T, T the triangle
-#pragma unroll 4
-    for (int k = 0; k < n; ++k)
-      for_entries<S>(n, [&](int i, int j, int u, int w) {
-        if (k >= i && k >= j)
-          inverse.at[u][w] = fma(a(k, i), a(k, j), inverse.at[u][w]);
-      });
+    const Entries<S> inverse = square<S>(a, n);
     found.condition = norm * norm_of(inverse); // with a barrier: all have read the triangle
     good = found.condition * cutoff <= 1;
     found.condition = fmin(found.condition, most_condition);
