@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "core/error.hpp"
 #include "plan/needs.hpp"
@@ -118,16 +119,17 @@ void Sweep::add_start_rows(int mode, Range range, std::span<const i64> but) {
 void Sweep::update(i64 iteration) {
   iteration_ = iteration;
   const std::vector<int> &modes = settings_.updated_modes;
-  backend_.mark(0);
+  const bool begun = std::exchange(has_begun_, false);
+  if (!begun)
+    backend_.mark(moment(iteration, 0));
   for (std::size_t k = 0; k < modes.size(); ++k) {
     const int mode = modes[k];
     if (qr_) {
       solve_by_qr(mode, k);
-      backend_.mark(2 * k + 1);
+      backend_.mark(moment(iteration, 2 * k + 1));
     } else {
-      products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows),
-                       problem_.tree.at(iteration * std::ssize(modes) + static_cast<i64>(k)));
-      backend_.mark(2 * k + 1);
+      if (k > 0 || !begun)
+        mttkrp(iteration, k);
       prepare(mode, k);
       if (iteration > 0)
         solve_and_sum(mode, k);
@@ -139,8 +141,30 @@ void Sweep::update(i64 iteration) {
     products_.changed(mode);
     if (qr_)
       qr_->changed(mode);
-    backend_.mark(2 * k + 2);
+    backend_.mark(moment(iteration, 2 * k + 2));
   }
+}
+
+void Sweep::mttkrp(i64 iteration, std::size_t k) {
+  const std::vector<int> &modes = settings_.updated_modes;
+  const int mode = modes[k];
+  products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows),
+                   problem_.tree.at(iteration * std::ssize(modes) + static_cast<i64>(k)));
+  backend_.mark(moment(iteration, 2 * k + 1));
+}
+
+// A GPU would run empty while the host looks at an iteration's numbers: it has the next one's first MTTKRP to do
+// meanwhile. Should that iteration never come, because the fit hardly changed, this much time is lost, so it is done
+// only where it is short. Several workers would have to agree on that.
+void Sweep::begin_next() {
+  constexpr double most_lost = 1e-3; // seconds; the host takes about 5e-5
+  const auto first = static_cast<std::size_t>(settings_.updated_modes.front());
+  if (qr_ || backend_.memory() == nullptr || others_.size() > 1 || iteration_ + 1 >= problem_.settings.max_iters ||
+      times_.mttkrp_of_mode.empty() || times_.mttkrp_of_mode[first] > most_lost)
+    return;
+  backend_.mark(moment(iteration_ + 1, 0));
+  mttkrp(iteration_ + 1, 0);
+  has_begun_ = true;
 }
 
 // What A_n := M V^+ needs of the other modes, V being the elementwise product of their Gram matrices. Where V is
@@ -181,23 +205,27 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
   // Sums that must not depend on the number of workers are taken over all rows, and inner products in one order.
   const bool at_once = own.size() == 1 && (!deterministic || own.front().size() == factor.rows);
   has_inner_ = is_last(k) && at_once && !deterministic;
+  const bool of_all = at_once && (deterministic || others_.size() == 1); // nobody else has sums to add
   if (at_once) {
     const Range rows = own.front();
     backend_.solve_and_sum(equations(k), product.slice(rows.begin, rows.end), scales,
                            factor.slice(rows.begin, rows.end),
-                           {gram, largest(), has_inner_ ? tally_.there().inner : nullptr});
+                           {gram, largest(), has_inner_ ? tally_.there().inner : nullptr,
+                            of_all ? weights_of(k) : nullptr, of_all ? scales_of(mode) : nullptr});
   } else {
     for (const Range &rows : own)
       backend_.solve_normal(equations(k), product.slice(rows.begin, rows.end), scales,
                             factor.slice(rows.begin, rows.end));
   }
   worker_.gather(mode, factor);
+  if (of_all)
+    return;
   if (!at_once) {
     compute_gram(mode);
     over_part(mode, {largest(), columns()}, Combine::max, [&](Range rows, double *norms) {
       backend_.column_norms(factor.slice(rows.begin, rows.end), NormKind::max, norms);
     });
-  } else if (!deterministic) {
+  } else {
     others_.allreduce_sum(grams_[static_cast<std::size_t>(mode)].span());
     others_.allreduce_max({largest(), columns()});
     if (has_inner_)
@@ -245,7 +273,9 @@ void Sweep::compute_gram(int mode) {
 
 Iteration::Outcome Sweep::measure() {
   ask_for_fit();
-  tally_.download();
+  tally_.begin_download();
+  begin_next();
+  tally_.end_download();
   const auto since = Clock::now();
   require_finite();
   const double *last = tally_.here().weights + (settings_.updated_modes.size() - 1) * columns();
@@ -288,7 +318,7 @@ void Sweep::ask_for_fit() {
   for (const DeviceNumbers &gram : grams_)
     all.push_back(gram.data());
   backend_.hadamard(all, rank_, 0, tally_.there().model);
-  backend_.mark(2 * settings_.updated_modes.size() + 1);
+  backend_.mark(moment(iteration_, 2 * settings_.updated_modes.size() + 1));
 }
 
 // The first of the iteration's solves and columns that went wrong is reported.
@@ -397,12 +427,13 @@ void Sweep::add_times(double on_host) {
   const std::vector<int> &modes = settings_.updated_modes;
   times_.mttkrp_of_mode.assign(static_cast<std::size_t>(problem_.x.order()), 0.0);
   for (std::size_t k = 0; k < modes.size(); ++k) {
-    const double mttkrp = backend_.seconds_between(2 * k, 2 * k + 1);
+    const double mttkrp = backend_.seconds_between(moment(iteration_, 2 * k), moment(iteration_, 2 * k + 1));
     times_.mttkrp_of_mode[static_cast<std::size_t>(modes[k])] = mttkrp;
     times_.mttkrp += mttkrp;
-    times_.solve += backend_.seconds_between(2 * k + 1, 2 * k + 2);
+    times_.solve += backend_.seconds_between(moment(iteration_, 2 * k + 1), moment(iteration_, 2 * k + 2));
   }
-  times_.fit += backend_.seconds_between(2 * modes.size(), 2 * modes.size() + 1) + on_host;
+  const std::size_t end = 2 * modes.size();
+  times_.fit += backend_.seconds_between(moment(iteration_, end), moment(iteration_, end + 1)) + on_host;
 }
 
 } // namespace td::solvers

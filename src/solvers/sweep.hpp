@@ -32,6 +32,8 @@ private:
   using Clock = std::chrono::steady_clock;
 
   // `k` counts the solves of an iteration.
+  void mttkrp(i64 iteration, std::size_t k);
+  void begin_next();
   void prepare(int mode, std::size_t k);
   void solve(int mode, std::size_t k);
   void solve_and_sum(int mode, std::size_t k);
@@ -54,6 +56,10 @@ private:
   template <class Body> void over_part(int mode, std::span<double> total, kernels::Combine combine, Body &&body);
   [[noreturn]] void overflow(int mode, std::string_view what) const;
   void add_times(double on_host);
+  /// Numbers for moments of an iteration, which may begin before those of the one before are asked for.
+  std::size_t moment(i64 iteration, std::size_t k) const noexcept {
+    return static_cast<std::size_t>(iteration % 2) * (2 * settings_.updated_modes.size() + 2) + k;
+  }
   std::size_t columns() const noexcept { return static_cast<std::size_t>(rank_); }
   double *weights_of(std::size_t k) const noexcept { return tally_.there().weights + k * columns(); }
   double *scales_of(int mode) const noexcept {
@@ -77,6 +83,7 @@ private:
   i64 rank_;
   Products products_;
   i64 iteration_ = 0;
+  bool has_begun_ = false; // the next one, with its first MTTKRP
   Replica factors_;
   std::optional<QrUpdate> qr_;
   DeviceMatrix scratch_; // MTTKRP of any mode

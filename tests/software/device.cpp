@@ -175,6 +175,13 @@ public:
     const Memory::Access access(*memory_);
     ReferenceBackend::download(to_host, from, bytes);
   }
+  void begin_download(void *to_host, const void *from, i64 bytes) override {
+    arriving_.resize(static_cast<std::size_t>(bytes));
+    download(arriving_.data(), from, bytes);
+    arriving_to_ = to_host;
+    std::memset(to_host, 0x7f, arriving_.size()); // nobody may look before it is there
+  }
+  void end_download() override { std::memcpy(arriving_to_, arriving_.data(), arriving_.size()); }
   const void *memory() const noexcept override { return memory_.get(); }
   std::shared_ptr<void> keep(i64 bytes, const char *) override {
     return bytes > room() ? nullptr : keep_block(kept_, bytes);
@@ -376,6 +383,8 @@ private:
   i64 limit_;
   std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
   LateCopies copies_;
+  std::vector<std::byte> arriving_; // a download that has begun
+  void *arriving_to_ = nullptr;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
   kernels::Exchange exchange_;
   std::atomic<int> written_ = 0;                // signals raised

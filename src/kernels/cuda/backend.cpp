@@ -40,6 +40,16 @@ void CudaBackend::download(void *to_host, const void *from, i64 bytes) {
   staging_.download(to_host, from, bytes);
 }
 
+void CudaBackend::begin_download(void *to_host, const void *from, i64 bytes) {
+  const CurrentDevice current = enter();
+  device_.begin_download(to_host, from, bytes);
+}
+
+void CudaBackend::end_download() {
+  const CurrentDevice current = enter();
+  device_.end_download();
+}
+
 void CudaBackend::wait() {
   const CurrentDevice current = enter();
   device_.wait();

@@ -24,6 +24,8 @@ public:
   void release(void *memory) noexcept override;
   void upload(void *to, const void *from_host, i64 bytes) override;
   void download(void *to_host, const void *from, i64 bytes) override;
+  void begin_download(void *to_host, const void *from, i64 bytes) override;
+  void end_download() override;
   void wait() override;
   void mark(std::size_t moment) override;
   double seconds_between(std::size_t first, std::size_t second) override;
