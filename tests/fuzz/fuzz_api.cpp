@@ -336,6 +336,8 @@ void compare_ktensors(World &w, Bytes &bytes) {
     return td_ktensor_score(a.handle, b.handle, bytes.below(2), &score, matched ? match.data() : nullptr);
   });
   expect_no_nan(score);
+  std::int64_t first = 0, count = 0;
+  done_or_refused(a.good, [&] { return td_ktensor_local_rows(a.handle, 0, &first, &count); });
   const bool good = a.good && x.good && c.good;
   done_or_refused(good, [&] { return td_ktensor_dot_tensor(c.handle, a.handle, x.handle, &dot); });
   expect_no_nan(dot);
