@@ -275,7 +275,7 @@ void take_tensor(World &w, Bytes &bytes) {
 
 void make_ktensor(World &w, Bytes &bytes) {
   if (bytes.one_in(6))
-    return copy<td_ktensor>(w, bytes, td_ktensor_copy);
+    return copy<td_ktensor>(w, bytes, bytes.one_in(2) ? td_ktensor_copy : td_ktensor_gather);
   const auto c = pick<td_context>(w, bytes);
   const Shape shape(bytes, bytes.one_in(10));
   if (shape.elements > 1e6 && shape.elements < 1e19)
@@ -302,6 +302,9 @@ void set_ktensor(World &w, Bytes &bytes) {
     done_or_refused(k.good, [&] { return td_ktensor_set_factor(k.handle, mode, a.data(), ld, space); });
     const Exact<char> back(a.size());
     if (done_or_refused(k.good, [&] { return td_ktensor_get_factor(k.handle, mode, back.data(), ld, space); }) == TD_OK)
+      expect_values_finite(back, facts.type);
+    if (done_or_refused(k.good, [&] { return td_ktensor_get_local_factor(k.handle, mode, back.data(), ld, space); }) ==
+        TD_OK)
       expect_values_finite(back, facts.type);
   }
   const Exact<double> weights(facts.rank);
