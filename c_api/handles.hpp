@@ -49,8 +49,10 @@ std::shared_ptr<Context> open_context(const char *devices, const Options &option
 
 /// A ktensor, and what host memory the context that it was made in leaves to it and to work on it.
 struct Model : Ktensor {
-  Model(Ktensor &&k, const MemoryBudget &b) : Ktensor(std::move(k)), budget(b) {}
+  Model(Ktensor &&k, const MemoryBudget &b, std::shared_ptr<Processes> p = nullptr)
+      : Ktensor(std::move(k)), budget(b), processes(std::move(p)) {}
   MemoryBudget budget;
+  std::shared_ptr<Processes> processes; // that have a block each; null: it is whole
 };
 
 /// A tensor, which never changes and which several handles may stand for, and the labels of one of these handles.
@@ -117,6 +119,9 @@ template <class Handle> std::shared_ptr<ObjectOf<Handle>> object_of(const Handle
 inline std::shared_ptr<const tensor::Tensor> object_of(const td_tensor *tensor, const char *argument) {
   return object_of<td_tensor>(tensor, argument)->x;
 }
+
+/// A ktensor that is whole; throws Status::unsupported for one that processes have blocks of.
+std::shared_ptr<Model> object_of(const td_ktensor *ktensor, const char *argument);
 
 inline td_tensor *make_tensor(std::shared_ptr<const tensor::Tensor> x, Labels labels = {}) {
   return make_handle<td_tensor>(std::make_shared<LabelledTensor>(LabelledTensor{std::move(x), std::move(labels)}));

@@ -140,6 +140,8 @@ constexpr OptionRow table[] = {
      "1: normalize the columns of the result and order components by descending weight; 0: leave as computed"},
     {"cpals", "fixsigns", OptionType::i64, "1", 0, 1, "",
      "1: turn signs in pairs so that columns' largest entries are positive; 0: leave as computed"},
+    {"cpals", "model", OptionType::str, "replicated", 0, 0, "replicated|distributed",
+     "where processes share the tensor: each gets the whole model, or only its block of each factor's rows"},
     {"cpals", "deterministic", OptionType::i64, "0", 0, 1, "",
      "1: bitwise the same result for any number of workers and threads on a device, at some cost"},
     {"cpals", "exact_residual", OptionType::str, "auto", 0, 0, "auto|never|always",

@@ -219,6 +219,11 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
   sizes.qr = asked.solver.qr;
   sizes.many_ranges = sizes.workers > 1 && l.format == Format::sorted && !asked.solver.deterministic;
   sizes.kernels = sweep.bytes;
+  if (l.shared.shared.empty()) // before kernels have their workspace
+    for (std::size_t m = 0; m < l.dims.size(); ++m)
+      sizes.kernels = std::max(
+          sizes.kernels, start_rows_bytes(l.dims[m] - l.stored_dims[m],
+                                          static_cast<double>(request.rank) * static_cast<double>(size_of(l.type))));
   if (is_gpu(request) && sizes.workers > 1) {
     const i64 row_bytes = saturated(static_cast<double>(request.rank) * static_cast<double>(size_of(l.type)));
     const i64 longest = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
@@ -242,20 +247,25 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
     const auto rank = static_cast<double>(request.rank);
     const double row = rank * static_cast<double>(size_of(l.type));
     const auto longest = static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end()));
-    // Rows that go to each other process, and those of all that come. Or sums that come, or rows that go; and on the
-    // process that gathers the model its rows with their numbers, twice.
+    // Rows that go to each other process, and those of all that come. Or sums that come, or rows that go; or the rows
+    // of a block of the model with their numbers.
     if (l.shared.shared.empty())
       sizes.staged = 2 * longest * row;
-    else
-      sizes.staged =
-          std::max(static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8,
-                   longest * (row + 16));
+    else {
+      sizes.block = {0, l.shared.processes};
+      sizes.gathers = l.shared.processes > 1 && !asked.solver.distributed;
+      sizes.staged = std::max(
+          static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8,
+          std::min(std::ceil(longest / l.shared.processes), static_cast<double>(l.shared.entries)) * (row + 16));
+    }
   }
   if (asked.solver.nvecs) {
     NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
-    if (!l.shared.shared.empty()) // entries on their way to the processes that have their fibers
+    if (!l.shared.shared.empty()) // entries on their way to the processes that have their fibers, and a factor
       start.together += 2 * static_cast<double>(l.nnz) *
-                        static_cast<double>(size_of(l.type) + (l.sparse ? 8 * std::ssize(l.dims) : 0));
+                            static_cast<double>(size_of(l.type) + (l.sparse ? 8 * std::ssize(l.dims) : 0)) +
+                        static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) *
+                            static_cast<double>(request.rank) * static_cast<double>(size_of(l.type));
     sizes.start = is_gpu(request) ? start.device : start.together;
     sizes.start_host = is_gpu(request) ? start.host : 0;
   }

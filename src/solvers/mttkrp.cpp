@@ -5,6 +5,7 @@
 #include "solvers/border.hpp"
 #include "solvers/products.hpp"
 #include "solvers/workers.hpp"
+#include "tensor/row_blocks.hpp"
 
 namespace td::solvers {
 
@@ -55,7 +56,10 @@ private:
   void give_all(kernels::Backend &backend, Matrix product) const {
     const DeviceMatrix all(backend, x_.dims()[static_cast<std::size_t>(mode_)], product.cols, product.type,
                            "the result of MTTKRP of all processes");
-    x_.distribution()->collect(mode_, product, all.view());
+    Processes &processes = x_.distribution()->processes();
+    const Range mine = tensor::block_of(processes).of(all.view().rows);
+    x_.distribution()->settle(mode_, product, all.view().slice(mine.begin, mine.end));
+    tensor::share_rows(processes, all.view());
     give_columns(backend, all.view(), {}, result_.columns, false);
   }
 

@@ -31,7 +31,7 @@ void zero_other_rows(Matrix a, std::span<const i64> rows) {
 Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Backend &backend, Communicator &others)
     : problem_(problem), settings_(settings), backend_(backend), others_(others),
       worker_(problem.x, problem.sharding, backend, others), rank_(problem.start.rank()),
-      products_(problem.x, worker_, backend, rank_), factors_(backend, problem.start, problem.x.numbering()),
+      products_(problem.x, worker_, backend, rank_), factors_(start_factors()),
       scratch_(backend, *std::max_element(problem.x.stored_dims().begin(), problem.x.stored_dims().end()), rank_,
                problem.x.type(), "the result of MTTKRP"),
       normal_(backend, rank_ * rank_, "the normal equations"), factored_(backend, rank_ * rank_, "their factor"),
@@ -56,6 +56,17 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
   start_scales();
 }
 
+// A process has a block of the start, of which each gets the rows that it holds.
+Replica Sweep::start_factors() const {
+  const tensor::Distribution *d = problem_.x.distribution();
+  if (d == nullptr)
+    return {backend_, problem_.start, problem_.x.numbering()};
+  Replica held(backend_, problem_.x.stored_dims(), rank_, problem_.start.type());
+  for (int m = 0; m < problem_.x.order(); ++m)
+    d->fetch(m, problem_.start.factor(m), held[m], backend_.threads());
+  return held;
+}
+
 // A start's columns are those of the model, unless an iteration has left them for another to go on from. Then Gram
 // matrices become those of the model's columns as finish_columns makes them.
 void Sweep::start_scales() {
@@ -75,45 +86,64 @@ void Sweep::start_scales() {
 }
 
 // A start's rows without entries count until their factor is first updated: then they are zero. Where processes share
-// the tensor none knows which rows these are: each takes its part of all rows of the start, which it has.
+// the tensor each takes the rows of its block.
 void Sweep::compute_start_gram(int mode) {
-  const i64 rows = problem_.start.factor(mode).rows;
   DeviceNumbers &gram = grams_[static_cast<std::size_t>(mode)];
-  if (problem_.x.distribution() == nullptr) {
-    compute_gram(mode);
-    if (!problem_.x.numbering().is_index(mode))
-      add_start_rows(mode, {0, rows}, problem_.x.numbering().rows(mode));
+  if (problem_.x.distribution() != nullptr) {
+    gram.upload(std::vector<double>(static_cast<std::size_t>(gram.count()), 0.0));
+    add_block(mode);
+    others_.allreduce_sum(gram.span());
     return;
   }
-  gram.upload(std::vector<double>(static_cast<std::size_t>(gram.count()), 0.0));
-  add_start_rows(mode, part_of({0, rows}, others_.rank(), others_.size()), {});
-  others_.allreduce_sum(gram.span());
+  compute_gram(mode);
+  if (!problem_.x.numbering().is_index(mode))
+    add_rows_but(mode, problem_.x.numbering().rows(mode));
 }
 
-void Sweep::add_start_rows(int mode, Range range, std::span<const i64> but) {
+void Sweep::add_gram(int mode, ConstMatrix rows) {
+  backend_.gram(rows, normal_.data());
+  DeviceNumbers &gram = grams_[static_cast<std::size_t>(mode)];
+  std::vector<double> sum = gram.download();
+  const std::vector<double> more = normal_.download();
+  std::transform(sum.begin(), sum.end(), more.begin(), sum.begin(), std::plus<>());
+  gram.upload(sum);
+}
+
+void Sweep::add_block(int mode) {
   const ConstMatrix start = problem_.start.factor(mode);
-  const i64 at_once = std::min(plan::start_rows_at_once, range.size());
+  const i64 at_once = std::min(plan::start_rows_at_once, start.rows);
+  DeviceMatrix some; // where the backend does not work in the host's memory
+  if (backend_.memory() != nullptr && at_once > 0)
+    some = DeviceMatrix(backend_, at_once, rank_, start.type, "rows of a start");
+  for (i64 begin = 0; begin < start.rows; begin += at_once) {
+    const ConstMatrix rows = start.slice(begin, std::min(begin + at_once, start.rows));
+    if (backend_.memory() != nullptr)
+      upload_rows(backend_, rows, {}, some.view(rows.rows));
+    add_gram(mode, backend_.memory() != nullptr ? ConstMatrix(some.view(rows.rows)) : rows);
+  }
+}
+
+void Sweep::add_rows_but(int mode, std::span<const i64> but) {
+  const ConstMatrix start = problem_.start.factor(mode);
+  const i64 at_once = std::min(plan::start_rows_at_once, start.rows - std::ssize(but));
   if (at_once == 0)
     return;
   const DeviceMatrix some(backend_, at_once, rank_, start.type, "rows of a start without entries");
   std::vector<i64> rows;
-  std::vector<double> sum = grams_[static_cast<std::size_t>(mode)].download();
-  auto next = std::lower_bound(but.begin(), but.end(), range.begin);
-  for (i64 row = range.begin; row < range.end || !rows.empty(); ++row) {
+  rows.reserve(static_cast<std::size_t>(at_once));
+  auto next = but.begin();
+  for (i64 row = 0; row < start.rows || !rows.empty(); ++row) {
     const bool left_out = next != but.end() && *next == row;
     next += left_out ? 1 : 0;
-    if (row < range.end && !left_out)
+    if (row < start.rows && !left_out)
       rows.push_back(row);
-    if (std::ssize(rows) < at_once && row < range.end)
+    if (std::ssize(rows) < at_once && row < start.rows)
       continue;
     const Matrix staged = some.view(std::ssize(rows));
     upload_rows(backend_, start, rows, staged);
-    backend_.gram(staged, normal_.data());
-    const std::vector<double> gram = normal_.download();
-    std::transform(sum.begin(), sum.end(), gram.begin(), sum.begin(), std::plus<>());
+    add_gram(mode, staged);
     rows.clear();
   }
-  grams_[static_cast<std::size_t>(mode)].upload(sum);
 }
 
 void Sweep::update(i64 iteration) {
@@ -363,7 +393,7 @@ void Sweep::download(Ktensor &to) const {
   for (int m = 0; m < to.order(); ++m) {
     if (const tensor::Distribution *d = problem_.x.distribution()) {
       if (is_updated(m)) // else it is as the start has it
-        d->collect(m, factors_[m], to.factor(m));
+        d->settle(m, factors_[m], to.factor(m));
       continue;
     }
     const std::span<const i64> rows = problem_.x.numbering().rows(m);

@@ -42,9 +42,13 @@ private:
   void divide(int mode, std::size_t k);
   void compute_gram(int mode);
   void compute_start_gram(int mode);
+  Replica start_factors() const;
   void start_scales();
-  /// Adds the Gram matrix of a range of the start's rows but for some.
-  void add_start_rows(int mode, Range range, std::span<const i64> but);
+  /// These add to a mode's Gram matrix that of some rows; of this process's block of the start; of the start's rows but
+  /// for some.
+  void add_gram(int mode, ConstMatrix rows);
+  void add_block(int mode);
+  void add_rows_but(int mode, std::span<const i64> but);
   bool is_updated(int mode) const;
   void ask_for_fit();
   void require_finite() const;

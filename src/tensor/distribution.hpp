@@ -44,9 +44,10 @@ public:
   void reduce(int mode, Matrix a, int threads) const;
   /// The rows that others own := theirs.
   void gather(int mode, Matrix a, int threads) const;
-  /// The rows of a matrix of all dims[mode] := those of their owners; of rows that nobody holds, zeros. On all
-  /// processes.
-  void collect(int mode, ConstMatrix held, Matrix all) const;
+  /// The rows of this process's block (tensor/row_blocks) := those of their owners; of rows that nobody holds, zeros.
+  void settle(int mode, ConstMatrix held, Matrix block) const;
+  /// The rows that are held here := those of blocks.
+  void fetch(int mode, ConstMatrix block, Matrix held, int threads) const;
 
 private:
   friend class DistributionBuilder;
@@ -59,6 +60,12 @@ private:
     i64 lent_rows() const noexcept { return std::ssize(rows) - own_rows(); }
     i64 own_rows() const noexcept { return own.empty() ? 0 : own.front().size(); }
   };
+  /// The own rows that are in each process's block, as counts, and those in this one's that each process owns.
+  struct Settling {
+    std::vector<i64> sent, received; // [processes]
+    std::vector<i64> rows;           // in this block, of one process after the other
+  };
+  Settling settling(int mode) const;
   const Mode &of(int mode) const { return modes_[static_cast<std::size_t>(mode)]; }
 
   std::shared_ptr<Processes> processes_;
