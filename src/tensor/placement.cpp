@@ -236,6 +236,13 @@ private:
   std::size_t taken_ = 0;
 };
 
+std::vector<Range> entries_of(std::span<const kernels::MttkrpArgs> steps) {
+  std::vector<Range> entries;
+  for (const kernels::MttkrpArgs &step : steps)
+    entries.push_back(step.entries);
+  return entries;
+}
+
 } // namespace
 
 void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const {
@@ -260,10 +267,7 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
     return;
   }
   const auto steps = steps_of(host_, args, spans);
-  std::vector<Range> ranges;
-  for (const kernels::MttkrpArgs &step : steps)
-    ranges.push_back(step.entries);
-  each(backend, ranges, [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
+  each(backend, entries_of(steps), [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 
 // Spans are those of the whole form, as one worker alone has them. Of slabs whose own rows are computed each worker
@@ -286,16 +290,13 @@ void Placement::mttkrp_gathered(kernels::Backend &backend, const kernels::Mttkrp
     return;
   }
   const auto steps = steps_of(host_, args, spans);
-  std::vector<Range> ranges;
-  for (const kernels::MttkrpArgs &step : steps)
-    ranges.push_back(step.entries);
   each_gathered(
-      backend, ranges, [&](int worker, std::size_t) { return rows_of(worker).size() > 0; },
+      backend, entries_of(steps), [&](int worker, std::size_t) { return rows_of(worker).size() > 0; },
       [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 
-void Placement::mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMatrix> factors, Matrix out,
-                             Range slabs) const {
+void Placement::mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMatrix> factors, Matrix out, Range slabs,
+                             bool in_order) const {
   const std::span<const i64> dims = std::get<kernels::DenseView>(host_).dims;
   const i64 elements = entries() / dims.back(); // of a slab
   const auto compute = [&](const kernels::TensorView &x, Range some) {
@@ -306,9 +307,16 @@ void Placement::mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMat
     backend.mttkrp_slabs(std::get<kernels::DenseView>(slice.view()), factors,
                          out.slice(those.begin * dims.front(), those.end * dims.front()));
   };
-  if (kept_ == nullptr || kept_->whole)
+  in_order = in_order && backend.memory() != nullptr;
+  if (!in_order && (kept_ == nullptr || kept_->whole))
     return compute(whole("MTTKRP").view(), {0, entries()});
-  each(backend, kept_->spans, [&](const kernels::TensorView &x, std::size_t k) { compute(x, kept_->spans[k]); });
+  const auto spans = in_order ? ordered_spans() : kept_->spans;
+  const auto work = [&](const kernels::TensorView &x, std::size_t k) { compute(x, spans[k]); };
+  if (gather_ != nullptr)
+    each_gathered(
+        backend, spans, [](int, std::size_t) { return true; }, work);
+  else
+    each(backend, spans, work);
 }
 
 // A part has what it holds of the whole form's spans, so that no sum depends on how a tensor is partitioned.
