@@ -682,11 +682,10 @@ TEST_F(KernelsDevice, DenseByGemmInBoxes) {
   if (light())
     GTEST_SKIP() << "many columns";
   for (const auto &device : backends_)
-    for (DenseCase dense : {DenseCase{{7, 6, 3, 3}, 1000000}, DenseCase{{5, 40, 2}, 1000003}}) {
-      dense.choice.kernel = kernels::DenseKernel::gemm;
-      check_dense<double, double>(*reference_, *device, dense, "f64");
-      check_dense<float, double>(*reference_, *device, dense, "f32 with f64 sums");
-      check_dense<float, float>(*reference_, *device, dense, "f32");
+    for (const i64 rank : {1000000, 1000003}) {
+      const DenseCase dense{{7, 6, 3, 3}, rank, 0, 0, {kernels::DenseKernel::gemm}};
+      rank % 2 == 0 ? check_dense<double, double>(*reference_, *device, dense, "f64")
+                    : check_dense<float, double>(*reference_, *device, dense, "f32 with f64 sums");
     }
 }
 
