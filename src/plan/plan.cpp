@@ -93,13 +93,20 @@ Choice conflicts_choice(const Layout &l, const Asked &asked, bool gpu) {
   return {std::string(name_of(conflicts)), why_conflicts(conflicts, l.format, cells, gpu)};
 }
 
-Choice dense_kernel_choice(const Layout &l, kernels::DenseKernel asked, bool gpu) {
+/// `taken`: the kernels that auto comes to in a sweep.
+Choice dense_kernel_choice(const Layout &l, kernels::DenseKernel asked, std::span<const kernels::DenseKernel> taken,
+                           bool gpu) {
   if (l.format != Format::dense)
     return {"none", fmt::format("format {} has kernels of its own", name_of(l.format))};
   if (!gpu)
     return {"auto", "a CPU has one kernel for dense tensors"};
   if (asked != kernels::DenseKernel::automatic)
     return {std::string(name_of(asked)), "asked for by option 'dense_kernel'"};
+  if (taken.size() > 1)
+    return {"auto", "fused or gemm, whichever is predicted to be faster in a mode"};
+  if (std::count(taken.begin(), taken.end(), kernels::DenseKernel::gemm) > 0)
+    return {std::string(name_of(kernels::DenseKernel::gemm)),
+            "cuBLAS is predicted to be faster in each mode; fused where its workspace is not free"};
   return {std::string(name_of(kernels::DenseKernel::fused)),
           "multiplies on the tensor cores, with no Khatri-Rao product of all indices in memory"};
 }
@@ -620,7 +627,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers,
                                     asked.tensor.dense.kernel == kernels::DenseKernel::gemm);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
-  plan.dense_kernel = dense_kernel_choice(l, asked.tensor.dense.kernel, is_gpu(request));
+  plan.dense_kernel = dense_kernel_choice(l, asked.tensor.dense.kernel, sweep.dense, is_gpu(request));
 
   const SolverNeed need = solver_need(sizes_of(l, tree, sweep, request, asked));
   plan.host.tensor = saturated(l.bytes.stored);

@@ -221,6 +221,8 @@ template <class T> class Scratch {
 public:
   Scratch(Gpu &device, i64 count, const char *what)
       : device_(device), data_(static_cast<T *>(device.allocate(count * static_cast<i64>(sizeof(T)), what))) {}
+  /// Takes memory that was allocated, or null.
+  Scratch(Gpu &device, void *memory) : device_(device), data_(static_cast<T *>(memory)) {}
   Scratch(const Scratch &) = delete;
   Scratch &operator=(const Scratch &) = delete;
   ~Scratch() { device_.release(data_); }
