@@ -72,8 +72,8 @@ public:
   std::vector<i64> runs(u128 mask) override {
     return timed("recode", [&] { return steps_->runs(mask); });
   }
-  void sum_values(double scale, i64 block, kernels::ValueSums *sums) override {
-    timed("facts", [&] { steps_->sum_values(scale, block, sums); });
+  void sum_values(double scale, i64 block, Range entries, kernels::ValueSums *sums) override {
+    timed("facts", [&] { steps_->sum_values(scale, block, entries, sums); });
   }
   void count_fields(int shift, int bits, std::span<i64> counts) override {
     timed("copies", [&] { steps_->count_fields(shift, bits, counts); });
@@ -143,7 +143,7 @@ template <class F, class Before> double fastest(F &&f, Before &&before) {
 }
 
 std::unique_ptr<kernels::Building> begin_building(kernels::Backend &gpu, const EntriesView &e) {
-  auto building = gpu.begin_building(e);
+  auto building = gpu.begin_building(e, false);
   if (building == nullptr)
     throw_error(Status::device_memory, "too little memory is free on the GPU to build {} entries there", e.nnz);
   return building;
@@ -226,7 +226,8 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
     options.set_text("format", format);
     std::shared_ptr<const tensor::Tensor> made;
     const auto make = [&](const formats::Given &given, kernels::Backend *builder) {
-      made = tensor::Tensor::make_sparse(given, options, threads, "", tensor::Target::gpu, builder);
+      made = tensor::Tensor::make_sparse(given, options, threads, "", tensor::Target::gpu,
+                                         builder != nullptr ? tensor::Builders{builder} : tensor::Builders{});
     };
     auto since = Clock::now();
     make(formats::Given(e), nullptr);
