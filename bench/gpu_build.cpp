@@ -268,8 +268,8 @@ double ready(const std::vector<std::shared_ptr<kernels::Backend>> &devices, cons
   Options options;
   options.set_text("format", "sorted");
   const auto since = Clock::now();
-  const auto x = tensor::Tensor::make_sparse(formats::Given(e), options, available_threads(), "", tensor::Target::gpu,
-                                             builders);
+  const auto x =
+      tensor::Tensor::make_sparse(formats::Given(e), options, available_threads(), "", tensor::Target::gpu, builders);
   const tensor::Sharding sharding(*x, static_cast<int>(devices.size()), false);
   run_workers(devices, [&](kernels::Backend &device, Communicator &others) {
     const solvers::Worker worker(*x, sharding, device, others);

@@ -15,8 +15,8 @@ namespace td {
 /// workers: sums are taken in worker order. If a worker fails it calls abort(), and every worker that waits or will
 /// wait throws WorkerAborted.
 ///
-/// Numbers that are summed, rows and what is exchanged are in the memory of the worker's device; they follow what was asked of the device
-/// before, and what is asked of it afterwards follows them. What is broadcast is on the host.
+/// Numbers that are summed, rows and what is exchanged are in the memory of the worker's device; they follow what was
+/// asked of the device before, and what is asked of it afterwards follows them. What is broadcast is on the host.
 class Communicator {
 public:
   virtual ~Communicator() = default;

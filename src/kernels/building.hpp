@@ -142,8 +142,8 @@ public:
   virtual void recode(int key_bytes, std::span<const BitMove> moves) = 0;
   /// The first entries of runs that agree in the bits of mask, then size().
   virtual std::vector<i64> runs(u128 mask) = 0;
-  /// sums[b] := over the values [b * block, (b + 1) * block) of some entries, counted from the first of these, added one
-  /// after the other.
+  /// sums[b] := over the values [b * block, (b + 1) * block) of some entries, counted from the first of these, added
+  /// one after the other.
   virtual void sum_values(double scale, i64 block, Range entries, ValueSums *sums) = 0;
   /// counts[field of the key] on the host := how many entries have it.
   virtual void count_fields(int shift, int bits, std::span<i64> counts) = 0;

@@ -45,8 +45,8 @@ CopyExchange::Source CopyExchange::select(DeviceBuilding &entries, std::size_t d
   return source;
 }
 
-// A copy has the row's entries tile by tile. A tile's number is a sum of fields, each of which counts more than those of
-// smaller strides together.
+// A copy has the row's entries tile by tile. A tile's number is a sum of fields, each of which counts more than those
+// of smaller strides together.
 std::vector<CopyExchange::Run> CopyExchange::runs_of(DeviceBuilding &row) const {
   if (row.size() == 0)
     return {};

@@ -62,8 +62,7 @@ std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan:
   plan::TensorSettings here = settings;
   here.empty_rows = formats::EmptyRows::keep; // those that are not held are left out already
   here.refuse_duplicates = false;             // these would be told by numbers
-  const auto x =
-      build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), Target::cpu, {});
+  const auto x = build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), Target::cpu, {});
   x->settings_.refuse_duplicates = settings.refuse_duplicates;
   x->share(std::move(part.distribution));
   if (settings.refuse_duplicates && x->facts_.duplicates > 0)
@@ -99,8 +98,7 @@ void Tensor::share(std::shared_ptr<const Distribution> distribution) {
 }
 
 std::shared_ptr<Tensor> Tensor::build_sparse(const formats::Given &given, const plan::TensorSettings &settings,
-                                             int threads, std::string source, Target target,
-                                             const Builders &builders) {
+                                             int threads, std::string source, Target target, const Builders &builders) {
   const auto begin = Clock::now();
   const EntriesView &entries = given.view();
   formats::check_shape(entries);
@@ -208,8 +206,7 @@ void Tensor::adopt(const Begun &begun, const Builders &builders, const formats::
     if (held[worker].arrays == nullptr)
       continue;
     const EntriesView given_there = JointBuilding::given_to(worker, builders.size(), given.view(), columns);
-    resident_.adopt(*builders[worker],
-                    {number, {static_cast<int>(builders.size()), static_cast<int>(worker), false}},
+    resident_.adopt(*builders[worker], {number, {static_cast<int>(builders.size()), static_cast<int>(worker), false}},
                     StoredForm(form, held[worker].some), held[worker].arrays,
                     last ? 0 : builders[worker]->room_to_build(given_there, true));
   }

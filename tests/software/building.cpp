@@ -11,10 +11,10 @@ namespace td::software {
 namespace {
 
 using kernels::BitMove;
-using kernels::DeviceBuilding;
 using kernels::Copy;
 using kernels::CopyPlan;
 using kernels::DeviceArrays;
+using kernels::DeviceBuilding;
 using kernels::RowNumbers;
 using kernels::ValueSums;
 

@@ -25,8 +25,8 @@ namespace td::software {
 
 namespace {
 
-using kernels::DeviceBuilding;
 using kernels::DeviceArrays;
+using kernels::DeviceBuilding;
 using kernels::MttkrpArgs;
 using kernels::NormalEquations;
 using kernels::NormKind;

@@ -21,7 +21,8 @@ class CudaBuilding final : public DeviceBuilding {
 public:
   CudaBuilding(Gpu &device, Staging &staging, const EntriesView &e)
       : device_(device), staging_(staging), dims_(e.dims.begin(), e.dims.end()), base_(e.index_base),
-        index_type_(e.index_type), type_(e.value_type), size_(e.nnz), spares_(std::make_shared<Spares>(device)), flag_(*spares_, sizeof(u64)) {
+        index_type_(e.index_type), type_(e.value_type), size_(e.nnz), spares_(std::make_shared<Spares>(device)),
+        flag_(*spares_, sizeof(u64)) {
     for (int m = 0; m < e.order(); ++m)
       columns_.push_back(given(e.indices[m], e.nnz * size_of(e.index_type)));
     values_ = given(e.values, e.nnz * size_of(e.value_type));
@@ -134,8 +135,7 @@ public:
     const Array places(*spares_, count * 8);
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
-      launch(device_, count,
-             FindBound<Key>{keys_.as<const Key>(), size_, wanted.as<const u128>(), places.as<i64>()});
+      launch(device_, count, FindBound<Key>{keys_.as<const Key>(), size_, wanted.as<const u128>(), places.as<i64>()});
     });
     device_.download(found.data(), places.as<void>(), count * 8);
     return found;
