@@ -19,7 +19,14 @@ i64 field_of(u128 key, int shift, int bits) {
 
 std::vector<u64> no_rows(i64 dim) { return std::vector<u64>(static_cast<std::size_t>(dim / 64 + 1)); }
 
-void add_row(std::vector<u64> &words, i64 row) { words[static_cast<std::size_t>(row / 64)] |= u64{1} << row % 64; }
+void add_rows(std::vector<u64> &words, Range rows) {
+  for (i64 row = rows.begin; row < rows.end;) { // a word at a time
+    const i64 end = std::min(rows.end, (row / 64 + 1) * 64);
+    const u64 bits = end - row == 64 ? ~u64{0} : (u64{1} << (end - row)) - 1;
+    words[static_cast<std::size_t>(row / 64)] |= bits << row % 64;
+    row = end;
+  }
+}
 
 } // namespace
 
@@ -31,14 +38,13 @@ CopyExchange::Source CopyExchange::select(DeviceBuilding &entries, std::size_t d
   for (int worker = 0; worker < partition_.workers(); ++worker) {
     std::vector<u64> words = no_rows(plan_.dim);
     for (const Range &rows : partition_.whole_rows(worker))
-      for (i64 row = rows.begin; row < rows.end; ++row)
-        add_row(words, row);
+      add_rows(words, rows);
     source.rows.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, words));
     counts_[device].push_back(source.rows.back()->size());
   }
   for (const plan::SplitRow &split : partition_.split) {
     std::vector<u64> words = no_rows(plan_.dim);
-    add_row(words, split.row);
+    add_rows(words, {split.row, split.row + 1});
     source.split.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, words));
     runs_[device].push_back(runs_of(*source.split.back()));
   }
