@@ -36,6 +36,8 @@ struct Context {
   tensor::Target target() const noexcept {
     return spec.kind == kernels::DeviceSpec::Kind::cuda ? tensor::Target::gpu : tensor::Target::cpu;
   }
+  /// For tensor::Tensor::make_sparse.
+  tensor::Builders builders() const;
   /// Says that a call had fewer threads than it wanted, if so; calls that work with threads end with it.
   void say_shortage() const;
   void say(std::int32_t level, const std::string &text) const {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "comm/communicator.hpp"
+#include "comm/transfers.hpp"
 #include "core/error.hpp"
 #include "core/rows.hpp"
 
@@ -77,8 +78,6 @@ protected:
   DeviceCommunicator(kernels::Backend &device, std::unique_ptr<Communicator> others)
       : device_(device), others_(std::move(others)) {}
 
-  /// It does what Link::exchange does.
-  virtual void exchange(const Transfers &sent, const Transfers &received) = 0;
   kernels::Backend &device() noexcept { return device_; }
   template <class F> void for_others(F &&f) const {
     for (int worker = 0; worker < size(); ++worker)
@@ -164,7 +163,6 @@ public:
   PeerCommunicator(std::shared_ptr<Board> board, kernels::Backend &device, std::unique_ptr<Communicator> others)
       : DeviceCommunicator(device, std::move(others)), board_(std::move(board)) {}
 
-private:
   void exchange(const Transfers &sent, const Transfers &received) override {
     board_->sent[static_cast<std::size_t>(rank())] = sent;
     device().raise(kernels::Signal::written);
@@ -176,21 +174,14 @@ private:
     for_others([&](int worker) { device().wait_for(device_of(worker), kernels::Signal::read); });
   }
 
+private:
   void receive_from(int worker, const Transfers &received) {
     kernels::Backend &from = device_of(worker);
     device().wait_for(from, kernels::Signal::written);
-    const Transfers &offered = board_->sent[static_cast<std::size_t>(worker)];
-    auto next = offered.begin();
-    for (const Transfer &to : received) {
-      if (to.worker != worker)
-        continue;
-      next = std::find_if(next, offered.end(), [&](const Transfer &some) { return some.worker == rank(); });
-      if (next == offered.end() || next->bytes != to.bytes)
-        throw_error(Status::internal, "worker {} expects {} bytes of worker {}, which sends others", rank(), to.bytes,
-                    worker);
-      device().copy_from(from, to.memory, next->memory, to.bytes);
-      ++next;
-    }
+    Offered offered(board_->sent[static_cast<std::size_t>(worker)], rank());
+    for (const Transfer &to : received)
+      if (to.worker == worker)
+        device().copy_from(from, to.memory, offered.take(to).memory, to.bytes);
   }
 
   kernels::Backend &device_of(int worker) { return *board_->devices[static_cast<std::size_t>(worker)]; }
@@ -206,12 +197,12 @@ public:
                      std::unique_ptr<Communicator> others)
       : DeviceCommunicator(device, std::move(others)), link_(std::move(link)) {}
 
-private:
   void exchange(const Transfers &sent, const Transfers &received) override {
     barrier();
     link_->exchange(sent, received);
   }
 
+private:
   std::unique_ptr<kernels::Link> link_;
 };
 

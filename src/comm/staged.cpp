@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "comm/communicator.hpp"
 #include "core/buffer.hpp"
@@ -67,7 +68,48 @@ public:
     });
   }
 
+  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+    const i64 each = std::max<i64>(most_ / (2 * size()), 1); // of a transfer at a time
+    double longest = 0;
+    for (const kernels::Transfers *some : {&sent, &received})
+      for (const kernels::Transfer &transfer : *some)
+        longest = std::max(longest, static_cast<double>(transfer.bytes));
+    others_->allreduce_max({&longest, 1}); // all go as many rounds
+    for (i64 begin = 0; begin < static_cast<i64>(longest); begin += each) {
+      const Staged out(sent, {begin, begin + each}), in(received, {begin, begin + each});
+      for (const auto &[memory, staged] : out.pairs)
+        device_.download(staged.memory, memory, staged.bytes);
+      others_->exchange(out.transfers(), in.transfers());
+      for (const auto &[memory, staged] : in.pairs)
+        device_.upload(memory, staged.memory, staged.bytes);
+    }
+  }
+
 private:
+  /// A part of each transfer, counted in bytes from its begin, with room for it on the host.
+  struct Staged {
+    Staged(const kernels::Transfers &all, Range part) {
+      i64 total = 0;
+      for (const kernels::Transfer &transfer : all)
+        if (const i64 bytes = std::min(part.end, transfer.bytes) - part.begin; bytes > 0) {
+          pairs.push_back({static_cast<char *>(transfer.memory) + part.begin, {transfer.worker, nullptr, bytes}});
+          total += bytes;
+        }
+      room = Buffer<std::byte>(total, "bytes on their way between workers");
+      std::byte *next = room.data();
+      for (auto &[memory, staged] : pairs)
+        staged.memory = std::exchange(next, next + staged.bytes);
+    }
+    kernels::Transfers transfers() const {
+      kernels::Transfers staged;
+      for (const auto &pair : pairs)
+        staged.push_back(pair.second);
+      return staged;
+    }
+    std::vector<std::pair<void *, kernels::Transfer>> pairs; // where it is on the device, and on the host
+    Buffer<std::byte> room;
+  };
+
   template <class Work> void with_numbers(std::span<double> data, Work &&work) {
     std::vector<double> staged(data.size());
     const auto bytes = static_cast<i64>(data.size_bytes());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "comm/workers.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
@@ -13,7 +14,6 @@
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/start.hpp"
-#include "solvers/workers.hpp"
 #include "tensor/planned.hpp"
 #include "tensor/row_blocks.hpp"
 #include "tensor/whole.hpp"

@@ -1,10 +1,10 @@
 #include "solvers/mttkrp.hpp"
 
+#include "comm/workers.hpp"
 #include "core/error.hpp"
 #include "core/relayout.hpp"
 #include "solvers/border.hpp"
 #include "solvers/products.hpp"
-#include "solvers/workers.hpp"
 #include "tensor/row_blocks.hpp"
 
 namespace td::solvers {

@@ -25,8 +25,8 @@ namespace td::software {
 
 namespace {
 
-using kernels::Building;
 using kernels::DeviceArrays;
+using kernels::DeviceBuilding;
 using kernels::MttkrpArgs;
 using kernels::NormalEquations;
 using kernels::NormKind;
@@ -257,11 +257,11 @@ public:
 
   // ---- kernels ----
 
-  std::unique_ptr<Building> begin_building(const EntriesView &entries) override {
+  std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override {
     if (static_cast<double>(entries.nnz) * 64 > static_cast<double>(room()))
       return nullptr;
     const Memory::Access access(*memory_);
-    return BuildingBackend::begin_building(entries);
+    return BuildingBackend::begin_building(entries, together);
   }
   std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) override {
     return std::make_shared<BuiltArrays>(kept_, *arrays);

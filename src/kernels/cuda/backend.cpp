@@ -158,11 +158,11 @@ std::vector<std::unique_ptr<Link>> CudaBackend::link(std::span<Device *const> de
   return clique_ == nullptr ? std::vector<std::unique_ptr<Link>>{} : clique_->links();
 }
 
-std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries) {
+std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &entries, bool together) {
   const CurrentDevice current = enter();
   if (entries.nnz == 0 || entries.nnz > most_built_entries)
     return nullptr;
-  const i64 bytes = bytes_to_build(entries);
+  const i64 bytes = bytes_to_build(entries, together);
   const i64 limit = device_.kept()->limit;
   if (bytes > (limit > 0 ? limit : device_.memory_bytes()))
     return nullptr;
@@ -173,8 +173,8 @@ std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries
   return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries);
 }
 
-i64 CudaBackend::room_to_build(const EntriesView &entries) const {
-  return device_.kept()->limit > 0 ? bytes_to_build(entries) : 0;
+i64 CudaBackend::room_to_build(const EntriesView &entries, bool together) const {
+  return device_.kept()->limit > 0 ? bytes_to_build(entries, together) : 0;
 }
 
 Rates CudaBackend::rates() const {

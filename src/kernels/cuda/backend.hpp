@@ -51,8 +51,8 @@ public:
   void raise(Signal signal) override;
   void wait_for(Device &other, Signal signal) override;
   std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why) override;
-  std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
-  i64 room_to_build(const EntriesView &entries) const override;
+  std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override;
+  i64 room_to_build(const EntriesView &entries, bool together) const override;
 
   Chip chip() const override { return device_.chip(); }
   Rates rates() const override;
