@@ -61,8 +61,6 @@ i64 staged_bytes(i64 rows, i64 row_bytes, i64 most = i64{32} << 20);
 /// Status::backend_unavailable, with the reason, where what is wanted cannot be.
 std::vector<std::unique_ptr<Communicator>> make_device_communicators(const std::vector<kernels::Backend *> &devices,
                                                                      kernels::Exchange wanted);
-/// Says which it would be.
-kernels::Exchange expected_exchange(const std::vector<kernels::Backend *> &devices, kernels::Exchange wanted);
 /// Bytes that such a one takes on its device: for sums of so many numbers, and of a matrix of which a worker owns so
 /// many rows, of so many bytes.
 i64 exchange_bytes(kernels::Exchange exchange, i64 workers, i64 numbers, i64 rows, i64 row_bytes);

@@ -208,16 +208,12 @@ private:
 
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
-bool all_reach(const std::vector<kernels::Backend *> &devices) {
-  for (kernels::Backend *device : devices)
-    for (kernels::Backend *other : devices)
-      if (device != other && !device->reach(*other))
-        return false;
-  return true;
+std::vector<kernels::Device *> devices_of(const std::vector<kernels::Backend *> &backends) {
+  return {backends.begin(), backends.end()};
 }
 
 Communicators make_peer(const std::vector<kernels::Backend *> &devices, std::string &why) {
-  if (!all_reach(devices)) {
+  if (!kernels::all_reach(devices_of(devices))) {
     why = "the GPUs do not reach each other's memories, by NVLink or PCI Express";
     return {};
   }
@@ -229,8 +225,8 @@ Communicators make_peer(const std::vector<kernels::Backend *> &devices, std::str
 }
 
 Communicators make_linked(const std::vector<kernels::Backend *> &devices, std::string &why) {
-  all_reach(devices); // as far as they do, a library may go by it
-  const std::vector<kernels::Device *> linked(devices.begin(), devices.end());
+  const std::vector<kernels::Device *> linked = devices_of(devices);
+  kernels::all_reach(linked); // as far as they do, a library may go by it
   auto links = devices.front()->link(linked, why);
   if (links.empty())
     return {};
@@ -261,16 +257,6 @@ Communicators make_device_communicators(const std::vector<kernels::Backend *> &d
       throw_error(Status::backend_unavailable, "option 'exchange' = \"{}\": {}", name_of(wanted), why);
   }
   return make_staged(devices);
-}
-
-Exchange expected_exchange(const std::vector<kernels::Backend *> &devices, Exchange wanted) {
-  if (wanted != Exchange::automatic)
-    return wanted;
-  if (all_reach(devices))
-    return Exchange::peer;
-  std::string why;
-  const std::vector<kernels::Device *> linked(devices.begin(), devices.end());
-  return devices.front()->link(linked, why).empty() ? Exchange::host : Exchange::nccl;
 }
 
 i64 exchange_bytes(Exchange exchange, i64 workers, i64 numbers, i64 rows, i64 row_bytes) {

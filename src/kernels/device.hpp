@@ -140,6 +140,17 @@ private:
   std::vector<std::chrono::steady_clock::time_point> moments_; // of a device that works at once
 };
 
+/// Whether each can copy out of the memories of all others, from now on.
+bool all_reach(std::span<Device *const> devices);
+
+/// How devices exchange, and why so.
+struct ExchangeChoice {
+  Exchange way = Exchange::automatic;
+  std::string why;
+};
+/// What is asked for of the first, or what can be.
+ExchangeChoice exchange_between(std::span<Device *const> devices);
+
 /// A device's memory, owned.
 class DeviceBuffer {
 public:

@@ -196,14 +196,12 @@ SweepPrediction sweep_of(const Layout &l, const SweepTree &tree, const PlanReque
                            asked.tensor.precision(l.type), rates, asked.tensor.dense, &tree});
 }
 
-/// How GPUs exchange; by way of the host where there is one.
-kernels::Exchange exchange_in(const PlanRequest &request) {
-  if (!is_gpu(request) || request.backends.size() == 1)
-    return kernels::Exchange::host;
-  std::vector<kernels::Backend *> devices;
+/// How several GPUs exchange.
+kernels::ExchangeChoice exchange_in(const PlanRequest &request) {
+  std::vector<kernels::Device *> devices;
   for (const auto &backend : request.backends)
     devices.push_back(backend.get());
-  return expected_exchange(devices, devices.front()->exchange());
+  return kernels::exchange_between(devices);
 }
 
 /// Entries of the longest span that workers gather, of a dense tensor whole slabs.
@@ -234,7 +232,7 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
   if (is_gpu(request) && sizes.workers > 1) {
     const i64 row_bytes = saturated(static_cast<double>(request.rank) * static_cast<double>(size_of(l.type)));
     const i64 longest = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
-    const kernels::Exchange exchange = exchange_in(request);
+    const kernels::Exchange exchange = exchange_in(request).way;
     if (exchange == kernels::Exchange::host)
       sizes.staged = static_cast<double>(staged_bytes(std::max(longest, saturated(sizes.cells)), row_bytes));
     if (exchange == kernels::Exchange::host &&
@@ -566,18 +564,12 @@ void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, c
   if (plan.layout.shared.processes > 1)
     return tell_shared(plan, request, asked);
   const bool deterministic = asked.solver.deterministic;
-  const kernels::Exchange wanted = request.backends.front()->exchange();
   if (!is_gpu(request) || plan.workers == 1) {
     plan.exchange = {"none", plan.workers == 1 ? "one worker" : "workers share the host's memory"};
     return;
   }
-  const kernels::Exchange exchange = exchange_in(request);
-  plan.exchange.what = name_of(exchange);
-  plan.exchange.why = wanted != kernels::Exchange::automatic ? "asked for by option 'exchange'"
-                      : exchange == kernels::Exchange::peer  ? "each GPU reaches the others' memory"
-                      : exchange == kernels::Exchange::nccl
-                          ? "not every GPU reaches every other's memory, and there is NCCL"
-                          : "not every GPU reaches every other's memory, and there is no NCCL";
+  const kernels::ExchangeChoice exchange = exchange_in(request);
+  plan.exchange = {std::string(name_of(exchange.way)), exchange.why};
   const Layout &l = plan.layout;
   const double others = (plan.workers - 1.0) / plan.workers;
   double bytes = 0;
@@ -590,7 +582,7 @@ void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, c
   if (holding == Holding::gathered)
     bytes += others * gathered_bytes(l, tree, deterministic);
   plan.exchanged = saturated(bytes);
-  const double rate = rate_of_link(plan, request, exchange);
+  const double rate = rate_of_link(plan, request, exchange.way);
   plan.seconds_exchange = rate > 0 ? bytes / rate : 0;
 }
 
