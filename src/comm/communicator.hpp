@@ -31,6 +31,10 @@ public:
   virtual void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) = 0;
   /// Each worker holds rows owned[rank] of `a`; afterwards each holds all rows. `owned` is the same on every worker.
   virtual void allgather_rows(Matrix a, std::span<const Ranges> owned) = 0;
+  /// Between processes: the arrays hold what goes to, or comes from, one worker after the other, and nothing of a
+  /// worker's for itself.
+  virtual void all_to_all(const void *sent, std::span<const i64> sent_bytes, void *received,
+                          std::span<const i64> received_bytes);
   /// Copies worker 0's bytes to all.
   virtual void broadcast(void *data, i64 bytes) = 0;
   virtual void abort() noexcept = 0;

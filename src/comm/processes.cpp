@@ -150,6 +150,10 @@ public:
   void allreduce_max(std::span<double> data) override;
   void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override;
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override;
+  void all_to_all(const void *sent, std::span<const i64> sent_bytes, void *received,
+                  std::span<const i64> received_bytes) override {
+    processes_.all_to_all(sent, sent_bytes, received, received_bytes);
+  }
   void broadcast(void *data, i64 bytes) override { processes_.broadcast(data, bytes); }
   /// What went wrong is told where the call ends (Processes::fail).
   void abort() noexcept override {}

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "comm/communicator.hpp"
 #include "core/buffer.hpp"
@@ -67,7 +68,30 @@ public:
     });
   }
 
+  void all_to_all(const void *sent, std::span<const i64> sent_bytes, void *received,
+                  std::span<const i64> received_bytes) override {
+    const i64 going = std::accumulate(sent_bytes.begin(), sent_bytes.end(), i64{0});
+    const i64 coming = std::accumulate(received_bytes.begin(), received_bytes.end(), i64{0});
+    std::byte *const staged = locked(going + coming);
+    if (going > 0)
+      device_.download(staged, sent, going);
+    others_->all_to_all(staged, sent_bytes, staged + going, received_bytes);
+    if (coming > 0)
+      device_.upload(received, staged + going, coming);
+  }
+
 private:
+  /// Memory that stays, which the device copies to and from by itself where it can be locked.
+  std::byte *locked(i64 bytes) {
+    if (arrays_.size() < bytes) {
+      pin_.reset();
+      arrays_ = Buffer<std::byte>();
+      arrays_ = Buffer<std::byte>(bytes, "rows on their way between processes");
+      pin_ = device_.pin(arrays_.data(), bytes);
+    }
+    return arrays_.data();
+  }
+
   template <class Work> void with_numbers(std::span<double> data, Work &&work) {
     std::vector<double> staged(data.size());
     const auto bytes = static_cast<i64>(data.size_bytes());
@@ -101,6 +125,8 @@ private:
   kernels::Device &device_;
   std::unique_ptr<Communicator> others_;
   i64 most_;
+  Buffer<std::byte> arrays_;
+  std::shared_ptr<const void> pin_; // of these, which outlive it
 };
 
 } // namespace

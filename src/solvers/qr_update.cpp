@@ -83,7 +83,10 @@ void QrUpdate::decompose_shared(int mode, const Replica &factors) {
   const Matrix held = factors[mode];
   const i64 own = shared.own(mode).empty() ? 0 : shared.own(mode).front().size();
   const i64 columns = std::min(start_.factor(mode).rows, rank_);
-  Columns q = by_columns(held.row<double>(0), own, rank_);
+  std::vector<double> own_numbers(static_cast<std::size_t>(own * rank_));
+  if (own > 0)
+    backend_.download(own_numbers.data(), held.data, own * rank_ * 8);
+  Columns q = by_columns(own_numbers.data(), own, rank_);
   const Columns r = own > 0 ? decompose_qr(q) : Columns::zeros(0, rank_);
 
   // As many rows of each process, those below r zero.
@@ -110,7 +113,10 @@ void QrUpdate::decompose_shared(int mode, const Replica &factors) {
         for (i64 k = 0; k < r.rows; ++k)
           rows[static_cast<std::size_t>(i * columns + c)] += q.column(k)[i] * stack.column(c)[first + k];
   });
-  shared.gather(mode, {rows.data(), ValueType::f64, held.rows, columns, columns}, backend_.threads());
+  const Matrix on_device{staged_[mode].data, ValueType::f64, held.rows, columns, columns};
+  backend_.upload(on_device.data, rows.data(), std::ssize(rows) * 8);
+  worker_.gather(mode, on_device);
+  backend_.download(rows.data(), on_device.data, std::ssize(rows) * 8);
   d.q = by_columns(rows.data(), held.rows, columns);
   d.r = Columns::zeros(columns, rank_);
   for (i64 c = 0; c < rank_; ++c)

@@ -44,7 +44,7 @@ void set_columns(Matrix a, const Eigenvectors &eigen) {
 }
 
 /// y := X_(n) X_(n)^T omega where each process has some of the fibers whole: the sum of what it is of these. Process 0
-/// asks for it, so that none has to know how many times; all work in host memory.
+/// asks for it, so that none has to know how many times. The columns are exchanged on the host.
 class SharedNormal {
 public:
   SharedNormal(kernels::Backend &backend, const tensor::Tensor &x, int mode)
@@ -56,11 +56,14 @@ public:
     i64 columns = omega.cols;
     processes_.broadcast(&columns, sizeof columns);
     make_room(columns);
+    std::vector<double> rows = download(omega);
     for (i64 i = 0; i < rows_; ++i)
-      std::copy_n(omega.row<double>(i), columns, omega_.view().row<double>(i));
+      std::copy_n(rows.data() + i * omega.ld, columns, numbers_.data() + i * columns);
     work();
+    rows = download(y); // what lies between its rows stays
     for (i64 i = 0; i < rows_; ++i)
-      std::copy_n(y_.view().row<double>(i), columns, y.row<double>(i));
+      std::copy_n(numbers_.data() + i * columns, columns, rows.data() + i * y.ld);
+    backend_.upload(y.data, rows.data(), std::ssize(rows) * i64{sizeof(double)});
   }
   void end() {
     i64 none = 0;
@@ -79,15 +82,24 @@ public:
   }
 
 private:
+  /// A matrix with what lies between its rows.
+  std::vector<double> download(const ConstMatrix &a) const {
+    std::vector<double> rows(static_cast<std::size_t>((a.rows - 1) * a.ld + a.cols));
+    backend_.download(rows.data(), a.data, std::ssize(rows) * i64{sizeof(double)});
+    return rows;
+  }
+
   void make_room(i64 columns) {
     if (omega_.bytes() == rows_ * columns * i64{sizeof(double)})
       return;
+    numbers_.resize(static_cast<std::size_t>(rows_ * columns));
     omega_ = DeviceMatrix(backend_, rows_, columns, ValueType::f64, "columns that processes multiply");
     y_ = DeviceMatrix(backend_, rows_, columns, ValueType::f64, "columns that processes multiply");
   }
 
   void work() {
-    processes_.broadcast(omega_.view().data, omega_.bytes());
+    processes_.broadcast(numbers_.data(), omega_.bytes());
+    backend_.upload(omega_.view().data, numbers_.data(), omega_.bytes());
     if (fibers_.empty) {
       backend_.set_zero(y_.view());
     } else {
@@ -95,9 +107,8 @@ private:
                                                     : resident_.on(backend_, 0, fibers_.elements.view());
       placement.unfolding_normal(backend_, mode_, omega_.view(), y_.view(), plan::span_entries(placement.entries()));
     }
-    backend_.wait();
-    processes_.all_reduce({y_.view().row<double>(0), static_cast<std::size_t>(y_.bytes()) / sizeof(double)},
-                          Reduction::sum);
+    backend_.download(numbers_.data(), y_.view().data, y_.bytes());
+    processes_.all_reduce(numbers_, Reduction::sum);
   }
 
   kernels::Backend &backend_;
@@ -107,6 +118,7 @@ private:
   tensor::Fibers fibers_;
   tensor::Resident resident_;
   DeviceMatrix omega_, y_;
+  std::vector<double> numbers_; // of one of them, on the host
 };
 
 /// Process 0 gets the start, and decides how long it may take.

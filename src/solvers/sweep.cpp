@@ -331,9 +331,9 @@ ResidualSquared Sweep::exact_residual_squared(const ModelNorm &model) {
 
 void Sweep::download(Ktensor &to) const {
   for (int m = 0; m < to.order(); ++m) {
-    if (const tensor::Distribution *d = problem_.x.distribution()) {
+    if (problem_.x.distribution() != nullptr) {
       if (is_updated(m)) // else it is as the start has it
-        d->collect(m, factors_[m], to.factor(m));
+        worker_.collect(m, factors_[m], to.factor(m));
       continue;
     }
     const std::span<const i64> rows = problem_.x.numbering().rows(m);

@@ -383,50 +383,6 @@ i64 Distribution::partners(int mode) const {
   return std::max(some(of(mode).lent), some(of(mode).shared_with));
 }
 
-i64 Distribution::exchange_bytes(i64 row_bytes) const noexcept {
-  i64 rows = 0;
-  for (const Mode &mode : modes_)
-    rows = std::max(rows, static_cast<i64>(std::ssize(mode.shared)));
-  return rows * row_bytes;
-}
-
-void Distribution::reduce(int mode, Matrix a, int threads) const {
-  const Mode &m = of(mode);
-  const i64 row_bytes = a.cols * size_of(a.type);
-  Buffer<std::byte> received(std::ssize(m.shared) * row_bytes, "rows on their way between processes");
-  processes_->all_to_all(a.slice(m.own_rows(), a.rows).data, times(m.lent, row_bytes), received.data(),
-                         times(m.shared_with, row_bytes));
-  dispatch(a.type, [&](auto zero) {
-    using T = decltype(zero);
-    const auto *from = reinterpret_cast<const T *>(received.data());
-    i64 before = 0;
-    for (const i64 count : m.shared_with) { // rows of one process are different ones
-      parallel_ranges(threads, count, grain, [&](Range some) {
-        for (i64 k = before + some.begin; k < before + some.end; ++k) {
-          T *row = a.row<T>(m.shared[static_cast<std::size_t>(k)]);
-          for (i64 r = 0; r < a.cols; ++r)
-            row[r] += from[k * a.cols + r];
-        }
-      });
-      before += count;
-    }
-  });
-}
-
-void Distribution::gather(int mode, Matrix a, int threads) const {
-  const Mode &m = of(mode);
-  const i64 row_bytes = a.cols * size_of(a.type);
-  Buffer<std::byte> sent(std::ssize(m.shared) * row_bytes, "rows on their way between processes");
-  parallel_ranges(threads, std::ssize(m.shared), grain, [&](Range some) {
-    for (i64 k = some.begin; k < some.end; ++k) {
-      const i64 number = m.shared[static_cast<std::size_t>(k)];
-      std::memcpy(sent.data() + k * row_bytes, a.slice(number, number + 1).data, static_cast<std::size_t>(row_bytes));
-    }
-  });
-  processes_->all_to_all(sent.data(), times(m.shared_with, row_bytes), a.slice(m.own_rows(), a.rows).data,
-                         times(m.lent, row_bytes));
-}
-
 void Distribution::collect(int mode, ConstMatrix held, Matrix all) const {
   const Mode &m = of(mode);
   const i64 row_bytes = all.cols * size_of(all.type);

@@ -29,23 +29,20 @@ public:
   Processes &processes() const noexcept { return *processes_; }
   i64 bytes() const noexcept;
 
-  /// Rows that this process sends to owners in reduce, and gets from them in gather.
+  /// Rows that this process sends to owners in RowExchange::reduce, and gets from them in gather.
   i64 lent(int mode) const { return of(mode).lent_rows(); }
   /// Rows that it gets in reduce, and sends in gather.
   i64 shared(int mode) const { return std::ssize(of(mode).shared); }
   /// Processes that it sends to in reduce or in gather, whichever are more.
   i64 partners(int mode) const;
-  /// Bytes that reduce or gather takes for rows of so many bytes, in any mode.
-  i64 exchange_bytes(i64 row_bytes) const noexcept;
+  /// The same by process: how many it owns of those here, and has of this one's.
+  std::span<const i64> lent_to(int mode) const { return of(mode).lent; }
+  std::span<const i64> shared_with(int mode) const { return of(mode).shared_with; }
+  /// Numbers of own rows that go to others, one process after the other.
+  std::span<const i64> shared_rows(int mode) const { return of(mode).shared; }
 
-  // Matrices are in host memory, without gaps, with a row for each number.
-
-  /// The rows that this process owns := sums of theirs on all processes.
-  void reduce(int mode, Matrix a, int threads) const;
-  /// The rows that others own := theirs.
-  void gather(int mode, Matrix a, int threads) const;
-  /// The rows of a matrix of all dims[mode] := those of their owners; of rows that nobody holds, zeros. On all
-  /// processes.
+  /// The rows of a matrix of all dims[mode] := those of their owners, which this process holds in host memory without
+  /// gaps; of rows that nobody holds, zeros. On all processes.
   void collect(int mode, ConstMatrix held, Matrix all) const;
 
 private:

@@ -175,10 +175,10 @@ std::shared_ptr<const Tensor> whole_of(const Tensor &x, int threads) {
       .require("a tensor of which each process holds all, as option 'deterministic' = 1 has it", need);
   const plan::TensorSettings settings = settings_of_whole(x);
   if (x.sparse())
-    return Tensor::make_sparse(gather_entries(x, threads).view(), settings, threads, x.source());
+    return Tensor::make_sparse(gather_entries(x, threads).view(), settings, threads, x.source(), x.target());
   ValueBuffer values(x.type(), x.facts().nnz, "the values of a whole tensor");
   dispatch(x.type(), [&](auto zero) { gather_elements(x, values.as<decltype(zero)>()); });
-  return Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source());
+  return Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(), x.target());
 }
 
 } // namespace td::tensor

@@ -272,6 +272,14 @@ public:
     const Memory::Access access(*memory_);
     ReferenceBackend::scatter_transposed(from, rows, to);
   }
+  void gather_rows(ConstMatrix from, const i64 *rows, Matrix to) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::gather_rows(from, rows, to);
+  }
+  void add_rows(ConstMatrix from, const i64 *rows, Matrix to) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::add_rows(from, rows, to);
+  }
   void set_zero(Matrix a) override {
     const Memory::Access access(*memory_);
     ReferenceBackend::set_zero(a);
@@ -431,10 +439,13 @@ __attribute__((visibility("default"))) int cudaMemcpy(void *to, const void *from
 
 extern "C" __attribute__((visibility("default"))) std::int32_t
 td_cuda_open(const char *build, const td::kernels::DeviceSpec *spec,
-             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::string *why) noexcept {
+             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::vector<td::i64> *seen, std::string *why) noexcept {
   using td::Status;
   try {
-    *out = td::software::open(build, *spec);
+    for (int ordinal = 0; ordinal < td::software::devices && seen != nullptr; ++ordinal)
+      seen->push_back(ordinal + 1);
+    if (out != nullptr)
+      *out = td::software::open(build, *spec);
     return 0;
   } catch (const td::Error &error) {
     *why = error.what();
