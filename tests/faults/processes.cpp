@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include "support/devices.hpp"
 #include "support/problem.hpp"
 #include "support/processes.hpp"
 
@@ -191,7 +192,7 @@ TEST(OneProcessFails, ToAllocateInOtherCalls) { fail_to_allocate(What::other_cal
 template <class Body> std::vector<Ended> ended_of(int size, Body &&body) {
   Processes processes(size);
   std::vector<Ended> ended(static_cast<std::size_t>(size));
-  processes.run("cpu",
+  processes.run(process_devices(),
                 [&](int rank, td_context *context) { ended[static_cast<std::size_t>(rank)] = body(rank, context); });
   EXPECT_EQ(processes.trouble(), "");
   expect_one_end(ended);

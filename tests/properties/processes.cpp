@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/devices.hpp"
 #include "support/planted.hpp"
 #include "support/processes.hpp"
 #include "support/temporary.hpp"
@@ -47,7 +48,7 @@ std::vector<Came> run_on(int size, const Entries &all, td_type type, int64_t ran
                          const Options &stored = Options{}) {
   Processes processes(size);
   std::vector<Came> came(static_cast<std::size_t>(size));
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_sparse(context, of_process(all, rank, size), {type, TD_I64, 0}, stored);
     came[static_cast<std::size_t>(rank)] = came_of(cpals(context, x, rank_of_model, options));
   });
@@ -121,7 +122,7 @@ TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
       SCOPED_TRACE(std::to_string(size) + " processes");
       Processes processes(size);
       std::vector<Came> came(static_cast<std::size_t>(size));
-      processes.run("cpu", [&](int process, td_context *context) {
+      processes.run(process_devices(), [&](int process, td_context *context) {
         const Tensor x = make_dense_block(context, cells, process, size, Blocks::boxes, type, stored);
         came[static_cast<std::size_t>(process)] = came_of(cpals(context, x, rank, ten_steps));
       });
@@ -148,7 +149,8 @@ TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
 void expect_same_bits(const Entries &all, td_type type, const std::string &format, const Options &options,
                       const Options &stored = Options{{"groups", "none"}}) {
   const bool dense = format == "dense";
-  const Context alone = make_context("cpu");
+  const std::optional<Context> one = context_if_there(process_devices() == "cuda:local" ? "cuda" : process_devices());
+  td_context *const alone = one.value();
   const auto made = [&](td_context *context, int rank, int size) {
     if (dense)
       return size == 0 ? make_dense(context, all, type, stored)
@@ -159,7 +161,7 @@ void expect_same_bits(const Entries &all, td_type type, const std::string &forma
   for (const int size : sizes) {
     SCOPED_TRACE(format + " on " + std::to_string(size) + " processes");
     Processes processes(size);
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Came came = came_of(cpals(context, made(context, rank, size), 3, options));
       expect_same(came, expected);
       EXPECT_EQ(came.norm, expected.norm);
@@ -209,7 +211,7 @@ TEST(SharedCpals, StartsFromEigenvectors) {
     const Came expected = came_of(cpals(alone, make_dense(alone, cells), 2, by_nvecs));
     for (const int size : sizes) {
       Processes processes(size);
-      processes.run("cpu", [&](int rank, td_context *context) {
+      processes.run(process_devices(), [&](int rank, td_context *context) {
         const Tensor x = make_dense_block(context, cells, rank, size, Blocks::slabs);
         expect_near(came_of(cpals(context, x, 2, by_nvecs)).fit, expected.fit, 1e-7, "fit");
       });
@@ -231,7 +233,7 @@ TEST(SharedCpals, SolvesByQr) {
   const Context one = make_context("cpu");
   const std::vector<double> fit = came_of(cpals(one, make_dense(one, cells), 3, by_qr)).fit;
   Processes four(4);
-  four.run("cpu", [&](int rank, td_context *context) {
+  four.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_dense_block(context, cells, rank, 4, Blocks::slabs);
     expect_near(came_of(cpals(context, x, 3, by_qr)).fit, fit, 1e-8, "fit of a dense tensor");
   });
@@ -242,7 +244,7 @@ TEST(SharedCpals, SolvesByQr) {
     std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
     const Context alone = make_context("cpu");
     const Came expected = came_of(cpals(alone, make_sparse(alone, few), 4, by_qr));
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_sparse(context, of_process(few, rank, size));
       const auto exchanged = [&](const char *iterations) {
         const Options options{{"tol", "0"}, {"max_iters", iterations}, {"seed", "3"}, {"solve", "qr"}};
@@ -273,7 +275,7 @@ TEST(SharedCpals, EmptyRowsAndFixedModes) {
   };
   const Came expected = fitted(alone, make_sparse(alone, e));
   Processes processes(3);
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Came came = fitted(context, make_sparse(context, of_process(e, rank, 3)));
     expect_near(came.fit, expected.fit, 1e-9, "fit");
     for (std::size_t m = 0; m < 3; ++m)
@@ -310,7 +312,7 @@ TEST(SharedCpals, ExactResidual) {
   for (const bool large : {true, false}) {
     const Entries &cells = large ? p.entries : few;
     Processes processes(7);
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Came came =
           came_of(cpals(context, make_dense_block(context, cells, rank, 7, Blocks::slabs), large ? 2 : 1, always));
       if (large)
@@ -335,7 +337,7 @@ TEST(SharedCpals, ACallbackOfOneProcessStopsAll) {
   Random random(57);
   const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
   Processes processes(4);
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_sparse(context, of_process(e, rank, 4));
     Counted counted{0, rank == 2 ? 3 : 0};
     Ktensor model;
@@ -400,7 +402,7 @@ TEST(SharedPlan, TellsWhatIsSent) {
     for (const int size : {2, 7, 8}) {
       Processes processes(size);
       std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
-      processes.run("cpu", [&](int rank, td_context *context) {
+      processes.run(process_devices(), [&](int rank, td_context *context) {
         const Tensor x = make_sparse(context, of_process(e, rank, size), {sums ? TD_F32 : TD_F64, TD_I64, 0},
                                      sums ? Options{{"accumulate", "f64"}} : Options{});
         const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
@@ -429,7 +431,7 @@ TEST(SharedPlan, TellsWhatIsSentOfADenseTensor) {
   for (const int size : {2, 3, 7, 8}) {
     Processes processes(size);
     std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_dense_block(context, cells, rank, size, Blocks::slabs);
       const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
                                    static_cast<const td_options *>(ten_steps));
@@ -457,7 +459,7 @@ TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
   for (const int size : {1, 2, 5}) {
     Processes processes(size);
     std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_sparse(context, of_process(e, rank, size));
       const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
                                    static_cast<const td_options *>(options));
@@ -480,7 +482,7 @@ void expect_read(const Entries &e, const std::string &path, const Options &optio
   for (const int size : sizes) {
     SCOPED_TRACE(path + " on " + std::to_string(size));
     Processes processes(size);
-    processes.run("cpu", [&](int, td_context *context) {
+    processes.run(process_devices(), [&](int, td_context *context) {
       const Tensor x = make<Tensor>(td_tensor_read, context, path.c_str(), static_cast<const td_options *>(options));
       EXPECT_EQ(tensor_nnz(x), tensor_nnz(whole));
       EXPECT_EQ(tensor_str(x, "source"), tensor_str(whole, "source"));
@@ -558,7 +560,7 @@ TEST(SharedRead, ErrorsNameTheLine) {
     for (const int size : sizes) {
       Processes processes(size);
       std::vector<std::string> said(static_cast<std::size_t>(size));
-      processes.run("cpu", [&](int rank, td_context *context) {
+      processes.run(process_devices(), [&](int rank, td_context *context) {
         Tensor x;
         EXPECT_EQ(td_tensor_read(context, path.c_str(), nullptr, x.out()), status);
         said[static_cast<std::size_t>(rank)] = last_error();
@@ -587,7 +589,7 @@ TEST(SharedRead, ErrorsNameTheLine) {
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   std::ofstream(path, std::ios::binary) << bytes;
   Processes processes(3);
-  processes.run("cpu", [&](int, td_context *context) {
+  processes.run(process_devices(), [&](int, td_context *context) {
     Tensor x;
     EXPECT_EQ(td_tensor_read(context, path.c_str(), nullptr, x.out()), TD_ERR_IO);
     EXPECT_NE(last_error().find("checksum"), std::string::npos) << last_error();
@@ -602,7 +604,7 @@ TEST(SharedTensor, TellsOfTheWhole) {
   const Tensor whole = make_sparse(alone, e);
   for (const int size : sizes) {
     Processes processes(size);
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_sparse(context, of_process(e, rank, size));
       EXPECT_EQ(tensor_nnz(x), tensor_nnz(whole));
       EXPECT_EQ(get<int64_t>(td_tensor_get_i64, x, "duplicates"), get<int64_t>(td_tensor_get_i64, whole, "duplicates"));
@@ -625,7 +627,7 @@ TEST(SharedTensor, TellsOfTheWholeDenseOne) {
   for (const int size : sizes) {
     Processes processes(size);
     std::vector<int64_t> here(static_cast<std::size_t>(size));
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_dense_block(context, e, rank, size, Blocks::one);
       here[static_cast<std::size_t>(rank)] = get<int64_t>(td_tensor_get_i64, x, "stored_here");
       EXPECT_EQ(tensor_nnz(x), 210);
@@ -649,7 +651,7 @@ TEST(SharedTensor, RefusesWhatNeedsItWhole) {
   const Entries e = random_entries(random, {5, 6, 7}, 50, TD_F64);
   const Context alone = make_context("cpu");
   Processes processes(2);
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_sparse(context, of_process(e, rank, 2));
     std::vector<int64_t> counts(7);
     EXPECT_EQ(td_tensor_slice_counts(x, 2, counts.data()), TD_ERR_UNSUPPORTED);
