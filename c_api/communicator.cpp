@@ -45,8 +45,11 @@ std::string own_device(Processes &processes, std::string_view devices, const Opt
   require_one_worker(devices, options);
   const bool automatic = devices == "auto";
   const bool gpu = devices.starts_with("cuda");
-  processes.require_same(fmt::format("{} {} {}", automatic ? "auto" : gpu ? "cuda" : "cpu", options.text("exchange"),
-                                     options.integer("virtual_devices")),
+  processes.require_same(fmt::format("{} {} {}",
+                                     automatic ? "auto"
+                                     : gpu     ? "cuda"
+                                               : "cpu",
+                                     options.text("exchange"), options.integer("virtual_devices")),
                          "devices (GPUs, or none), or options 'exchange' or 'virtual_devices',");
   if (!automatic && !gpu)
     return std::string(devices);
@@ -158,7 +161,8 @@ td_status td_context_create_distributed(const char *devices, const td_options *o
       const Options o = options_or_defaults(options);
       auto context = open_context(own_device(*processes, devices, o).c_str(), o);
       context->processes = processes;
-      processes->agree(); // all have come as far
+      make_process_communicator(*processes, *context->backends.front()); // it connects GPUs, or says why it cannot
+      processes->agree();                                                // all have come as far
       *out = make_handle<td_context>(std::move(context));
     });
   });

@@ -66,8 +66,9 @@ public:
   /// Throws Status::argument on those whose text is not that of process 0.
   void require_same(std::string_view text, std::string_view what);
 
-  /// Bytes that this process has sent to others in all_to_all.
+  /// Bytes that this process has sent to others in all_to_all, or by other ways that it was told of.
   i64 sent_bytes() const noexcept { return sent_bytes_; }
+  void count_sent(i64 bytes) noexcept { sent_bytes_ += bytes; }
 
 private:
   /// `failed`: 0 where nothing has, else how urgent it is.

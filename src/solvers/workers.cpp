@@ -40,11 +40,6 @@ std::vector<std::unique_ptr<Communicator>> communicators_for(const Backends &bac
   return make_device_communicators(devices, devices.front()->exchange());
 }
 
-std::unique_ptr<Communicator> communicator_for(Processes &processes, kernels::Backend &backend) {
-  auto others = make_process_communicator(processes);
-  return backend.memory() == nullptr ? std::move(others) : make_staged_communicator(backend, std::move(others));
-}
-
 /// Others may still read what a failed worker had lent them: it is freed, but stays memory of its device until all are
 /// done. What else went wrong there is no news.
 void wait_for_all(const Backends &backends) noexcept {
@@ -60,7 +55,7 @@ void wait_for_all(const Backends &backends) noexcept {
 void run_workers(const Backends &backends, const std::function<void(kernels::Backend &, Communicator &)> &body,
                  Processes *processes) {
   if (processes != nullptr)
-    return body(*backends.front(), *communicator_for(*processes, *backends.front()));
+    return body(*backends.front(), *make_process_communicator(*processes, *backends.front()));
   if (backends.size() == 1) {
     body(*backends.front(), *make_self_communicator());
     return;

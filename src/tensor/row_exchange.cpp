@@ -12,9 +12,7 @@ std::vector<i64> times(std::span<const i64> rows, i64 row_bytes) {
   return bytes;
 }
 
-i64 own_rows(const Distribution &rows, int mode) {
-  return rows.own(mode).empty() ? 0 : rows.own(mode).front().size();
-}
+i64 own_rows(const Distribution &rows, int mode) { return rows.own(mode).empty() ? 0 : rows.own(mode).front().size(); }
 
 } // namespace
 

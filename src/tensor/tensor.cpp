@@ -49,8 +49,7 @@ std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan:
   plan::TensorSettings here = settings;
   here.empty_rows = formats::EmptyRows::keep; // those that are not held are left out already
   here.refuse_duplicates = false;             // these would be told by numbers
-  const auto x =
-      build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), target, builder);
+  const auto x = build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), target, builder);
   x->settings_.refuse_duplicates = settings.refuse_duplicates;
   x->share(std::move(part.distribution));
   if (settings.refuse_duplicates && x->facts_.duplicates > 0)

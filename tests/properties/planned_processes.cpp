@@ -9,7 +9,6 @@
 
 #include <malloc.h>
 
-#include "support/devices.hpp"
 #include "support/problem.hpp"
 #include "support/processes.hpp"
 #include "support/temporary.hpp"
@@ -92,7 +91,7 @@ Counted run_on(int size, const Entries &e) {
   for (const int64_t count : {few, many}) {
     Processes processes(size);
     std::vector<int64_t> sent(static_cast<std::size_t>(size)), tensor(sent), building(sent), solver(sent);
-    processes.run(process_devices(), [&](int rank, td_context *context) {
+    processes.run("cpu", [&](int rank, td_context *context) {
       const Tensor x = make_sparse(context, of_process(e, rank, size), {TD_F64, TD_I64, 0});
       const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), rank_of_model,
                                    static_cast<const td_options *>(nullptr));
@@ -187,7 +186,7 @@ TEST(PlannedProcesses, BytesAreThoseAllocated) {
       const Plan plan = shape_plan(e, size, stored);
       Processes processes(size);
       std::vector<int64_t> built(static_cast<std::size_t>(size)), solved(built);
-      processes.run(process_devices(), [&](int rank, td_context *context) {
+      processes.run("cpu", [&](int rank, td_context *context) {
         const Entries mine = of_process(e, rank, size);
         for (const bool counted : {false, true}) { // what is allocated once a process is there does not count
           live = most = 0;

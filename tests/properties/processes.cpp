@@ -149,7 +149,8 @@ TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
 void expect_same_bits(const Entries &all, td_type type, const std::string &format, const Options &options,
                       const Options &stored = Options{{"groups", "none"}}) {
   const bool dense = format == "dense";
-  const std::optional<Context> one = context_if_there(process_devices() == "cuda:local" ? "cuda" : process_devices());
+  const std::optional<Context> one =
+      context_if_there(place_of(process_devices()) == "cuda:local" ? "cuda" : process_devices());
   td_context *const alone = one.value();
   const auto made = [&](td_context *context, int rank, int size) {
     if (dense)

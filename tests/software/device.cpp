@@ -12,6 +12,8 @@
 #include <numeric>
 #include <utility>
 
+#include <unistd.h>
+
 #include "core/error.hpp"
 #include "core/runs.hpp"
 #include "core/strides.hpp"
@@ -148,6 +150,41 @@ private:
   std::size_t rank_;
 };
 
+/// The same between processes, for which threads of one stand.
+class SoftwarePeers final : public kernels::Link {
+public:
+  struct Board {
+    std::vector<std::shared_ptr<Memory>> memories;
+    std::vector<kernels::Transfers> sent;
+  };
+
+  SoftwarePeers(std::shared_ptr<Board> board, kernels::Peers &peers) : board_(std::move(board)), peers_(peers) {}
+
+  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+    const auto rank = static_cast<std::size_t>(peers_.rank());
+    board_->sent[rank] = sent;
+    peers_.largest(0);
+    std::vector<std::size_t> next(board_->sent.size(), 0);
+    for (const kernels::Transfer &to : received) {
+      const auto worker = static_cast<std::size_t>(to.worker);
+      const kernels::Transfers &offered = board_->sent[worker];
+      while (offered.at(next[worker]).worker != peers_.rank())
+        ++next[worker];
+      const kernels::Transfer &from = offered[next[worker]++];
+      if (from.bytes != to.bytes)
+        throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", rank, to.bytes, worker,
+                    from.bytes);
+      const Memory::Access access(*board_->memories[rank]), others(*board_->memories[worker]);
+      std::copy_n(static_cast<const char *>(from.memory), to.bytes, static_cast<char *>(to.memory));
+    }
+    peers_.largest(0);
+  }
+
+private:
+  std::shared_ptr<Board> board_;
+  kernels::Peers &peers_;
+};
+
 class SoftwareBackend final : public BuildingBackend {
 public:
   SoftwareBackend(std::shared_ptr<Memory> memory, const kernels::DeviceSpec &spec)
@@ -246,6 +283,30 @@ public:
     for (std::size_t rank = 0; rank < memories.size(); ++rank)
       ends.push_back(std::make_unique<SoftwareLink>(clique, rank));
     return ends;
+  }
+
+  std::unique_ptr<kernels::Link> link_peers(kernels::Peers &peers, std::string &why) override {
+    if (peers.largest(board_ == nullptr ? 1 : 0) != 0) {
+      struct {
+        pid_t process = getpid();
+        std::shared_ptr<SoftwarePeers::Board> *board = nullptr;
+      } first;
+      auto board = std::make_shared<SoftwarePeers::Board>();
+      board->memories.resize(static_cast<std::size_t>(peers.size()));
+      board->sent.resize(board->memories.size());
+      first.board = &board;
+      peers.broadcast(&first, sizeof first);
+      const bool reached = first.process == getpid();
+      if (reached)
+        board_ = *first.board;
+      if (peers.largest(reached ? 0 : 1) != 0) { // all have the board by now
+        why = "GPUs in software exchange within a process";
+        board_ = nullptr;
+        return nullptr;
+      }
+    }
+    board_->memories[static_cast<std::size_t>(peers.rank())] = memory_;
+    return std::make_unique<SoftwarePeers>(board_, peers);
   }
 
   // ---- kernels ----
@@ -367,6 +428,7 @@ private:
   LateCopies copies_;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
   kernels::Exchange exchange_;
+  std::shared_ptr<SoftwarePeers::Board> board_; // of processes
   std::atomic<int> written_ = 0;                // signals raised
   std::map<const SoftwareBackend *, int> seen_; // of those of others, the last one waited for
 };
@@ -439,7 +501,8 @@ __attribute__((visibility("default"))) int cudaMemcpy(void *to, const void *from
 
 extern "C" __attribute__((visibility("default"))) std::int32_t
 td_cuda_open(const char *build, const td::kernels::DeviceSpec *spec,
-             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::vector<td::i64> *seen, std::string *why) noexcept {
+             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::vector<td::i64> *seen,
+             std::string *why) noexcept {
   using td::Status;
   try {
     for (int ordinal = 0; ordinal < td::software::devices && seen != nullptr; ++ordinal)

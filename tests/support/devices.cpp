@@ -41,8 +41,7 @@ Options context_options(const std::string &devices, const char *threads) {
 
 std::optional<Context> context_if_there(const std::string &devices, const char *threads) {
   Context c;
-  const td_status status =
-      td_context_create(place_of(devices).c_str(), context_options(devices, threads), c.out());
+  const td_status status = td_context_create(place_of(devices).c_str(), context_options(devices, threads), c.out());
   if (status == TD_ERR_BACKEND_UNAVAILABLE)
     return std::nullopt;
   check(status);

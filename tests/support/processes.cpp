@@ -223,8 +223,8 @@ void Processes::run(const std::string &devices, const std::function<void(int, td
     const Communicator communicator = this->communicator(rank);
     const Options options = context_options(devices, "1");
     const Context context =
-        make<Context>(td_context_create_distributed, place_of(devices).c_str(), static_cast<const td_options *>(options),
-                      static_cast<td_communicator *>(communicator));
+        make<Context>(td_context_create_distributed, place_of(devices).c_str(),
+                      static_cast<const td_options *>(options), static_cast<td_communicator *>(communicator));
     body(rank, context);
   });
 }

@@ -49,6 +49,7 @@ public:
   void raise(Signal signal) override;
   void wait_for(Device &other, Signal signal) override;
   std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why) override;
+  std::unique_ptr<Link> link_peers(Peers &peers, std::string &why) override;
   std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
   i64 room_to_build(const EntriesView &entries) const override;
 
@@ -101,6 +102,8 @@ private:
   Staging staging_;
   Exchange exchange_;
   std::shared_ptr<NcclClique> clique_; // of the GPUs of which this is the first; made when first asked for
+  std::shared_ptr<NcclEnd> end_;       // among those of other processes; made when first asked for
+  std::string no_end_;                 // why there is none, once that is known
 };
 
 } // namespace td::kernels::cuda

@@ -96,7 +96,8 @@ std::vector<std::shared_ptr<Backend>> open(const DeviceSpec &spec, int count) {
 
 extern "C" __attribute__((visibility("default"))) std::int32_t
 td_cuda_open(const char *build, const td::kernels::DeviceSpec *spec,
-             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::vector<td::i64> *seen, std::string *why) noexcept {
+             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::vector<td::i64> *seen,
+             std::string *why) noexcept {
   using td::Status;
   try {
     const int count = td::kernels::cuda::begin(build);
