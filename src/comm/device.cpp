@@ -226,6 +226,7 @@ public:
     processes_.all_reduce({&all, 1}, Reduction::max);
     return static_cast<int>(all);
   }
+  bool all_failed() const noexcept override { return processes_.told(); }
 
 private:
   Processes &processes_;

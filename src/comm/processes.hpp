@@ -50,6 +50,8 @@ public:
   void begin_call() noexcept { told_ = false; }
   /// Waits for all. Throws AgreedError where one has failed.
   void agree() { meet(0, Status::ok, {}); }
+  /// Whether all know of a failure in this call.
+  bool told() const noexcept { return told_; }
   /// Tells the others of an error here. All throw that of the first process, in their order, which had one.
   [[noreturn]] void fail(Status status, std::string_view text);
 

@@ -52,8 +52,11 @@ public:
   virtual int size() const noexcept = 0;
   /// Copies the first process's bytes to all.
   virtual void broadcast(void *data, i64 bytes) = 0;
-  /// Gives the largest of the numbers that the processes give. Throws where another one has failed.
+  /// Gives the largest of the numbers that the processes give. Throws where another one has failed, or what they meet
+  /// by fails here.
   virtual int largest(int number) = 0;
+  /// Whether all know of a failure: none goes on.
+  virtual bool all_failed() const noexcept = 0;
 };
 
 /// Copies on a device that can be evicted.

@@ -3,6 +3,7 @@
 // early as they may. The kernels are the reference's. What works on such a device strings its copies and kernels
 // together as on a GPU; races between them on a GPU are not seen here.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <cstring>
@@ -150,39 +151,51 @@ private:
   std::size_t rank_;
 };
 
-/// The same between processes, for which threads of one stand.
+/// The same between processes, for which threads of one stand. What is sent leaves the memory at once: as on a GPU, a
+/// process that fails afterwards has sent it.
 class SoftwarePeers final : public kernels::Link {
 public:
-  struct Board {
-    std::vector<std::shared_ptr<Memory>> memories;
-    std::vector<kernels::Transfers> sent;
+  struct Sent {
+    int worker;
+    std::vector<char> bytes;
   };
+  /// What each process sends, in exchanges by turns: none is two ahead of another.
+  using Board = std::array<std::vector<std::vector<Sent>>, 2>;
 
-  SoftwarePeers(std::shared_ptr<Board> board, kernels::Peers &peers) : board_(std::move(board)), peers_(peers) {}
+  SoftwarePeers(std::shared_ptr<Board> board, kernels::Peers &peers, Memory &memory)
+      : board_(std::move(board)), peers_(peers), memory_(memory) {}
 
   void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
-    const auto rank = static_cast<std::size_t>(peers_.rank());
-    board_->sent[rank] = sent;
-    peers_.largest(0);
-    std::vector<std::size_t> next(board_->sent.size(), 0);
-    for (const kernels::Transfer &to : received) {
-      const auto worker = static_cast<std::size_t>(to.worker);
-      const kernels::Transfers &offered = board_->sent[worker];
-      while (offered.at(next[worker]).worker != peers_.rank())
-        ++next[worker];
-      const kernels::Transfer &from = offered[next[worker]++];
-      if (from.bytes != to.bytes)
-        throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", rank, to.bytes, worker,
-                    from.bytes);
-      const Memory::Access access(*board_->memories[rank]), others(*board_->memories[worker]);
-      std::copy_n(static_cast<const char *>(from.memory), to.bytes, static_cast<char *>(to.memory));
+    std::vector<std::vector<Sent>> &all = (*board_)[turn_++ % 2];
+    std::vector<Sent> &mine = all[static_cast<std::size_t>(peers_.rank())];
+    mine.clear();
+    {
+      const Memory::Access access(memory_);
+      for (const kernels::Transfer &from : sent) {
+        const char *begin = static_cast<const char *>(from.memory);
+        mine.push_back({from.worker, {begin, begin + from.bytes}});
+      }
     }
     peers_.largest(0);
+    std::vector<std::size_t> next(all.size(), 0);
+    for (const kernels::Transfer &to : received) {
+      const auto worker = static_cast<std::size_t>(to.worker);
+      while (all[worker].at(next[worker]).worker != peers_.rank())
+        ++next[worker];
+      const std::vector<char> &bytes = all[worker][next[worker]++].bytes;
+      if (std::ssize(bytes) != to.bytes)
+        throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", peers_.rank(), to.bytes,
+                    worker, bytes.size());
+      const Memory::Access access(memory_);
+      std::copy(bytes.begin(), bytes.end(), static_cast<char *>(to.memory));
+    }
   }
 
 private:
   std::shared_ptr<Board> board_;
   kernels::Peers &peers_;
+  Memory &memory_;
+  std::size_t turn_ = 0;
 };
 
 class SoftwareBackend final : public BuildingBackend {
@@ -292,8 +305,8 @@ public:
         std::shared_ptr<SoftwarePeers::Board> *board = nullptr;
       } first;
       auto board = std::make_shared<SoftwarePeers::Board>();
-      board->memories.resize(static_cast<std::size_t>(peers.size()));
-      board->sent.resize(board->memories.size());
+      for (auto &all : *board)
+        all.resize(static_cast<std::size_t>(peers.size()));
       first.board = &board;
       peers.broadcast(&first, sizeof first);
       const bool reached = first.process == getpid();
@@ -305,8 +318,7 @@ public:
         return nullptr;
       }
     }
-    board_->memories[static_cast<std::size_t>(peers.rank())] = memory_;
-    return std::make_unique<SoftwarePeers>(board_, peers);
+    return std::make_unique<SoftwarePeers>(board_, peers, *memory_);
   }
 
   // ---- kernels ----
@@ -533,4 +545,9 @@ extern "C" __attribute__((visibility("default"))) void td_software_copy(std::int
                                                                         const void *from, std::int64_t bytes) {
   const td::software::Memory::Access access(*td::software::memory_of(ordinal));
   std::copy_n(static_cast<const char *>(from), bytes, static_cast<char *>(to));
+}
+
+extern "C" __attribute__((visibility("default"))) std::int64_t td_software_fail(std::int32_t ordinal,
+                                                                                std::int64_t after) {
+  return td::software::memory_of(ordinal)->fail_after(after);
 }

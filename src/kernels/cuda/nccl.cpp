@@ -348,7 +348,7 @@ void NcclEnd::wait() const {
 void NcclEnd::exchange(Peers &peers, const Transfers &sent, const Transfers &received) {
   const CurrentDevice current = memory_.enter();
   try {
-    if (comm_ == nullptr)
+    if (!works())
       throw_error(Status::device, "cuda:{}: an exchange by NCCL after one that failed", gpu_.ordinal());
     wait();
     int result = library_.group_start();
@@ -357,11 +357,16 @@ void NcclEnd::exchange(Peers &peers, const Transfers &sent, const Transfers &rec
       const int end = library_.group_end();
       result = result == 0 || result == in_progress ? end : result;
     }
-    if (const std::string why = settle(peers, result); !why.empty())
+    left_ = true;
+    const std::string why = settle(peers, result);
+    left_ = false;
+    if (!why.empty())
       throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), why);
     wait();
   } catch (...) {
-    abort();
+    // Where only the function by which the processes meet failed here, others go on to wait for what this GPU sends.
+    if (!left_ || peers.all_failed())
+      abort();
     throw;
   }
 }

@@ -55,7 +55,7 @@ public:
   NcclEnd &operator=(const NcclEnd &) = delete;
   ~NcclEnd();
 
-  bool works() const noexcept { return comm_ != nullptr; }
+  bool works() const noexcept { return comm_ != nullptr && !left_; }
   std::unique_ptr<Link> link(Peers &peers);
 
 private:
@@ -72,6 +72,7 @@ private:
   Gpu &gpu_;
   Memory &memory_; // which outlives the Gpu
   void *comm_ = nullptr;
+  bool left_ = false; // by this process, while others may wait for what it has asked for
 };
 
 } // namespace td::kernels::cuda
