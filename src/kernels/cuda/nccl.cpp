@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <thread>
 
 #include <dlfcn.h>
@@ -343,32 +344,38 @@ void NcclEnd::wait() const {
   }
 }
 
+/// Ends the connection where an exchange throws. Where only the function by which the processes meet failed here,
+/// others go on to wait for what this GPU sends.
+struct NcclEnd::Ending {
+  NcclEnd &end;
+  Peers &peers;
+  int thrown = std::uncaught_exceptions();
+  ~Ending() {
+    if (std::uncaught_exceptions() > thrown && (!end.left_ || peers.all_failed()))
+      end.abort();
+  }
+};
+
 // Work before the exchange ends first: a kernel that failed after others had asked for their part would leave them
 // waiting on their GPUs. So does the exchange end here, where NCCL's own failures are seen.
 void NcclEnd::exchange(Peers &peers, const Transfers &sent, const Transfers &received) {
   const CurrentDevice current = memory_.enter();
-  try {
-    if (!works())
-      throw_error(Status::device, "cuda:{}: an exchange by NCCL after one that failed", gpu_.ordinal());
-    wait();
-    int result = library_.group_start();
-    if (result == 0) {
-      result = ask(library_, comm_, gpu_.stream(), sent, received);
-      const int end = library_.group_end();
-      result = result == 0 || result == in_progress ? end : result;
-    }
-    left_ = true;
-    const std::string why = settle(peers, result);
-    left_ = false;
-    if (!why.empty())
-      throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), why);
-    wait();
-  } catch (...) {
-    // Where only the function by which the processes meet failed here, others go on to wait for what this GPU sends.
-    if (!left_ || peers.all_failed())
-      abort();
-    throw;
+  const Ending ending{*this, peers};
+  if (!works())
+    throw_error(Status::device, "cuda:{}: an exchange by NCCL after one that failed", gpu_.ordinal());
+  wait();
+  int result = library_.group_start();
+  if (result == 0) {
+    result = ask(library_, comm_, gpu_.stream(), sent, received);
+    const int end = library_.group_end();
+    result = result == 0 || result == in_progress ? end : result;
   }
+  left_ = true;
+  const std::string why = settle(peers, result);
+  left_ = false;
+  if (!why.empty())
+    throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), why);
+  wait();
 }
 
 // It frees whatever still waits. Where the GPU was reset, or the process forked, there is nothing left to end.

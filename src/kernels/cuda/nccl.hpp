@@ -60,6 +60,7 @@ public:
 
 private:
   class Worker;
+  struct Ending;
   NcclEnd(const NcclLibrary &library, Gpu &gpu);
   std::string connect(Peers &peers);
   void exchange(Peers &peers, const Transfers &sent, const Transfers &received);
