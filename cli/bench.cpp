@@ -53,18 +53,19 @@ int threads_of(td_context *context) {
   return static_cast<int>(get<std::int64_t>(td_report_get_i64, run.report, "threads"));
 }
 
-td_type type_of(const td_options *options, const td_tensor *x) {
+/// The arrays of a file's tensor, or of what the recipe makes if the name of the file is empty.
+EntryArrays arrays_of(const BenchFlags &flags, td_context *context, const td_options *options,
+                      const std::string &file) {
   const std::string wanted = text(td_options_get_str, options, "value_type");
-  return wanted == "auto" ? get<td_type>(td_tensor_type, x) : wanted == "f32" ? TD_F32 : TD_F64;
+  if (file.empty())
+    return plant_arrays(context, flags.recipe.wanted(), wanted == "f32" ? TD_F32 : TD_F64);
+  const Tensor x = make<Tensor>(td_tensor_read, context, file.c_str(), options);
+  return {x, wanted == "auto" ? get<td_type>(td_tensor_type, x) : wanted == "f32" ? TD_F32 : TD_F64};
 }
 
-/// The figures of one tensor: of a file, or of what the recipe makes if the name of the file is empty.
 Figures figures_of(const BenchFlags &flags, td_context *context, const td_options *options, const std::string &file,
                    const Wish &wish, const Limits &limits) {
-  Tensor x = file.empty() ? plant(context, flags.recipe.wanted()).tensor
-                          : make<Tensor>(td_tensor_read, context, file.c_str(), options);
-  EntryArrays arrays(x, type_of(options, x));
-  x.reset();
+  EntryArrays arrays = arrays_of(flags, context, options, file);
   if (flags.shuffle)
     arrays.shuffle();
   Figures out = measure(context, options, std::move(arrays), wish, limits);

@@ -35,7 +35,7 @@ Tensor dense_copy(td_context *context, const td_tensor *x, const td_options *opt
 Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *options) {
   const auto d = dims_of(x);
   const auto all = elements(x);
-  Coordinates at(d.size());
+  Coordinates<std::int64_t> at(d.size());
   std::vector<double> values;
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (all[k] == 0)

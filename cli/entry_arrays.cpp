@@ -1,6 +1,7 @@
 #include "entry_arrays.hpp"
 
-#include <cstring>
+#include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -11,28 +12,22 @@ namespace cli {
 
 namespace {
 
-/// to[k] = from[order[k]] for elements of so many bytes.
-void gather(const std::vector<std::size_t> &order, std::size_t element, const void *from, void *to) {
-  const auto *source = static_cast<const std::byte *>(from);
-  auto *target = static_cast<std::byte *>(to);
-  for (std::size_t k = 0; k < order.size(); ++k)
-    std::memcpy(target + k * element, source + order[k] * element, element);
+/// The element that is to be at k was at order[k].
+template <class T> void permute(const std::vector<std::size_t> &order, std::vector<T> &a) {
+  std::vector<T> moved(a.size());
+  in_parallel(static_cast<std::int64_t>(a.size()), [&](std::int64_t begin, std::int64_t end) {
+    for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k)
+      moved[k] = a[order[k]];
+  });
+  a = std::move(moved);
 }
 
 } // namespace
 
-std::vector<const void *> Coordinates::read() const {
-  std::vector<const void *> out;
-  for (const auto &m : modes)
-    out.push_back(m.data());
-  return out;
-}
-
-std::vector<void *> Coordinates::write() {
-  std::vector<void *> out;
-  for (auto &m : modes)
-    out.push_back(m.data());
-  return out;
+AnyCoordinates coordinates_for(const std::vector<std::int64_t> &dims, std::int64_t n) {
+  if (*std::max_element(dims.begin(), dims.end()) <= std::numeric_limits<std::int32_t>::max())
+    return Coordinates<std::int32_t>(dims.size(), n);
+  return Coordinates<std::int64_t>(dims.size(), n);
 }
 
 std::size_t dense_size(const std::vector<std::int64_t> &dims) {
@@ -49,21 +44,32 @@ std::size_t dense_size(const std::vector<std::int64_t> &dims) {
 
 EntryArrays::EntryArrays(const td_tensor *x, td_type type)
     : dims_(dims_of(x)), sparse_(get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0), type_(type),
-      nnz_(get<std::int64_t>(td_tensor_nnz, x)), at_(sparse_ ? dims_.size() : 0, nnz_),
-      values_(static_cast<std::size_t>(nnz_) * (type == TD_F32 ? sizeof(float) : sizeof(double))) {
-  if (sparse_)
-    check(td_tensor_get_entries(x, TD_I64, at_.write().data(), 0, type, values_.data()));
+      nnz_(get<std::int64_t>(td_tensor_nnz, x)), at_(coordinates_for(dims_, sparse_ ? nnz_ : 0)) {
+  if (type_ == TD_F32)
+    values_.emplace<std::vector<float>>(static_cast<std::size_t>(nnz_));
   else
-    check(td_tensor_get_dense(x, nullptr, type, values_.data()));
+    values_.emplace<std::vector<double>>(static_cast<std::size_t>(nnz_));
+  std::visit(
+      [&](auto &at, auto &values) {
+        if (sparse_)
+          check(td_tensor_get_entries(x, at.type, at.write().data(), 0, type_, values.data()));
+        else
+          check(td_tensor_get_dense(x, nullptr, type_, values.data()));
+      },
+      at_, values_);
 }
 
 Tensor EntryArrays::build(td_context *context, const td_options *options) const {
   const auto order = static_cast<std::int32_t>(dims_.size());
-  if (!sparse_)
-    return make<Tensor>(td_tensor_create_dense, context, order, dims_.data(), nullptr, type_, values_.data(), TD_HOST,
-                        options);
-  return make<Tensor>(td_tensor_create, context, order, dims_.data(), nnz_, TD_I64, at_.read().data(), 0, type_,
-                      values_.data(), TD_HOST, options);
+  return std::visit(
+      [&](const auto &at, const auto &values) {
+        if (!sparse_)
+          return make<Tensor>(td_tensor_create_dense, context, order, dims_.data(), nullptr, type_, values.data(),
+                              TD_HOST, options);
+        return make<Tensor>(td_tensor_create, context, order, dims_.data(), nnz_, at.type, at.read().data(), 0, type_,
+                            values.data(), TD_HOST, options);
+      },
+      at_, values_);
 }
 
 void EntryArrays::shuffle() {
@@ -71,14 +77,13 @@ void EntryArrays::shuffle() {
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (std::size_t k = order.size(); k > 1; --k) // Fisher and Yates
     std::swap(order[k - 1], order[draw_bits(0, {k}) % k]);
-  for (auto &mode : at_.modes) {
-    std::vector<std::int64_t> moved(mode.size());
-    gather(order, sizeof(std::int64_t), mode.data(), moved.data());
-    mode = std::move(moved);
-  }
-  std::vector<std::byte> moved(values_.size());
-  gather(order, type_ == TD_F32 ? sizeof(float) : sizeof(double), values_.data(), moved.data());
-  values_ = std::move(moved);
+  std::visit(
+      [&](auto &at, auto &values) {
+        for (auto &mode : at.modes)
+          permute(order, mode);
+        permute(order, values);
+      },
+      at_, values_);
 }
 
 } // namespace cli

@@ -51,20 +51,20 @@ Plan make_plan(const PlanFlags &flags, td_context *context, const td_options *op
                     options);
 }
 
-Tensor make_tensor(const PlanFlags &flags, td_context *context, const td_options *options) {
-  return flags.file.empty() ? plant(context, flags.recipe.wanted()).tensor
-                            : make<Tensor>(td_tensor_read, context, flags.file.c_str(), options);
+EntryArrays arrays_of(const PlanFlags &flags, td_context *context, const td_options *options) {
+  if (flags.file.empty())
+    return plant_arrays(context, flags.recipe.wanted(), type_of(flags));
+  const Tensor x = make<Tensor>(td_tensor_read, context, flags.file.c_str(), options);
+  return {x, get<td_type>(td_tensor_type, x)};
 }
 
 /// Builds the tensor, runs a few iterations and compares.
 std::vector<Checked> check_plan(const PlanFlags &flags, td_context *context, const td_options *options,
                                 const td_plan *plan) {
-  Tensor x = make_tensor(flags, context, options);
-  const td_type type = flags.file.empty() ? type_of(flags) : get<td_type>(td_tensor_type, x);
+  Tensor x;
   std::vector<Checked> out;
   {
-    const EntryArrays arrays(x, type);
-    x.reset();
+    const EntryArrays arrays = arrays_of(flags, context, options);
     const Allocated memory;
     x = arrays.build(context, options);
     const auto peak = static_cast<double>(memory.most());

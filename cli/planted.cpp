@@ -5,7 +5,6 @@
 #include <set>
 
 #include "draw.hpp"
-#include "entry_arrays.hpp"
 
 namespace cli {
 
@@ -15,7 +14,8 @@ namespace {
 enum Stream : std::uint64_t { coordinate = 1, value = 2, factor = 3, support = 4, disturbance = 5 };
 
 /// td sums what repeats.
-Tensor sparse(td_context *context, const Recipe &recipe, const Coordinates &at, const std::vector<double> &values) {
+Tensor sparse(td_context *context, const Recipe &recipe, const Coordinates<std::int64_t> &at,
+              const std::vector<double> &values) {
   return make<Tensor>(td_tensor_create, context, static_cast<std::int32_t>(recipe.dims.size()), recipe.dims.data(),
                       static_cast<std::int64_t>(values.size()), TD_I64, at.read().data(), 0, TD_F64, values.data(),
                       TD_HOST, nullptr);
@@ -26,49 +26,77 @@ Tensor dense(td_context *context, const Recipe &recipe, const std::vector<double
                       recipe.dims.data(), nullptr, TD_F64, values.data(), TD_HOST, nullptr);
 }
 
-double norm_of(const std::vector<double> &values) {
+/// The length of n numbers, of which f gives the k-th.
+template <class F> double length_of(std::size_t n, const F &f) {
   double sum = 0;
-  for (const double v : values)
-    sum += v * v;
+  for (std::size_t k = 0; k < n; ++k)
+    sum += f(k) * f(k);
   return std::sqrt(sum);
 }
 
-void disturb(std::vector<double> &values, const Recipe &recipe) {
+/// By what a normal number is multiplied that disturbs a value: n noises are as long as the recipe says.
+template <class F> double noise_scale(const Recipe &recipe, std::size_t n, const F &value_of) {
   if (recipe.noise == 0)
-    return;
-  std::vector<double> noise(values.size());
-  for (std::size_t k = 0; k < noise.size(); ++k)
-    noise[k] = draw_normal(recipe.seed, disturbance, k);
-  const double length = norm_of(noise);
-  const double scale = length == 0 ? 0 : recipe.noise * norm_of(values) / length;
-  for (std::size_t k = 0; k < values.size(); ++k)
-    values[k] += scale * noise[k];
+    return 0;
+  const double length = length_of(n, [&](std::size_t k) { return draw_normal(recipe.seed, disturbance, k); });
+  return length == 0 ? 0 : recipe.noise * length_of(n, value_of) / length;
+}
+
+void disturb(std::vector<double> &values, const Recipe &recipe) {
+  const double scale = noise_scale(recipe, values.size(), [&](std::size_t k) { return values[k]; });
+  for (std::size_t k = 0; scale != 0 && k < values.size(); ++k)
+    values[k] += scale * draw_normal(recipe.seed, disturbance, k);
 }
 
 /// The coordinates of a sparse tensor's entries, with their values.
-std::vector<double> entries(const td_tensor *x, Coordinates &at) {
+std::vector<double> entries(const td_tensor *x, Coordinates<std::int64_t> &at) {
   const auto n = get<std::int64_t>(td_tensor_nnz, x);
-  at = Coordinates(at.modes.size(), n);
+  at = Coordinates<std::int64_t>(at.modes.size(), n);
   std::vector<double> values(static_cast<std::size_t>(n));
   check(td_tensor_get_entries(x, TD_I64, at.write().data(), 0, TD_F64, values.data()));
   return values;
 }
 
-Tensor scattered(td_context *context, const Recipe &recipe) {
-  Coordinates at(recipe.dims.size(), recipe.entries);
-  for (std::size_t m = 0; m < recipe.dims.size(); ++m) {
-    const Scatter place(recipe.dims[m]);
-    const std::uint64_t shared = m + 1 == recipe.dims.size() ? 1 : static_cast<std::uint64_t>(recipe.fiber);
-    for (std::size_t k = 0; k < at.modes[m].size(); ++k)
-      at.modes[m][k] = place(draw_index(recipe.dims[m], recipe.skew, draw(recipe.seed, {coordinate, m, k / shared})));
+AnyCoordinates draw_coordinates(const Recipe &recipe) {
+  AnyCoordinates drawn = coordinates_for(recipe.dims, recipe.entries);
+  std::visit(
+      [&]<class Index>(Coordinates<Index> &at) {
+        for (std::size_t m = 0; m < recipe.dims.size(); ++m) {
+          const std::int64_t d = recipe.dims[m];
+          const Scatter place(d);
+          const std::uint64_t shared = m + 1 == recipe.dims.size() ? 1 : static_cast<std::uint64_t>(recipe.fiber);
+          in_parallel(recipe.entries, [&](std::int64_t begin, std::int64_t end) {
+            for (auto k = static_cast<std::uint64_t>(begin); k < static_cast<std::uint64_t>(end); ++k)
+              at.modes[m][k] =
+                  static_cast<Index>(place(draw_index(d, recipe.skew, draw(recipe.seed, {coordinate, m, k / shared}))));
+          });
+        }
+      },
+      drawn);
+  return drawn;
+}
+
+/// td drops what was drawn twice by summing it; then each entry gets its value.
+EntryArrays scattered(td_context *context, const Recipe &recipe, td_type type) {
+  Tensor distinct;
+  {
+    const AnyCoordinates drawn = draw_coordinates(recipe);
+    const std::vector<float> ones(static_cast<std::size_t>(recipe.entries), 1.0f);
+    distinct = std::visit(
+        [&](const auto &at) {
+          return make<Tensor>(td_tensor_create, context, static_cast<std::int32_t>(recipe.dims.size()),
+                              recipe.dims.data(), recipe.entries, at.type, at.read().data(), 0, TD_F32, ones.data(),
+                              TD_HOST, Options{{"format", "coo"}});
+        },
+        drawn);
   }
-  // td drops what was drawn twice by summing it; then each entry gets its value.
-  std::vector<double> values(static_cast<std::size_t>(recipe.entries), 1.0);
-  values = entries(sparse(context, recipe, at, values), at);
-  for (std::size_t k = 0; k < values.size(); ++k)
-    values[k] = 1 + draw(recipe.seed, {value, k});
-  disturb(values, recipe);
-  return sparse(context, recipe, at, values);
+  EntryArrays out(distinct, type);
+  const auto value_of = [&](std::uint64_t k) { return 1 + draw(recipe.seed, {value, k}); };
+  const double scale = noise_scale(recipe, static_cast<std::size_t>(out.count()), value_of);
+  out.set_values([&](std::uint64_t k) {
+    return scale == 0 ? value_of(k) : value_of(k) + scale * draw_normal(recipe.seed, disturbance, k);
+  });
+  return out;
 }
 
 /// `size` different slices of a mode.
@@ -137,7 +165,7 @@ Planted plant_sparse(td_context *context, const Recipe &recipe) {
   const auto order = recipe.dims.size();
   const auto sizes = support_sizes(recipe);
   auto factors = zero_factors(recipe);
-  Coordinates at(order);
+  Coordinates<std::int64_t> at(order);
   for (std::uint64_t r = 0; r < static_cast<std::uint64_t>(recipe.rank); ++r) {
     std::vector<std::vector<std::int64_t>> supports;
     for (std::size_t m = 0; m < order; ++m) {
@@ -174,12 +202,18 @@ Planted plant(td_context *context, const Recipe &recipe) {
   if (recipe.rank > 0)
     return recipe.dense ? plant_dense(context, recipe) : plant_sparse(context, recipe);
   if (!recipe.dense)
-    return {scattered(context, recipe), {}};
+    return {scattered(context, recipe, TD_F64).build(context, nullptr), {}};
   std::vector<double> values(dense_size(recipe.dims));
   for (std::size_t k = 0; k < values.size(); ++k)
     values[k] = 1 + draw(recipe.seed, {value, k});
   disturb(values, recipe);
   return {dense(context, recipe, values), {}};
+}
+
+EntryArrays plant_arrays(td_context *context, const Recipe &recipe, td_type type) {
+  if (recipe.rank == 0 && !recipe.dense)
+    return scattered(context, recipe, type);
+  return {plant(context, recipe).tensor, type};
 }
 
 } // namespace cli

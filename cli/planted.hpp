@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "handles.hpp"
+#include "entry_arrays.hpp"
 
 namespace cli {
 
@@ -33,5 +33,7 @@ std::int64_t draw_index(std::int64_t d, double skew, double u);
 /// exactly; the subsets' sizes give about the entries wanted. Noise is added to stored entries, and scaled to have
 /// exactly the norm asked for.
 Planted plant(td_context *context, const Recipe &recipe);
+/// The tensor's arrays alone, as a caller of td would bring them.
+EntryArrays plant_arrays(td_context *context, const Recipe &recipe, td_type type);
 
 } // namespace cli

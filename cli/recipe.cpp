@@ -10,7 +10,8 @@ namespace cli {
 
 namespace {
 
-/// Shapes and entries of tensors of the FROSTT collection (Smith et al., frostt.io, 2017), in its order of modes.
+/// Shapes and entries of tensors of the FROSTT collection (Smith et al., frostt.io, 2017), in its order of modes, and
+/// of Twitch (Rappaz, McAuley and Aberer, RecSys 2021) as a tensor of AMPED's measurements (Wijeratne et al., 2025).
 struct Like {
   const char *name;
   std::vector<std::int64_t> dims;
@@ -29,6 +30,10 @@ const std::vector<Like> &likes() {
       {"nell1", {2902330, 2143368, 25495389}, 143599552},
       {"flickr", {319686, 28153045, 1607191, 731}, 112890310},
       {"delicious", {532924, 17262471, 2480308, 1443}, 140126181},
+      {"amazon", {4821207, 1774269, 1805187}, 1741809018},
+      {"patents", {46, 239172, 239172}, 3596640708},
+      {"reddit", {8211298, 176962, 8116559}, 4687474081},
+      {"twitch", {15524309, 6161666, 783865, 6103, 6103}, 474676555},
   };
   return all;
 }
@@ -74,7 +79,7 @@ void check_fibers(const Recipe &recipe) {
 
 void RecipeFlags::add(CLI::App &app, bool with_seed) {
   app.add_option("--dims", dims, "dimensions, as in 100x80x60");
-  app.add_option("--like", like, "shape and entries of a FROSTT tensor: " + like_names());
+  app.add_option("--like", like, "shape and entries of a known tensor: " + like_names());
   app.add_option("--nnz", recipe.entries, "entries to draw; those drawn twice are dropped")->check(positive_integer());
   app.add_option("--scale", scale, "multiply the number of entries (not the dimensions) by this [1]")
       ->check(positive_number());

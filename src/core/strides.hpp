@@ -3,6 +3,7 @@
 
 #include <array>
 #include <span>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,17 @@ inline i64 element_count(std::span<const i64> dims) {
   if (!count)
     throw_error(Status::shape, "dims {}: more than 2^63 - 1 elements in a dense array", fmt::join(dims, " x "));
   return *count;
+}
+
+/// Strides of an array without gaps, whose first index runs fastest; its dims were checked when it was made.
+inline std::vector<i64> first_fastest_strides(std::span<const i64> dims) {
+  std::vector<i64> strides;
+  i64 step = 1;
+  for (const i64 dim : dims) {
+    strides.push_back(step);
+    step *= dim;
+  }
+  return strides;
 }
 
 /// Where an array's elements lie, from its first one's place: from the one furthest before it to one past the last.

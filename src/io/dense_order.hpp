@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/strides.hpp"
 #include "core/views.hpp"
 
 namespace td::io {
@@ -14,16 +15,6 @@ inline i64 element_count(const DenseArrayView &array) noexcept {
   for (const i64 dim : array.dims)
     count *= dim;
   return count;
-}
-
-inline std::vector<i64> first_fastest_strides(std::span<const i64> dims) {
-  std::vector<i64> strides;
-  i64 step = 1;
-  for (const i64 dim : dims) {
-    strides.push_back(step);
-    step *= dim;
-  }
-  return strides;
 }
 
 inline bool is_first_fastest(const DenseArrayView &array) {

@@ -23,7 +23,7 @@ inline constexpr i64 room_for_far_rows = i64{64} << 10;
 /// Bytes of rows in no order that the second-level cache holds: 51.2 MB of an H200's 62.9.
 constexpr double cached_bytes(const Chip &chip) noexcept { return static_cast<double>(chip.cache_bytes) * 625 / 768; }
 
-/// Of so many rows those that entries refer to, if all rows are equally likely.
+/// How many of some rows entries refer to, if all rows are equally likely.
 inline double expected_rows(double rows, double entries) { return rows * -std::expm1(-entries / rows); }
 
 /// Whether it pays to read rows from copies in f32: a column of a factor takes 20 bytes a row to copy (two passes read

@@ -89,7 +89,8 @@ void settle(Layout &layout, Storage storage, const formats::EntryShape &x, const
   layout.why = std::move(storage.why);
 }
 
-/// Of rows that processes have: in tensor/distribution, those that are here and those that go to others.
+/// Bytes of the lists of rows that a process has in tensor/distribution: those that are here and those that go to
+/// others.
 double distribution_bytes(const Layout &layout) {
   double rows = 0;
   for (std::size_t m = 0; m < layout.dims.size(); ++m)

@@ -24,7 +24,7 @@ struct ProcessExchange {
   i64 calls = 0; // of the communicator's functions
 };
 
-/// Of a tensor that processes share. A sum has `sum_bytes`; rows are of the tensor's type.
+/// What a process exchanges of a tensor that processes share. A sum has `sum_bytes`; rows are of the tensor's type.
 ProcessExchange process_exchange(const Layout &layout, i64 rank, i64 sum_bytes, std::span<const int> updated_modes,
                                  const Network &network);
 

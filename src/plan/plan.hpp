@@ -56,7 +56,7 @@ struct Plan {
   i64 exchanged = 0;           // bytes that a GPU receives from others in an iteration, or a process sends to others
   i64 exchange_messages = 0;   // that a process sends in an iteration, of rows and their sums
   i64 exchange_calls = 0;      // of the communicator's functions in an iteration
-  // Of a shape for several processes:
+  // What follows is known of a shape that is planned for several processes.
   std::vector<double> scaling; // seconds of an iteration with 1, 2, 4, ... processes; empty: not known
   int scales_to = 0;           // of these, the most up to which exchange takes no longer than work
   int fastest_processes = 0;
@@ -104,7 +104,7 @@ double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, co
 Plan plan_of(Stored x, const PlanRequest &request);
 Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request);
 Plan plan_of(const EntriesView &entries, const PlanRequest &request);
-/// Of one of several processes.
+/// The plan of one of several processes.
 Plan plan_of(std::span<const i64> dims, const ProcessPart &part, ValueType type, const PlanRequest &request);
 Plan plan_of_dense(std::span<const i64> dims, ValueType type, const PlanRequest &request);
 

@@ -89,7 +89,7 @@ void QrUpdate::decompose_shared(int mode, const Replica &factors) {
   Columns q = by_columns(own_numbers.data(), own, rank_);
   const Columns r = own > 0 ? decompose_qr(q) : Columns::zeros(0, rank_);
 
-  // As many rows of each process, those below r zero.
+  // Each process brings as many rows; those below its r are zero.
   std::vector<i64> mine(static_cast<std::size_t>(rank_ * rank_), 0);
   for (i64 c = 0; c < rank_; ++c)
     for (i64 i = 0; i < r.rows; ++i)

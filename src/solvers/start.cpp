@@ -51,7 +51,7 @@ public:
       : backend_(backend), processes_(*x.processes()), mode_(mode), rows_(x.dims()[static_cast<std::size_t>(mode)]),
         fibers_(tensor::fibers_of(x, mode, backend.threads())) {}
 
-  /// On process 0.
+  /// Process 0 calls this for each product.
   void multiply(ConstMatrix omega, Matrix y) {
     i64 columns = omega.cols;
     processes_.broadcast(&columns, sizeof columns);
@@ -70,7 +70,7 @@ public:
     processes_.broadcast(&none, sizeof none);
   }
 
-  /// On the others.
+  /// The other processes serve its calls until it ends.
   void serve() {
     for (i64 columns = 0;;) {
       processes_.broadcast(&columns, sizeof columns);

@@ -87,7 +87,7 @@ private:
   DeviceNumbers parts_;    // of a sum, where a worker's rows are several ranges
   Tally tally_;
   bool has_inner_ = false; // products of columns of the last update, beside its Gram matrix
-  // As of the last measure():
+  // The last measure() left these.
   std::vector<double> weights_;        // of the model
   std::vector<double> stored_weights_; // of the factors as they are stored
   Times times_;

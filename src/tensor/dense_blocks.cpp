@@ -169,7 +169,7 @@ private:
   const Box &block() const { return blocks_[static_cast<std::size_t>(processes_.rank())]; }
 
   Buffer<std::byte> pack() const {
-    const std::vector<i64> packed = strides_of(array_.dims);
+    const std::vector<i64> packed = first_fastest_strides(array_.dims);
     const std::span<const i64> strides = array_.strides.empty() ? packed : array_.strides;
     Buffer<std::byte> sent(std::accumulate(leaving_.begin(), leaving_.end(), i64{0}), "elements on their way");
     std::byte *to = sent.data();
@@ -208,16 +208,6 @@ private:
       throw_error(Status::argument, "element {} (0-based): value {}, expected a finite number",
                   formats::coordinate_text(at, 0), value);
     });
-  }
-
-  static std::vector<i64> strides_of(std::span<const i64> dims) {
-    std::vector<i64> strides;
-    i64 next = 1;
-    for (const i64 dim : dims) {
-      strides.push_back(next);
-      next *= dim;
-    }
-    return strides;
   }
 
   Processes &processes_;

@@ -27,7 +27,7 @@ struct Group {
   std::vector<Range> box;
 };
 
-/// Of an interval's buckets: the width is a power of two, so that finding an entry's is a shift.
+/// The width of an interval's buckets is two to so many, so that finding an entry's bucket is a shift.
 int bucket_bits(Range interval) {
   return static_cast<int>(std::bit_width(static_cast<u64>((interval.size() - 1) / buckets)));
 }

@@ -10,6 +10,8 @@ namespace td::tensor {
 
 namespace {
 
+constexpr i64 grain = i64{1} << 16; // entries that a thread copies at least
+
 template <class To, class From> To convert(From value) {
   const To converted = static_cast<To>(value);
   if (!std::isfinite(converted))
@@ -39,21 +41,26 @@ void export_entries(const Tensor &x, IndexType index_type, void *const *indices,
     if (x.dims()[m] - 1 > largest - index_base)
       throw_error(Status::shape, "dims[{}] = {}: its indices do not fit TD_I32; expected TD_I64", m, x.dims()[m]);
 
+  const int threads = available_threads();
   std::optional<formats::Coo> holder;
-  const kernels::CooView coo = x.coordinates(holder, available_threads());
+  const kernels::CooView coo = x.coordinates(holder, threads);
   if (indices != nullptr)
     for (int m = 0; m < x.order(); ++m)
       if (indices[m] != nullptr)
         dispatch(index_type, [&](auto zero) {
           using Index = decltype(zero);
           auto *out = static_cast<Index *>(indices[m]);
-          for (i64 k = 0; k < coo.nnz; ++k)
-            out[k] = static_cast<Index>(coo.indices[m][k] + index_base);
+          parallel_ranges(threads, coo.nnz, grain, [&](Range range) {
+            for (i64 k = range.begin; k < range.end; ++k)
+              out[k] = static_cast<Index>(coo.indices[m][k] + index_base);
+          });
         });
   if (values != nullptr)
     with_types(x.type(), coo.values, value_type, values, [&]<class From, class To>(const From *from, To *to) {
-      for (i64 k = 0; k < coo.nnz; ++k)
-        to[k] = convert<To>(from[k]);
+      parallel_ranges(threads, coo.nnz, grain, [&](Range range) {
+        for (i64 k = range.begin; k < range.end; ++k)
+          to[k] = convert<To>(from[k]);
+      });
     });
 }
 
@@ -75,11 +82,7 @@ void export_dense(const Tensor &x, std::span<const i64> strides, ValueType value
   std::vector<i64> step(strides.begin(), strides.end());
   if (step.empty()) {
     element_count(x.dims());
-    i64 next = 1;
-    for (const i64 d : x.dims()) {
-      step.push_back(next);
-      next *= d;
-    }
+    step = first_fastest_strides(x.dims());
   }
   std::optional<formats::Coo> holder;
   const kernels::CooView coo = x.coordinates(holder, available_threads());

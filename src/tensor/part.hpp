@@ -33,7 +33,7 @@ public:
   Range merged_mttkrp(int group, kernels::MttkrpArgs args) const;
   /// The same of a dense tensor's partial product.
   Range partial_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const;
-  /// Which cells of that a worker computes.
+  /// The cells of the partial product that a worker computes.
   Range cells_of(const plan::PartialProduct &product, int worker) const;
   /// MTTKRP in a mode of a group over those of its cells that args.entries tell: all, or always the same ones.
   void cells_mttkrp(int group, kernels::MttkrpArgs args) const;

@@ -236,6 +236,13 @@ private:
   std::size_t taken_ = 0;
 };
 
+std::vector<Range> entries_of(std::span<const kernels::MttkrpArgs> steps) {
+  std::vector<Range> entries;
+  for (const kernels::MttkrpArgs &step : steps)
+    entries.push_back(step.entries);
+  return entries;
+}
+
 } // namespace
 
 void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const {
@@ -260,10 +267,7 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
     return;
   }
   const auto steps = steps_of(host_, args, spans);
-  std::vector<Range> ranges;
-  for (const kernels::MttkrpArgs &step : steps)
-    ranges.push_back(step.entries);
-  each(backend, ranges, [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
+  each(backend, entries_of(steps), [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 
 // Spans are those of the whole form, as one worker alone has them. Of slabs whose own rows are computed each worker
@@ -286,11 +290,8 @@ void Placement::mttkrp_gathered(kernels::Backend &backend, const kernels::Mttkrp
     return;
   }
   const auto steps = steps_of(host_, args, spans);
-  std::vector<Range> ranges;
-  for (const kernels::MttkrpArgs &step : steps)
-    ranges.push_back(step.entries);
   each_gathered(
-      backend, ranges, [&](int worker, std::size_t) { return rows_of(worker).size() > 0; },
+      backend, entries_of(steps), [&](int worker, std::size_t) { return rows_of(worker).size() > 0; },
       [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 

@@ -157,7 +157,7 @@ public:
 
   /// The elements of a dense tensor get other dims.
   void set_dense_dims(std::span<const i64> dims);
-  /// For mttkrp, which may be called as long as `gather` lives.
+  /// Makes mttkrp gather spans from all workers; it may be called as long as `gather` lives.
   void set_gather(const Gather &gather) { gather_ = &gather; }
 
 private:

@@ -10,8 +10,8 @@ plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request);
 
 plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request);
 
-/// For as many processes as the request counts with. The entries, which are looked at but not stored, are partitioned
-/// as these would.
+/// The plan of as many processes as the request counts with. The entries, which are looked at but not stored, are
+/// partitioned as these would.
 plan::Plan plan_of_processes(const EntriesView &entries, const plan::PlanRequest &request);
 
 /// Throws Status::host_memory, with what would need less, if CP-ALS does not fit. Gives the partial products that

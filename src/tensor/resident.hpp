@@ -38,7 +38,7 @@ public:
   /// where that is too much, each gets the same share of the room, but for what was built there and is kept whole. A
   /// part takes the place of other parts of its form, and of the whole form. Throws Status::device_memory if not even
   /// the lists of rows or blocks fit.
-  /// With `held`, of a form that workers gather, these of its entries are kept, and lists of all.
+  /// `held` says which entries are kept of a form that workers gather; lists are kept of all.
   Placement on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored, const FormBytes &all,
                const Range *held = nullptr);
   Placement on(kernels::Backend &backend, const FormKey &key, const StoredForm &stored) {

@@ -268,12 +268,13 @@ TEST_P(Solve, NoiseOfAMillionthIsReached) {
 // A step solves V's system but for eps sqrt(condition) of the components' lengths, and beyond a condition of 1 / (R
 // eps) only in directions that are better known: sqrt(eps) of these at most. What their sum is of |X|, the fit's error
 // says: by entries it is 2 eps of it, in f64. The residual is a minimum, so that squares add; an iteration has a step a
-// mode. Twice that is allowed, since constants are left out: of 6000 problems 2 or 3 came to 1.02 to 1.31 times the
-// whole bound with 1, others in each order of roundings.
+// mode. Constants are left out, so that not all problems keep to it, others in each order of roundings: of 6000, 2 or
+// 3 came to 1.02 to 1.31 times the whole bound. So 3 of 1000 may, and none may exceed 1.5 times.
 TEST_P(Solve, FitNeverFallsByMoreThanRounding) {
   constexpr double noises[] = {0, 1e-8, 1e-6, 1e-4, 1e-2};
   const bool whole = GetParam().device == "cpu" || GetParam().device.substr(0, 4) == "cuda";
   const int problems = light() ? 20 : whole ? 1000 : 50;
+  int beyond = 0;
   for (int problem = 0; problem < problems; ++problem) {
     Random random(1000 + static_cast<uint64_t>(problem));
     const td_type type = problem % 2 == 0 ? TD_F64 : TD_F32;
@@ -287,15 +288,21 @@ TEST_P(Solve, FitNeverFallsByMoreThanRounding) {
         Options{{"tol", "0"}, {"max_iters", "25"}, {"seed", std::to_string(problem)}, {"exact_residual", "always"}});
     const auto fit = report_series(run.report, "fit");
     const auto error = report_series(run.report, "fit_error");
+    bool keeps = true;
     for (std::size_t i = 1; i < fit.size(); ++i) {
-      const double before = 1 - fit[i - 1];
       const double lengths = std::max(error[i - 1], error[i]) / (2 * 0x1p-52);
-      const double steps = 2 * lengths * std::sqrt(3 * 2 * unit_roundoff(type));
-      ASSERT_LE(1 - fit[i], std::hypot(before, steps) + error[i] + error[i - 1])
-          << "problem " << problem << ", " << (type == TD_F64 ? "f64" : "f32") << ", rank " << rank << ", "
-          << components << " components, noise " << noise << ", iteration " << i + 1;
+      const double steps = lengths * std::sqrt(3 * 2 * unit_roundoff(type));
+      const auto bound = [&](double times) {
+        return std::hypot(1 - fit[i - 1], times * steps) + error[i] + error[i - 1];
+      };
+      keeps = keeps && 1 - fit[i] <= bound(1);
+      ASSERT_LE(1 - fit[i], bound(1.5)) << "problem " << problem << ", " << (type == TD_F64 ? "f64" : "f32")
+                                        << ", rank " << rank << ", " << components << " components, noise " << noise
+                                        << ", iteration " << i + 1;
     }
+    beyond += keeps ? 0 : 1;
   }
+  EXPECT_LE(beyond, 3 * problems / 1000);
 }
 
 // a o a o b + a o b o a + b o a o a has rank 3 and is the limit of models of rank 2, n (a + b / n)^3 - n a^3, whose

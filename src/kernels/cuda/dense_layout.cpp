@@ -144,7 +144,7 @@ CellsLayout cells_layout(std::span<const i64> dims, int mode, i64 columns, int m
   }
   const i64 n = dims[static_cast<std::size_t>(mode)];
   (left == 1 ? l.rows : l.step) = l.groups;
-  // As many parts as keep the multiprocessors busy and leave each thread some cells.
+  // The parts are as many as keep the multiprocessors busy and leave each thread some cells.
   const i64 row_blocks = std::max<i64>(tiles(n, l.rows), 1);
   l.parts = std::clamp<i64>(std::min(12 * i64{multiprocessors} / row_blocks, of_row / (16 * i64{l.step})), 1, 1024);
   return l;

@@ -270,7 +270,7 @@ private:
     T *const to = shared_.x[at_.stage] + thread() / across * Shared::x_ld + k;
     const i64 *const offsets_here = offsets() + thread() / across;
     const u32 row = at_.tile * dense_rows + thread() / across;
-    // Of the line behind the last chunk most rows need nothing.
+    // Most rows need nothing of the line behind the last chunk.
     const int least_phase = Whole ? 0 : static_cast<int>(min(max(i64{line} * depth - job_.depth, i64{-1}), i64{depth}));
     constexpr int batch = dense_rows / step < 8 ? dense_rows / step : 8;
 #pragma unroll
@@ -441,7 +441,7 @@ template <class T, int Depth, int Ld, bool Leading, bool Lines> struct Elements 
   const T *first;
   __device__ T operator()(int i, int k) const { return Leading ? first[k * Ld + i * 8] : first[i * 8 * Ld + k]; }
 };
-/// Of lines those from some depth of each row on are in the next one. Rows that are `Depth` apart begin alike.
+/// In lines, the elements of a row from some depth on are in the next line. Rows that are `Depth` apart begin alike.
 template <class T, int Depth, int Ld> struct Elements<T, Depth, Ld, false, true> {
   static constexpr int kinds = Depth / 8;
   const T *row[kinds];
