@@ -308,7 +308,7 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *    td_cpals              every process gets the same model and report. A callback is called on each process that gave
  *                          one, and stops all. init: that of process 0 counts. Process 0 writes checkpoints; each reads
  *                          "resume". With "deterministic" = 1 each makes a copy of the whole tensor for the run, and
- *                          results are bitwise the same for any number of processes
+ *                          results are bitwise the same for any number of processes; refused on GPUs
  *    td_mttkrp, td_mttkrp_ktensor    with the same factors on every process; every process gets all rows
  *  Other functions that work on a tensor refuse one that processes share, and such a context (TD_ERR_UNSUPPORTED).
  *

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "comm/communicator.hpp"
@@ -10,6 +11,8 @@ namespace td {
 namespace {
 
 i64 rows_at_once(i64 row_bytes, i64 most) { return std::max<i64>(most / std::max<i64>(row_bytes, 1), 1); }
+
+constexpr i64 page = 4096;
 
 /// The parts of ranges that lie in `some`, counted from where that begins.
 Ranges within(const Ranges &ranges, Range some) {
@@ -81,15 +84,23 @@ public:
   }
 
 private:
-  /// Memory that stays, which the device copies to and from by itself where it can be locked.
+  /// Memory that stays, which the device copies to and from by itself where it can be locked: whole pages, as a copy
+  /// may not be half locked.
   std::byte *locked(i64 bytes) {
-    if (arrays_.size() < bytes) {
+    const i64 whole = (bytes + page - 1) / page * page;
+    if (locked_bytes_ < whole) {
       pin_.reset();
       arrays_ = Buffer<std::byte>();
-      arrays_ = Buffer<std::byte>(bytes, "rows on their way between processes");
-      pin_ = device_.pin(arrays_.data(), bytes);
+      locked_bytes_ = 0;
+      arrays_ = Buffer<std::byte>(whole + page, "rows on their way between processes");
+      locked_bytes_ = whole;
+      pin_ = device_.pin(first_page(), whole);
     }
-    return arrays_.data();
+    return first_page();
+  }
+  std::byte *first_page() {
+    const auto at = reinterpret_cast<std::uintptr_t>(arrays_.data());
+    return arrays_.data() + (page - at % page) % page;
   }
 
   template <class Work> void with_numbers(std::span<double> data, Work &&work) {
@@ -126,6 +137,7 @@ private:
   std::unique_ptr<Communicator> others_;
   i64 most_;
   Buffer<std::byte> arrays_;
+  i64 locked_bytes_ = 0;            // of these
   std::shared_ptr<const void> pin_; // of these, which outlive it
 };
 

@@ -213,16 +213,8 @@ void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request)
   const auto rank = static_cast<double>(request.rank);
   const double row = rank * static_cast<double>(size_of(l.type));
   const auto longest = static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end()));
-  const bool gpu = is_gpu(request);
   if (l.shared.shared.empty()) {
     sizes.staged = 2 * longest * row;
-    if (gpu) {
-      const auto row_bytes = saturated(row);
-      const i64 rows = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
-      sizes.staged += static_cast<double>(staged_bytes(std::max(rows, saturated(sizes.cells)), row_bytes));
-      sizes.exchanged = static_cast<double>(exchange_bytes(kernels::Exchange::nccl, l.shared.processes, 0,
-                                                           (rows - 1) / l.shared.processes + 1, row_bytes));
-    }
     return;
   }
   double most = 0, both = 0, lists = 0; // rows
@@ -233,7 +225,7 @@ void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request)
     lists += shared;
   }
   const double model = longest * (row + 16);
-  if (!gpu) {
+  if (!is_gpu(request)) {
     sizes.staged = std::max(most * rank * 8, model);
     return;
   }

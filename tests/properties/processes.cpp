@@ -18,6 +18,8 @@ using namespace tdtest;
 
 constexpr int sizes[] = {1, 2, 3, 4, 7};
 
+bool on_gpus() { return process_devices() != "cpu"; }
+
 Entries of_process(const Entries &all, int rank, int size) {
   Entries mine(all.dims);
   for (int64_t k = 0; k < all.nnz(); ++k)
@@ -149,9 +151,7 @@ TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
 void expect_same_bits(const Entries &all, td_type type, const std::string &format, const Options &options,
                       const Options &stored = Options{{"groups", "none"}}) {
   const bool dense = format == "dense";
-  const std::optional<Context> one =
-      context_if_there(place_of(process_devices()) == "cuda:local" ? "cuda" : process_devices());
-  td_context *const alone = one.value();
+  const Context alone = make_context("cpu");
   const auto made = [&](td_context *context, int rank, int size) {
     if (dense)
       return size == 0 ? make_dense(context, all, type, stored)
@@ -173,6 +173,8 @@ void expect_same_bits(const Entries &all, td_type type, const std::string &forma
 }
 
 TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
+  if (on_gpus())
+    GTEST_SKIP() << "refused on GPUs";
   Random random(69);
   Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
   const auto options = [](const char *name, const char *value) {
@@ -194,6 +196,24 @@ TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
   for (double &v : e.values)
     v *= 1e200;
   expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
+}
+
+TEST(SharedCpals, RefusesTheSameBitsOnGpus) {
+  if (!on_gpus())
+    GTEST_SKIP() << "no GPU in TD_TEST_DEVICES";
+  Random random(69);
+  const Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
+  const Options same_bits{{"deterministic", "1"}};
+  Processes processes(2);
+  processes.run(process_devices(), [&](int rank, td_context *context) {
+    const Tensor x = make_sparse(context, of_process(e, rank, 2));
+    Ktensor model;
+    EXPECT_EQ(td_cpals(context, x, 3, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
+    EXPECT_NE(last_error().find("'deterministic' = 1 on GPUs of 2 processes"), std::string::npos) << last_error();
+    Plan plan;
+    EXPECT_EQ(td_plan_create_for_tensor(context, x, 3, same_bits, plan.out()), TD_ERR_UNSUPPORTED);
+  });
+  EXPECT_EQ(processes.trouble(), "");
 }
 
 // Fibers of a mode are whole on one process each, and process 0 looks for the eigenvectors: of short modes by the
@@ -362,11 +382,13 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
   const Options first{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"deterministic", "1"}, {"checkpoint", path}};
   const Options further{{"tol", "0"}, {"max_iters", "10"}, {"deterministic", "1"}, {"resume", path}};
   const Options ten{{"tol", "0"}, {"max_iters", "10"}, {"seed", "3"}, {"deterministic", "1"}};
-  run_on(3, e, TD_F64, 3, first);
-  const Came bits = run_on(2, e, TD_F64, 3, ten).front();
-  for (const int size : sizes)
-    for (const Came &came : run_on(size, e, TD_F64, 3, further))
-      expect_same(came, bits);
+  if (!on_gpus()) { // else it is refused
+    run_on(3, e, TD_F64, 3, first);
+    const Came bits = run_on(2, e, TD_F64, 3, ten).front();
+    for (const int size : sizes)
+      for (const Came &came : run_on(size, e, TD_F64, 3, further))
+        expect_same(came, bits);
+  }
   const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
   run_on(3, e, TD_F64, 3, Options{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}});
   const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
@@ -454,6 +476,8 @@ TEST(SharedPlan, TellsWhatIsSentOfADenseTensor) {
 
 // A deterministic run sends each row to all processes: the plan tells the mean of what they send.
 TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
+  if (on_gpus())
+    GTEST_SKIP() << "refused on GPUs";
   Random random(70);
   const Entries e = distinct_entries(random, {40, 30, 20}, 4000, TD_F64);
   const Options options{{"tol", "0"}, {"max_iters", "5"}, {"deterministic", "1"}};
