@@ -28,8 +28,9 @@ enum class Holding {
 Holding holding_of(const Layout &l, ShardingRule rule, bool deterministic, int workers, bool gpu) {
   if (!gpu || workers == 1)
     return Holding::all;
-  const bool gathered = l.sparse ? l.format != Format::sorted && needs_all_entries(workers, rule, deterministic)
-                                 : !takes_slabs(l.slabs(), workers, rule, deterministic);
+  const bool gathered = l.sparse
+                            ? deterministic || (l.format != Format::sorted && needs_all_entries(workers, rule, false))
+                            : !takes_slabs(l.slabs(), workers, rule, deterministic);
   return gathered ? Holding::gathered : Holding::summed;
 }
 
@@ -39,8 +40,12 @@ Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int
   if (format == Format::dense && holding == Holding::summed)
     return {"entries", "each GPU holds slabs, slices of the mode that is slowest in memory, equally many; sums of "
                        "other modes are merged"};
+  const bool by_rows = format == Format::sorted || format == Format::dense;
   const char *const gathers =
-      holding == Holding::gathered ? "; each GPU holds a part, and all gather span after span" : "";
+      holding != Holding::gathered ? ""
+      : deterministic && by_rows
+          ? "; each GPU holds a part, all gather span after span, and each sums all rows as one alone does"
+          : "; each GPU holds a part, and all gather span after span";
   if (format == Format::dense)
     return {"rows", fmt::format("rows of a dense tensor have equally many elements: equally many rows for each "
                                 "worker{}",
@@ -140,7 +145,8 @@ void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked
                                     : partitions[m];
     ModePlan &mode = plan.modes[m];
     mode.load.assign(partition.load.begin(), partition.load.end());
-    if (!by_rows && needs_all_entries(plan.workers, rule, deterministic)) // each looks at all for its rows
+    // Each looks at all for its rows, or sums all.
+    if (by_rows ? deterministic && holding == Holding::gathered : needs_all_entries(plan.workers, rule, deterministic))
       std::fill(mode.load.begin(), mode.load.end(), static_cast<double>(l.nnz));
     mode.split_rows = static_cast<i64>(partition.split.size());
     mode.imbalance = partition.imbalance();
@@ -385,8 +391,10 @@ void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanReq
   double placed = 0;
   double streamed = 0;
   for (std::size_t w = 0; w < parts.size(); ++w) {
-    const double stored = (l.bytes.stored + l.lent_bytes) * parts[w];
     const double entries = each * static_cast<double>(l.nnz) * parts[w];
+    const double all = l.bytes.stored + l.lent_bytes;
+    const double stored = // lists are of what a worker has, or whole
+        holding == Holding::gathered ? entries + all - each * static_cast<double>(l.nnz) : all * parts[w];
     const double room = static_cast<double>(request.backends[w]->room() + (already.empty() ? 0 : already[w]));
     if (stored <= room) {
       placed += stored + gathered;
@@ -541,19 +549,29 @@ double rate_of_link(Plan &plan, const PlanRequest &request, kernels::Exchange ex
   return of_nvlink;
 }
 
-/// How often workers gather a tensor's entries in an iteration: in each MTTKRP of a sparse one, and of a dense one in
-/// what adds up its slabs.
-double gathers_of(const Layout &l, const SweepTree &tree) {
+/// Bytes that all workers together gather in an iteration: the entries of each MTTKRP, of a sorted copy those of the
+/// modes that it serves. Of a dense tensor that is what reads it, or, if each worker computes rows of its own, of that
+/// what adds up slabs.
+double gathered_bytes(const Layout &l, const SweepTree &tree, bool deterministic) {
+  const auto nnz = static_cast<double>(l.nnz);
+  if (l.format == Format::sorted) {
+    double bytes = 0;
+    for (const formats::CopySize &copy : l.copies)
+      bytes += copy.key_bytes + entry_bytes(l);
+    return bytes * nnz;
+  }
   if (l.sparse)
-    return static_cast<double>(l.dims.size());
+    return static_cast<double>(l.dims.size()) * entry_bytes(l) * nnz;
   const int slowest = kernels::slowest_mode({l.dims, l.type, nullptr, l.strides});
   double times = 0;
   for (i64 step = 0; step < tree.period(); ++step) {
     const PartialProduct *const p = tree.at(step);
     const int mode = tree.updated()[static_cast<std::size_t>(step) % tree.updated().size()];
-    times += (p == nullptr ? mode != slowest : tree.reads(step) && !p->keeps(slowest)) ? 1 : 0;
+    const bool reads = p == nullptr || tree.reads(step);
+    const bool own_slabs = !deterministic && (p == nullptr ? mode == slowest : p->keeps(slowest));
+    times += reads && !own_slabs ? 1 : 0;
   }
-  return times * static_cast<double>(tree.updated().size()) / static_cast<double>(tree.period());
+  return times * static_cast<double>(tree.updated().size()) / static_cast<double>(tree.period()) * entry_bytes(l) * nnz;
 }
 
 /// In each mode a GPU receives the rows of the factor that others own, and the sums of its own rows that others have
@@ -584,7 +602,7 @@ void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, c
              static_cast<double>(size_of(l.type));
   }
   if (holding == Holding::gathered)
-    bytes += gathers_of(l, tree) * others * entry_bytes(l) * static_cast<double>(l.nnz);
+    bytes += others * gathered_bytes(l, tree, deterministic);
   plan.exchanged = saturated(bytes);
   const double rate = rate_of_link(plan, request, exchange);
   plan.seconds_exchange = rate > 0 ? bytes / rate : 0;

@@ -54,6 +54,8 @@ private:
   }
 
   bool by_rows() const { return layout_.format == Format::sorted || layout_.format == Format::dense; }
+  /// Whether each worker computes what one alone would (tensor/part.hpp).
+  bool all_rows() const { return work_.deterministic && by_rows() && work_.backend.memory() != nullptr; }
 
   kernels::MttkrpArgs args_for(int mode, std::span<const ConstMatrix> factors, i64 rows, i64 entries,
                                bool shares_rows) const {
@@ -64,7 +66,7 @@ private:
     args.mode = mode;
     args.factors = factors;
     args.out = {nullptr, out.type, out.rows, out.cols, out.ld};
-    args.rows = shares_rows ? part_of({0, rows}, 0, work_.workers) : Range{0, rows};
+    args.rows = shares_rows && !all_rows() ? part_of({0, rows}, 0, work_.workers) : Range{0, rows};
     args.entries = shares_rows ? Range{0, entries} : part_of({0, entries}, 0, work_.workers);
     args.conflicts = work_.deterministic ? kernels::Conflicts::owner : work_.conflicts;
     args.dense = work_.dense;

@@ -24,7 +24,7 @@ void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
 
 Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
   const Range cells = part_.merged_mttkrp(group, args(x_.groups().merged_mode(group), outside, out, {}));
-  if (!deterministic())
+  if (!deterministic() || part_.gathers())
     return cells;
   others_.allgather_rows(out, sharding_.cells(group).owned);
   return {0, out.rows};
@@ -33,11 +33,11 @@ Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, M
 Range Worker::partial_product(const plan::PartialProduct &product, std::span<const ConstMatrix> outside,
                               Matrix out) const {
   const Range cells = part_.partial_product(product, args(product.merged_mode, outside, out, {}));
-  if (!deterministic())
+  if (!deterministic() || part_.gathers())
     return cells;
   std::vector<Ranges> owned;
   for (int worker = 0; worker < sharding_.workers(); ++worker)
-    owned.push_back({part_.cells_of(product, worker)});
+    owned.push_back({product.cells_of(worker, sharding_.workers())});
   others_.allgather_rows(out, owned);
   return {0, out.rows};
 }

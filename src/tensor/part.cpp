@@ -98,7 +98,7 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
   if (!x.sparse()) {
     const i64 slabs = x.dims()[static_cast<std::size_t>(x.slab_mode())];
     if (!plan::takes_slabs(slabs, workers, x.settings().sharding, sharding.deterministic())) {
-      hold(slabs);
+      hold(0, slabs);
       return;
     }
     slabs_ = part_of({0, slabs}, worker, workers);
@@ -108,9 +108,13 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
     const kernels::TensorView form = x.form(0).view(OnHost::lists);
     forms_.emplace_back(x.form(0), select_range(form, part_of({0, x.stored_entries()}, worker, workers)));
   }
-  if (x.sparse() && !x.partitioned_by_rows() && !sharding.by_entries())
-    hold(x.stored_entries());
-  for (int number = 0; number < x.groups().count() && x.sparse() && x.partitioned_by_rows(); ++number) {
+  const int copies = x.partitioned_by_rows() ? x.groups().count() : 1;
+  if (x.sparse() && !sharding.by_entries() && (sharding.deterministic() || !x.partitioned_by_rows())) {
+    for (int number = 0; number < copies; ++number)
+      hold(number, x.stored_entries());
+    return;
+  }
+  for (int number = 0; number < copies && x.sparse() && x.partitioned_by_rows(); ++number) {
     const auto copy = std::get<kernels::SortedView>(x.form(number).view(OnHost::lists));
     const plan::Group &modes = x.groups().modes(number);
     const Load &load = modes.size() > 1 ? sharding.cell_load(number, worker) : sharding.load(modes.front(), worker);
@@ -123,15 +127,16 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
   }
 }
 
-void Part::hold(i64 pieces) {
-  const kernels::TensorView form = x_.form(0).view(OnHost::sizes);
-  const i64 each = pieces > 0 ? kernels::entries_of(form) / pieces : 0;
+void Part::hold(int number, i64 pieces) {
+  const FormBytes all = bytes_of(x_.form(number).view(OnHost::sizes));
+  const i64 each = pieces > 0 ? kernels::entries_of(x_.form(number).view(OnHost::sizes)) / pieces : 0;
+  std::vector<Range> &held = held_.emplace_back();
   for (int worker = 0; worker < sharding_.workers(); ++worker) {
     const Range own = part_of({0, pieces}, worker, sharding_.workers());
-    held_.push_back({own.begin * each, own.end * each});
+    held.push_back({own.begin * each, own.end * each});
   }
-  const FormBytes all = bytes_of(form);
-  all_ = {held_[static_cast<std::size_t>(worker_)].size() * all.each, all.lists, all.each};
+  all_.entries += held[static_cast<std::size_t>(worker_)].size() * all.each;
+  all_.lists += all.lists;
 }
 
 bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
@@ -146,14 +151,15 @@ bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
     return mode != x_.slab_mode();
   }
   const Load &load = sharding_.load(mode, worker_);
-  if (!held_.empty()) {
-    Gather gather{others_, held_, {}};
-    for (int worker = 0; worker < sharding_.workers(); ++worker) { // evenly: one range of rows each
-      const Ranges &rows = sharding_.load(mode, worker).whole;
-      gather.rows.push_back(rows.empty() ? Range{} : rows.front());
+  if (gathers()) {
+    const int number = x_.partitioned_by_rows() && x_.sparse() ? x_.groups().group_of(mode) : 0;
+    Gather gather = gather_of(number);
+    for (int worker = 0; worker < sharding_.workers(); ++worker) {
+      const Ranges &rows = sharding_.load(mode, worker).whole; // evenly: one range of rows each
+      gather.rows.push_back(takes_all_rows() ? args.rows : rows.empty() ? Range{} : rows.front());
     }
     args.rows = gather.rows[static_cast<std::size_t>(worker_)];
-    Placement form = place_held();
+    Placement form = place_held(number);
     form.set_gather(gather);
     form.mttkrp(backend_, args);
   } else if (has_own())
@@ -165,6 +171,14 @@ bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
 
 Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
   const Load &load = sharding_.cell_load(group, worker_);
+  if (gathers()) {
+    Gather gather = gather_of(group);
+    gather.rows.assign(static_cast<std::size_t>(sharding_.workers()), args.rows);
+    Placement form = place_held(group);
+    form.set_gather(gather);
+    form.mttkrp(backend_, args);
+    return args.rows;
+  }
   if (has_own())
     compute_own(group, args, load);
   else
@@ -180,32 +194,33 @@ Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
 }
 
 Range Part::cells_of(const plan::PartialProduct &product, int worker) const {
-  if (held_.empty() || !product.wraps) // of which a slab has cells of its own
+  if (!product.wraps) // of which a slab has cells of its own
     return product.cells_of(worker, sharding_.workers());
   const i64 slab = kernels::entries_of(x_.form(0).view(OnHost::sizes)) / product.merged_dims.back();
-  const Range held = held_[static_cast<std::size_t>(worker)];
+  const Range held = held_.front()[static_cast<std::size_t>(worker)];
   return {held.begin / slab * product.merged_dims.front(), held.end / slab * product.merged_dims.front()};
 }
 
 Range Part::gathered_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const {
-  Placement form = place_held();
+  Placement form = place_held(0);
   form.set_dense_dims(product.merged_dims);
-  Gather gather{others_, held_, {}};
+  Gather gather = gather_of(0);
   for (int worker = 0; worker < sharding_.workers(); ++worker)
-    gather.rows.push_back(cells_of(product, worker));
+    gather.rows.push_back(takes_all_rows() ? args.rows : cells_of(product, worker));
   args.rows = gather.rows[static_cast<std::size_t>(worker_)];
-  const i64 left = product.merged_dims.front();
-  if (product.wraps) {
-    form.mttkrp_slabs(backend_, args.factors, args.out, {args.rows.begin / left, args.rows.end / left});
-  } else {
+  if (takes_all_rows() || !product.wraps)
     form.set_gather(gather);
+  const i64 left = product.merged_dims.front();
+  if (product.wraps)
+    form.mttkrp_slabs(backend_, args.factors, args.out, {args.rows.begin / left, args.rows.end / left},
+                      sharding_.deterministic());
+  else
     form.mttkrp(backend_, args);
-  }
   return args.rows;
 }
 
 Range Part::partial_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const {
-  if (!held_.empty())
+  if (gathers())
     return gathered_product(product, args);
   const std::span<const i64> dims = product.merged_dims;
   const bool own = slabs_.size() > 0;
@@ -220,7 +235,7 @@ Range Part::partial_product(const plan::PartialProduct &product, kernels::Mttkrp
     const Range cells =
         own ? Range{left * last.begin, left * last.end} : product.cells_of(worker_, sharding_.workers());
     there.mttkrp_slabs(backend_, args.factors, args.out.slice(left * last.begin, left * last.end),
-                       {cells.begin / left - last.begin, cells.end / left - last.begin});
+                       {cells.begin / left - last.begin, cells.end / left - last.begin}, sharding_.deterministic());
     return cells;
   }
   if (own) {
@@ -235,7 +250,7 @@ Range Part::partial_product(const plan::PartialProduct &product, kernels::Mttkrp
 }
 
 void Part::cells_mttkrp(int group, kernels::MttkrpArgs args) const {
-  if (!has_own() || sharding_.deterministic())
+  if (!has_own())
     return x_.cells_view(group, backend_).mttkrp(backend_, args);
   const kernels::CooView all = x_.groups().cells(group).view();
   const StoredForm own(all, select_range(all, args.entries));
@@ -254,8 +269,8 @@ std::vector<ConstMatrix> Part::own_factors(std::span<const ConstMatrix> factors)
 }
 
 Placement Part::view_of(Range entries) const {
-  if (!held_.empty())
-    return place_held();
+  if (gathers())
+    return place_held(x_.whole_form());
   if (!has_own())
     return x_.whole_view(backend_);
   const StoredForm &form = x_.form(x_.whole_form());
@@ -272,9 +287,9 @@ Placement Part::place(int number, const StoredForm &some) const {
   return x_.place({number, {sharding_.workers(), worker_, sharding_.deterministic()}}, some, all, backend_);
 }
 
-Placement Part::place_held() const {
-  return x_.place({0, {sharding_.workers(), worker_, sharding_.deterministic()}}, x_.form(0), all_, backend_,
-                  &held_[static_cast<std::size_t>(worker_)]);
+Placement Part::place_held(int number) const {
+  return x_.place({number, {sharding_.workers(), worker_, sharding_.deterministic()}}, x_.form(number), all_, backend_,
+                  &held_[static_cast<std::size_t>(number)][static_cast<std::size_t>(worker_)]);
 }
 
 void Part::compute(const Placement &whole, kernels::MttkrpArgs args, const Load &load) const {

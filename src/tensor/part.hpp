@@ -17,8 +17,10 @@ Selection select_range(const kernels::TensorView &x, Range entries);
 /// Slabs of a dense tensor: slices of the mode that is slowest in memory.
 Selection select_slabs(const kernels::DenseView &x, Range slabs);
 
-/// What this worker does of MTTKRP. Where entries are in no order of rows and no sum may be split, of a dense tensor
-/// too, each worker looks for its rows in all of them: it holds a range, and they gather span after span.
+/// What this worker does of MTTKRP. Where no sum may be split, each worker holds a range of each form's entries, and
+/// they gather span after span: for its own rows where entries are in no order of rows. Kernels of sorted copies and
+/// dense tensors cut the sum of a row by what else they work on, so each worker then computes all rows, as one alone
+/// does.
 class Part {
 public:
   /// References must live as long.
@@ -33,11 +35,11 @@ public:
   Range merged_mttkrp(int group, kernels::MttkrpArgs args) const;
   /// The same of a dense tensor's partial product.
   Range partial_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const;
-  /// The cells of the partial product that a worker computes.
-  Range cells_of(const plan::PartialProduct &product, int worker) const;
   /// MTTKRP in a mode of a group over those of its cells that args.entries tell: all, or always the same ones.
   void cells_mttkrp(int group, kernels::MttkrpArgs args) const;
 
+  /// Whether workers gather the forms. With `deterministic` each then has all cells that it computed itself.
+  bool gathers() const noexcept { return !held_.empty(); }
   /// Whether this worker holds what no other one does.
   bool has_own() const noexcept { return !forms_.empty(); }
   /// All that it does, of one form; and factors for it.
@@ -47,10 +49,15 @@ public:
   Placement view_of(Range entries) const;
 
 private:
-  /// Each worker is to hold a range of the one form, in so many pieces of equal size.
-  void hold(i64 pieces);
+  /// Each worker is to hold a range of a form, in so many pieces of equal size.
+  void hold(int number, i64 pieces);
+  /// Whether each worker computes what one alone would.
+  bool takes_all_rows() const noexcept { return sharding_.deterministic() && x_.partitioned_by_rows(); }
+  /// The cells of a partial product that a worker computes of what it gathers.
+  Range cells_of(const plan::PartialProduct &product, int worker) const;
+  Gather gather_of(int number) const { return {others_, held_[static_cast<std::size_t>(number)], {}}; }
   Placement place(int number, const StoredForm &some) const;
-  Placement place_held() const;
+  Placement place_held(int number) const;
   Range gathered_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const;
   void compute(const Placement &whole, kernels::MttkrpArgs args, const Load &load) const;
   void compute_own(int number, kernels::MttkrpArgs args, const Load &load) const;
@@ -61,10 +68,10 @@ private:
   int worker_;
   kernels::Backend &backend_;
   Communicator &others_;
-  std::vector<StoredForm> forms_; // parts of the tensor's forms; none where the whole ones are worked on
-  FormBytes all_;                 // of these
-  Range slabs_;                   // of a dense tensor
-  std::vector<Range> held_;       // [workers] entries of the one form, where they gather it; else none
+  std::vector<StoredForm> forms_;        // parts of the tensor's forms; none where the whole ones are worked on
+  FormBytes all_;                        // of these
+  Range slabs_;                          // of a dense tensor
+  std::vector<std::vector<Range>> held_; // [forms][workers] entries, where they gather them; else none
 };
 
 } // namespace td::tensor

@@ -295,8 +295,8 @@ void Placement::mttkrp_gathered(kernels::Backend &backend, const kernels::Mttkrp
       [&](const kernels::TensorView &x, std::size_t k) { backend.mttkrp(x, steps[k]); });
 }
 
-void Placement::mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMatrix> factors, Matrix out,
-                             Range slabs) const {
+void Placement::mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMatrix> factors, Matrix out, Range slabs,
+                             bool in_order) const {
   const std::span<const i64> dims = std::get<kernels::DenseView>(host_).dims;
   const i64 elements = entries() / dims.back(); // of a slab
   const auto compute = [&](const kernels::TensorView &x, Range some) {
@@ -307,9 +307,16 @@ void Placement::mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMat
     backend.mttkrp_slabs(std::get<kernels::DenseView>(slice.view()), factors,
                          out.slice(those.begin * dims.front(), those.end * dims.front()));
   };
-  if (kept_ == nullptr || kept_->whole)
+  in_order = in_order && backend.memory() != nullptr;
+  if (!in_order && (kept_ == nullptr || kept_->whole))
     return compute(whole("MTTKRP").view(), {0, entries()});
-  each(backend, kept_->spans, [&](const kernels::TensorView &x, std::size_t k) { compute(x, kept_->spans[k]); });
+  const auto spans = in_order ? ordered_spans() : kept_->spans;
+  const auto work = [&](const kernels::TensorView &x, std::size_t k) { compute(x, spans[k]); };
+  if (gather_ != nullptr)
+    each_gathered(
+        backend, spans, [](int, std::size_t) { return true; }, work);
+  else
+    each(backend, spans, work);
 }
 
 // A part has what it holds of the whole form's spans, so that no sum depends on how a tensor is partitioned.

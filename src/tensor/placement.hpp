@@ -140,8 +140,10 @@ public:
   /// This is the backend's mttkrp, over what is resident, what is streamed and, with a Gather, what others hold.
   void mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &args) const;
 
-  /// The backend's mttkrp_slabs, for some slabs of a dense tensor; rows of other slabs are not written.
-  void mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMatrix> factors, Matrix out, Range slabs) const;
+  /// The backend's mttkrp_slabs, for some slabs of a dense tensor; rows of other slabs are not written. In order it
+  /// works on the same ranges of slabs wherever they are.
+  void mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMatrix> factors, Matrix out, Range slabs,
+                    bool in_order) const;
 
   /// The backend's unfolding_normal, over ranges of about `most` entries one after the other, the same ones wherever
   /// the entries are. A dense tensor's last mode takes all of them at once.
@@ -157,7 +159,7 @@ public:
 
   /// The elements of a dense tensor get other dims.
   void set_dense_dims(std::span<const i64> dims);
-  /// Makes mttkrp gather spans from all workers; it may be called as long as `gather` lives.
+  /// Makes mttkrp and mttkrp_slabs gather spans from all workers; they may be called as long as `gather` lives.
   void set_gather(const Gather &gather) { gather_ = &gather; }
 
 private:

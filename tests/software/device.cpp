@@ -363,7 +363,26 @@ public:
   }
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override {
     const Memory::Access access(*memory_);
-    ReferenceBackend::mttkrp(x, args);
+    const bool cuts = std::holds_alternative<kernels::SortedView>(x) || std::holds_alternative<kernels::DenseView>(x);
+    const auto other = static_cast<std::size_t>(args.mode == 0 ? 1 : 0);
+    const ConstMatrix factor = args.factors[other];
+    const i64 cut = cuts && factor.rows > 1 ? (args.entries.size() + 7 * args.rows.size()) % factor.rows : 0;
+    if (cut == 0)
+      return ReferenceBackend::mttkrp(x, args);
+    // The kernels of a GPU cut the sum of a row of such forms by all that a call works on, and so does this one.
+    std::vector<ConstMatrix> factors(args.factors.begin(), args.factors.end());
+    MttkrpArgs part = args;
+    part.factors = factors;
+    for (const Range rows : {Range{0, cut}, Range{cut, factor.rows}}) {
+      std::vector<std::byte> some(static_cast<std::size_t>(factor.rows * factor.ld * size_of(factor.type)));
+      const i64 row_bytes = factor.ld * size_of(factor.type);
+      std::copy_n(static_cast<const std::byte *>(factor.data) + rows.begin * row_bytes,
+                  (rows.size() - 1) * row_bytes + factor.cols * size_of(factor.type),
+                  some.data() + rows.begin * row_bytes);
+      factors[other].data = some.data();
+      ReferenceBackend::mttkrp(x, part);
+      part.add = true;
+    }
   }
   void mttkrp_cells(const kernels::CellsView &x, const MttkrpArgs &args) override {
     const Memory::Access access(*memory_);
