@@ -10,11 +10,13 @@
 #include <random>
 #include <string>
 
+#include "comm/workers.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "formats/tiles.hpp"
 #include "kernels/loader.hpp"
+#include "solvers/worker.hpp"
 #include "tensor/tensor.hpp"
 
 namespace {
@@ -72,8 +74,8 @@ public:
   std::vector<i64> runs(u128 mask) override {
     return timed("recode", [&] { return steps_->runs(mask); });
   }
-  void sum_values(double scale, i64 block, kernels::ValueSums *sums) override {
-    timed("facts", [&] { steps_->sum_values(scale, block, sums); });
+  void sum_values(double scale, i64 block, Range entries, kernels::ValueSums *sums) override {
+    timed("facts", [&] { steps_->sum_values(scale, block, entries, sums); });
   }
   void count_fields(int shift, int bits, std::span<i64> counts) override {
     timed("copies", [&] { steps_->count_fields(shift, bits, counts); });
@@ -143,7 +145,7 @@ template <class F, class Before> double fastest(F &&f, Before &&before) {
 }
 
 std::unique_ptr<kernels::Building> begin_building(kernels::Backend &gpu, const EntriesView &e) {
-  auto building = gpu.begin_building(e);
+  auto building = gpu.begin_building(e, false);
   if (building == nullptr)
     throw_error(Status::device_memory, "too little memory is free on the GPU to build {} entries there", e.nnz);
   return building;
@@ -226,7 +228,8 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
     options.set_text("format", format);
     std::shared_ptr<const tensor::Tensor> made;
     const auto make = [&](const formats::Given &given, kernels::Backend *builder) {
-      made = tensor::Tensor::make_sparse(given, options, threads, "", tensor::Target::gpu, builder);
+      made = tensor::Tensor::make_sparse(given, options, threads, "", tensor::Target::gpu,
+                                         builder != nullptr ? tensor::Builders{builder} : tensor::Builders{});
     };
     auto since = Clock::now();
     make(formats::Given(e), nullptr);
@@ -259,12 +262,64 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
   }
 }
 
+/// From host coordinates to a part in each device's memory: the tensor is made, and MTTKRP of few columns asks for all.
+double ready(const std::vector<std::shared_ptr<kernels::Backend>> &devices, const EntriesView &e,
+             const tensor::Builders &builders) {
+  Options options;
+  options.set_text("format", "sorted");
+  const auto since = Clock::now();
+  const auto x =
+      tensor::Tensor::make_sparse(formats::Given(e), options, available_threads(), "", tensor::Target::gpu, builders);
+  const tensor::Sharding sharding(*x, static_cast<int>(devices.size()), false);
+  run_workers(devices, [&](kernels::Backend &device, Communicator &others) {
+    const solvers::Worker worker(*x, sharding, device, others);
+    constexpr i64 few = 2;
+    std::vector<kernels::DeviceBuffer> memory;
+    std::vector<ConstMatrix> factors;
+    for (const i64 rows : x->stored_dims()) {
+      memory.emplace_back(device, rows * few * 8, "a factor");
+      factors.emplace_back(memory.back().data(), ValueType::f64, rows, few, few);
+      device.set_zero({memory.back().data(), ValueType::f64, rows, few, few});
+    }
+    for (int mode = 0; mode < x->order(); ++mode) {
+      const i64 rows = x->stored_dims()[static_cast<std::size_t>(mode)];
+      const kernels::DeviceBuffer out(device, rows * few * 8, "a product");
+      worker.mttkrp(mode, factors, {out.data(), ValueType::f64, rows, few, few});
+    }
+    device.wait();
+  });
+  return seconds_since(since);
+}
+
+void measure_together(const std::string &words, const std::string &name, double scale) {
+  const auto devices = kernels::open_backends(kernels::parse_devices(words, true), available_threads());
+  const Shape &shape = shapes.at(name);
+  const auto nnz = static_cast<i64>(shape.entries * scale);
+  const Drawn x = draw(shape, nnz);
+  const EntriesView e{shape.dims, nnz, IndexType::i32, x.pointers.data(), 0, ValueType::f64, x.values.data()};
+  tensor::Builders all;
+  for (const auto &device : devices)
+    all.push_back(device.get());
+  std::printf("%s on %s, from host coordinates to parts:", name.c_str(), words.c_str());
+  const double one = fastest([&] { ready(devices, e, {all.front()}); }, [] {});
+  std::printf("; built by the first %.1f;", 1e3 * one);
+  const double together = fastest([&] { ready(devices, e, all); }, [] {});
+  std::printf("; built together %.1f\n", 1e3 * together);
+  std::fflush(stdout);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: gpu_build SCALE NAME...\n");
+    std::fprintf(stderr, "usage: gpu_build SCALE NAME...\n       gpu_build SCALE NAME... DEVICES\n"
+                         "DEVICES: several, as in cuda:0,1; cuda:0,0 is one that stands for two\n");
     return 2;
+  }
+  if (const std::string last = argv[argc - 1]; last.find(':') != std::string::npos) {
+    for (int k = 2; k + 1 < argc; ++k)
+      measure_together(last, argv[k], std::atof(argv[1]));
+    return 0;
   }
   const auto gpu = kernels::open_backends(kernels::parse_devices("cuda"), available_threads()).front();
   int left_out = 0;

@@ -80,14 +80,19 @@ struct Variant {
 
 Variant variant_of(const std::string &name) {
   using kernels::DenseKernel;
-  const std::pair<const char *, DenseKernel> kernels[] = {
-      {"elem", DenseKernel::elem}, {"slice", DenseKernel::slice}, {"tile", DenseKernel::tile},
-      {"gemm", DenseKernel::gemm}, {"fused", DenseKernel::fused}, {"fused_tf32", DenseKernel::fused_tf32}};
+  const std::pair<const char *, DenseKernel> kernels[] = {{"auto", DenseKernel::automatic},
+                                                          {"elem", DenseKernel::elem},
+                                                          {"slice", DenseKernel::slice},
+                                                          {"tile", DenseKernel::tile},
+                                                          {"gemm", DenseKernel::gemm},
+                                                          {"fused", DenseKernel::fused},
+                                                          {"fused_tf32", DenseKernel::fused_tf32}};
   const auto colon = name.find(':');
   for (const auto &[word, kernel] : kernels)
     if (name.substr(0, colon) == word && (colon == std::string::npos || kernel == DenseKernel::tile))
       return {name, {kernel, colon == std::string::npos ? 0 : std::stoll(name.substr(colon + 1))}};
-  throw std::runtime_error("kernel '" + name + "': expected elem, slice, tile, tile:WIDTH, gemm, fused or fused_tf32");
+  throw std::runtime_error("kernel '" + name +
+                           "': expected auto, elem, slice, tile, tile:WIDTH, gemm, fused or fused_tf32");
 }
 
 struct Rates {

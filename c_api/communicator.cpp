@@ -83,7 +83,7 @@ std::shared_ptr<const tensor::Tensor> store(const Context &context, const format
                                             std::string source) {
   if (context.processes == nullptr)
     return tensor::Tensor::make_sparse(given, options, context.threads(), std::move(source), context.target(),
-                                       context.backends.front().get());
+                                       context.builders());
   const EntriesView &entries = given.on_host();
   formats::check_shape(entries);
   require_same(context, entries.dims, entries.value_type, options);

@@ -6,6 +6,13 @@
 
 namespace td::c_api {
 
+tensor::Builders Context::builders() const {
+  tensor::Builders all;
+  for (const auto &backend : backends)
+    all.push_back(backend.get());
+  return all;
+}
+
 int Context::threads() const {
   int n = 0;
   for (const auto &backend : backends)

@@ -68,8 +68,8 @@ i64 take_count(io::Record &record, std::string_view name, const std::string &pat
   return static_cast<i64>(count);
 }
 
-State state_of(const std::string &path, const MemoryBudget &budget) {
-  io::Record record = io::read_record(path, budget);
+State state_of(const std::string &path, const MemoryBudget &budget, Processes *processes) {
+  io::Record record = io::read_record(path, budget, readers_of(processes));
   State state;
   if (const std::string kind = take(record.text, "kind", path); kind != record_kind)
     throw_error(Status::io, "{}: is a '{}'; expected a '{}'", path, kind, record_kind);
@@ -92,18 +92,38 @@ State state_of(const std::string &path, const MemoryBudget &budget) {
   return state;
 }
 
-// A run of days does not end for want of a place to write to: what cannot be written is said, and the run goes on.
-std::string save(const Context &context, const State &state, const std::string &path) {
+/// Writes a checkpoint, several processes together, and gives why that failed, the same on all; nothing if it has not.
+/// An error that is no matter of files is thrown.
+std::string failure_to_write(Processes *processes, const State &state, const std::string &path) {
   try {
-    io::write_record(record_of(state), path);
-    return {};
+    try {
+      io::write_record(record_of(state), path, writers_of(processes));
+      if (processes != nullptr)
+        processes->agree();
+      return {};
+    } catch (const AgreedError &) {
+      throw;
+    } catch (const Error &e) {
+      if (processes == nullptr || e.status() != Status::io)
+        throw;
+      processes->fail(e.status(), e.what());
+    }
   } catch (const Error &e) {
     if (e.status() != Status::io)
       throw;
-    context.say(1, fmt::format("the checkpoint after {} could not be written, the run goes on: {}",
-                               count_text(state.iterations, "iteration", "iterations"), e.what()));
+    if (processes != nullptr)
+      processes->begin_call(); // all have the error by now, and go on
     return e.what();
   }
+}
+
+// A run of days does not end for want of a place to write to: what cannot be written is said, and the run goes on.
+std::string save(const Context &context, const State &state, const std::string &path) {
+  std::string failure = failure_to_write(context.processes.get(), state, path);
+  if (!failure.empty())
+    context.say(1, fmt::format("the checkpoint after {} could not be written, the run goes on: {}",
+                               count_text(state.iterations, "iteration", "iterations"), failure));
+  return failure;
 }
 
 // Lends a report to the callback under a handle that ends with the call, also where the callback does not return.
@@ -120,6 +140,23 @@ public:
 private:
   td_report *handle_;
 };
+
+/// What a run starts from; null for none.
+std::shared_ptr<Model> start_for(const Context &context, const td_ktensor *init) {
+  if (init == nullptr)
+    return nullptr;
+  auto start = object_of<td_ktensor>(init, "init");
+  if (start->processes != nullptr && start->processes != context.processes)
+    throw_error(Status::unsupported, "init: its rows are those of {} processes that do not share this context",
+                start->processes->size());
+  return start;
+}
+
+std::string kind_of(const Model *start) {
+  if (start == nullptr)
+    return "none";
+  return fmt::format("{} {}", name_of(start->type()), start->processes != nullptr);
+}
 
 } // namespace
 
@@ -140,7 +177,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     const auto run = [&] {
       require(model, "model");
       const auto x = tensor_for(*c, tensor);
-      const auto start = init == nullptr ? nullptr : object_of(init, "init");
+      const auto start = start_for(*c, init);
 
       solvers::RunRequest request;
       request.tensor = x.get();
@@ -149,8 +186,8 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
       request.options = options_in(*c, options);
       if (c->processes != nullptr)
         c->processes->require_same(
-            fmt::format("{} {} {}", rank, start != nullptr, text_of_scope(request.options, "cpals")),
-            "td_cpals: rank, options or whether there is an init");
+            fmt::format("{} {} {}", rank, kind_of(start.get()), text_of_scope(request.options, "cpals")),
+            "td_cpals: rank, options, whether there is an init or its type");
       request.backends = c->backends;
       request.devices = c->describe();
       if (progress != nullptr)
@@ -158,15 +195,12 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
           return progress(LentReport(so_far).handle(), user) == 0;
         };
       if (const std::string path = request.options.text("checkpoint"); !path.empty()) {
-        const bool writes = c->processes == nullptr || c->processes->rank() == 0;
-        if (writes)
+        if (c->processes == nullptr || c->processes->rank() == 0)
           io::require_place_for_record(path);
-        request.save = [path, writes, &c](const State &state) {
-          return writes ? save(*c, state, path) : std::string();
-        };
+        request.save = [path, &c](const State &state) { return save(*c, state, path); };
       }
       if (const std::string path = request.options.text("resume"); !path.empty())
-        request.resume = state_of(path, c->budget().beside(x->bytes()));
+        request.resume = state_of(path, c->budget().beside(x->bytes()), c->processes.get());
 
       solvers::RunResult result = solvers::cpals(request);
       if (Labels labels = object_of<td_tensor>(tensor, "tensor")->labels; !labels.empty())
@@ -175,7 +209,9 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
       c->say_shortage();
       if (report != nullptr)
         *report = make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));
-      *model = make_handle<td_ktensor>(std::make_shared<Model>(std::move(result.model), c->budget()));
+      const bool shared = c->processes != nullptr && request.options.text("model") == "distributed";
+      *model = make_handle<td_ktensor>(
+          std::make_shared<Model>(std::move(result.model), c->budget(), shared ? c->processes : nullptr));
     };
     together(*c, undo, run);
     return status;

@@ -2,18 +2,37 @@
 #include "guard.hpp"
 #include "handles.hpp"
 #include "reading.hpp"
+#include "tensor/row_blocks.hpp"
 #include "together.hpp"
 
 namespace td::c_api {
 
-io::ReadTensor read_for(const Context &context, const std::string &path, const Options &options) {
+io::Readers readers_of(Processes *processes) {
   io::Readers readers;
-  if (Processes *const processes = context.processes.get()) {
+  if (processes != nullptr) {
     readers.number = processes->rank();
     readers.count = processes->size();
     readers.gather = [processes](std::span<const i64> mine) { return processes->all_gather(mine); };
   }
-  io::ReadTensor file = io::read_tensor(path, options, context.threads(), readers);
+  return readers;
+}
+
+io::Writers writers_of(Processes *processes) {
+  io::Writers writers;
+  if (processes != nullptr) {
+    writers.number = processes->rank();
+    writers.count = processes->size();
+    writers.gather = [processes](std::span<const i64> mine) { return processes->all_gather(mine); };
+    writers.broadcast = [processes](void *data, i64 bytes) { processes->broadcast(data, bytes); };
+    writers.bring = [processes](const ConstMatrix &block, int from, const Matrix &to) {
+      tensor::bring_rows(*processes, block, from, to);
+    };
+  }
+  return writers;
+}
+
+io::ReadTensor read_for(const Context &context, const std::string &path, const Options &options) {
+  io::ReadTensor file = io::read_tensor(path, options, context.threads(), readers_of(context.processes.get()));
   context.say(2, fmt::format("{}: {}", path, file.source));
   return file;
 }
@@ -83,9 +102,17 @@ td_status td_ktensor_read(td_context *context, const char *path, td_ktensor **ou
 
 td_status td_ktensor_write(const td_ktensor *ktensor, const char *path, const td_options *options) {
   return guard([&] {
-    const auto k = object_of(ktensor, "ktensor");
-    require(path, "path");
-    io::write_ktensor(*k, path, options_or_defaults(options));
+    const auto k = object_of<td_ktensor>(ktensor, "ktensor");
+    together(
+        k->processes.get(), [] {},
+        [&] {
+          require(path, "path");
+          const Options o = options_or_defaults(options);
+          if (k->processes != nullptr)
+            k->processes->require_same(fmt::format("{}\n{}", path, o.text("file_format")),
+                                       "td_ktensor_write: path or file_format");
+          io::write_ktensor(*k, path, o, writers_of(k->processes.get()));
+        });
   });
 }
 

@@ -116,4 +116,13 @@ void remove(std::uintptr_t handle, Kind kind) noexcept {
 
 } // namespace detail
 
+std::shared_ptr<Model> object_of(const td_ktensor *ktensor, const char *argument) {
+  auto k = object_of<td_ktensor>(ktensor, argument);
+  if (!k->whole())
+    throw_error(Status::unsupported,
+                "{}: {} processes have a block of its rows each; expected a whole ktensor, as td_ktensor_gather makes",
+                argument, k->processes->size());
+  return k;
+}
+
 } // namespace td::c_api

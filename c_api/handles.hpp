@@ -36,6 +36,8 @@ struct Context {
   tensor::Target target() const noexcept {
     return spec.kind == kernels::DeviceSpec::Kind::cuda ? tensor::Target::gpu : tensor::Target::cpu;
   }
+  /// For tensor::Tensor::make_sparse.
+  tensor::Builders builders() const;
   /// Says that a call had fewer threads than it wanted, if so; calls that work with threads end with it.
   void say_shortage() const;
   void say(std::int32_t level, const std::string &text) const {
@@ -49,8 +51,10 @@ std::shared_ptr<Context> open_context(const char *devices, const Options &option
 
 /// A ktensor, and what host memory the context that it was made in leaves to it and to work on it.
 struct Model : Ktensor {
-  Model(Ktensor &&k, const MemoryBudget &b) : Ktensor(std::move(k)), budget(b) {}
+  Model(Ktensor &&k, const MemoryBudget &b, std::shared_ptr<Processes> p = nullptr)
+      : Ktensor(std::move(k)), budget(b), processes(std::move(p)) {}
   MemoryBudget budget;
+  std::shared_ptr<Processes> processes; // that have a block each; null: it is whole
 };
 
 /// A tensor, which never changes and which several handles may stand for, and the labels of one of these handles.
@@ -117,6 +121,9 @@ template <class Handle> std::shared_ptr<ObjectOf<Handle>> object_of(const Handle
 inline std::shared_ptr<const tensor::Tensor> object_of(const td_tensor *tensor, const char *argument) {
   return object_of<td_tensor>(tensor, argument)->x;
 }
+
+/// A ktensor that is whole; throws Status::unsupported for one that processes have blocks of.
+std::shared_ptr<Model> object_of(const td_ktensor *ktensor, const char *argument);
 
 inline td_tensor *make_tensor(std::shared_ptr<const tensor::Tensor> x, Labels labels = {}) {
   return make_handle<td_tensor>(std::make_shared<LabelledTensor>(LabelledTensor{std::move(x), std::move(labels)}));

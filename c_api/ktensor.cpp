@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "handles.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
+#include "tensor/row_blocks.hpp"
 #include "together.hpp"
 
 using namespace td;
@@ -16,6 +18,43 @@ using namespace td::c_api;
 namespace {
 
 std::shared_ptr<Model> ktensor_of(const td_ktensor *ktensor) { return object_of(ktensor, "ktensor"); }
+
+/// One of which only a block may be here.
+std::shared_ptr<Model> block_of(const td_ktensor *ktensor) { return object_of<td_ktensor>(ktensor, "ktensor"); }
+
+Meeting meeting_of(Processes *processes) { return processes == nullptr ? Meeting{} : tensor::meeting_of(*processes); }
+
+/// Runs body(k, others) for a ktensor, of which all processes call it that have a block.
+template <class Body> td_status with_blocks(const td_ktensor *ktensor, Body &&body) {
+  return guard([&] {
+    const auto k = block_of(ktensor);
+    together(
+        k->processes.get(), [] {}, [&] { body(*k, meeting_of(k->processes.get())); });
+  });
+}
+
+/// The same for two: of a whole one beside one in blocks each process takes its block.
+template <class Body> td_status with_blocks(const td_ktensor *a, const td_ktensor *b, Body &&body) {
+  return guard([&] {
+    const auto ka = object_of<td_ktensor>(a, "a");
+    const auto kb = object_of<td_ktensor>(b, "b");
+    if (ka->processes != nullptr && kb->processes != nullptr && ka->processes != kb->processes)
+      throw_error(Status::unsupported, "a, b: have rows on the processes of two communicators; expected one");
+    Processes *const processes = ka->processes != nullptr ? ka->processes.get() : kb->processes.get();
+    together(
+        processes, [] {},
+        [&] {
+          require_same_dims(ka->dims(), "a", kb->dims(), "b");
+          const RowBlock block = processes == nullptr ? RowBlock{} : tensor::block_of(*processes);
+          const auto in_block = [&](const Model &k) {
+            return k.block() == block ? std::optional<Ktensor>() : k.cut(block);
+          };
+          const std::optional<Ktensor> cut_a = in_block(*ka), cut_b = in_block(*kb);
+          const Ktensor &block_a = cut_a ? *cut_a : *ka, &block_b = cut_b ? *cut_b : *kb;
+          body(block_a, block_b, meeting_of(processes), ka->budget.beside(ka->bytes()).beside(kb->bytes()));
+        });
+  });
+}
 
 /// Before a model is compared with a tensor: copies of it that are scaled and in the tensor's type, and a backend's.
 void require_comparison(const Context &context, const tensor::Tensor &x, const Model &k) {
@@ -45,8 +84,9 @@ td_status td_ktensor_create(td_context *context, int32_t order, const int64_t *d
 td_status td_ktensor_copy(const td_ktensor *ktensor, td_ktensor **out) {
   return guard([&] {
     require_out(out, "out");
-    const auto k = ktensor_of(ktensor);
-    *out = make_handle<td_ktensor>(std::make_shared<Model>(k->copy(k->budget.beside(k->bytes())), k->budget));
+    const auto k = block_of(ktensor);
+    *out = make_handle<td_ktensor>(
+        std::make_shared<Model>(k->copy(k->budget.beside(k->bytes())), k->budget, k->processes));
   });
 }
 
@@ -54,7 +94,7 @@ void td_ktensor_destroy(td_ktensor *ktensor) { drop_handle(ktensor); }
 
 td_status td_ktensor_shape(const td_ktensor *ktensor, int32_t *order, int64_t *dims, int64_t *rank, td_type *type) {
   return guard([&] {
-    const auto k = ktensor_of(ktensor);
+    const auto k = block_of(ktensor);
     if (order != nullptr)
       *order = k->order();
     if (dims != nullptr)
@@ -99,39 +139,35 @@ td_status td_ktensor_set_weights(td_ktensor *ktensor, const double *weights) {
 
 td_status td_ktensor_get_weights(const td_ktensor *ktensor, double *weights) {
   return guard([&] {
-    const auto k = ktensor_of(ktensor);
+    const auto k = block_of(ktensor);
     require(weights, "weights");
     std::copy(k->weights().begin(), k->weights().end(), weights);
   });
 }
 
 td_status td_ktensor_normalize(td_ktensor *ktensor) {
-  return guard([&] { ktensor_of(ktensor)->normalize(); });
+  return with_blocks(ktensor, [](Model &k, const Meeting &others) { k.normalize(others); });
 }
 
 td_status td_ktensor_arrange(td_ktensor *ktensor) {
-  return guard([&] { ktensor_of(ktensor)->arrange(); });
+  return with_blocks(ktensor, [](Model &k, const Meeting &others) { k.arrange(others); });
 }
 
 td_status td_ktensor_fixsigns(td_ktensor *ktensor) {
-  return guard([&] { ktensor_of(ktensor)->fixsigns(); });
+  return with_blocks(ktensor, [](Model &k, const Meeting &others) { k.fixsigns(others); });
 }
 
 td_status td_ktensor_norm(const td_ktensor *ktensor, double *norm) {
-  return guard([&] {
-    const auto k = ktensor_of(ktensor);
+  return with_blocks(ktensor, [&](const Model &k, const Meeting &others) {
     require(norm, "norm");
-    *norm = finite(k->norm(), "the norm");
+    *norm = finite(k.norm(others), "the norm");
   });
 }
 
 td_status td_ktensor_dot(const td_ktensor *a, const td_ktensor *b, double *dot) {
-  return guard([&] {
-    const auto ka = object_of(a, "a");
-    const auto kb = object_of(b, "b");
+  return with_blocks(a, b, [&](const Ktensor &ka, const Ktensor &kb, const Meeting &others, const MemoryBudget &) {
     require(dot, "dot");
-    require_same_dims(ka->dims(), "a", kb->dims(), "b");
-    *dot = finite(td::dot(*ka, *kb), "the inner product");
+    *dot = finite(td::dot(ka, kb, others), "the inner product");
   });
 }
 
@@ -193,15 +229,52 @@ td_status td_ktensor_full(const td_ktensor *ktensor, const int64_t *strides, td_
 
 td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int32_t use_weights, double *score,
                            int64_t *match) {
+  return with_blocks(a, b,
+                     [&](const Ktensor &ka, const Ktensor &kb, const Meeting &others, const MemoryBudget &budget) {
+                       require(score, "score");
+                       const Score s = td::score(ka, kb, use_weights != 0, budget, others);
+                       *score = s.value;
+                       if (match != nullptr)
+                         std::copy(s.match.begin(), s.match.end(), match);
+                     });
+}
+
+td_status td_ktensor_local_rows(const td_ktensor *ktensor, int32_t mode, int64_t *first, int64_t *count) {
   return guard([&] {
-    const auto ka = object_of(a, "a");
-    const auto kb = object_of(b, "b");
-    require(score, "score");
-    require_same_dims(ka->dims(), "a", kb->dims(), "b");
-    const Score s = td::score(*ka, *kb, use_weights != 0, ka->budget.beside(ka->bytes()).beside(kb->bytes()));
-    *score = s.value;
-    if (match != nullptr)
-      std::copy(s.match.begin(), s.match.end(), match);
+    const auto k = block_of(ktensor);
+    require_mode(mode, k->order());
+    const Range rows = k->rows(mode);
+    if (first != nullptr)
+      *first = rows.begin;
+    if (count != nullptr)
+      *count = rows.size();
+  });
+}
+
+td_status td_ktensor_get_local_factor(const td_ktensor *ktensor, int32_t mode, void *a, int64_t ld, td_space space) {
+  return guard([&] {
+    const auto k = block_of(ktensor);
+    require_mode(mode, k->order());
+    if (k->rows(mode).size() > 0)
+      require(a, "a");
+    require_host(space);
+    k->get_factor(mode, a, ld);
+  });
+}
+
+td_status td_ktensor_gather(const td_ktensor *ktensor, td_ktensor **out) {
+  return guard([&] {
+    if (out != nullptr)
+      *out = nullptr;
+    const auto k = block_of(ktensor);
+    together(
+        k->processes.get(), [&] { take_back(out); },
+        [&] {
+          require_out(out, "out");
+          const MemoryBudget budget = k->budget.beside(k->bytes());
+          *out = make_handle<td_ktensor>(std::make_shared<Model>(
+              k->processes == nullptr ? k->copy(budget) : tensor::gather(*k->processes, *k, budget), k->budget));
+        });
   });
 }
 

@@ -35,7 +35,7 @@ Named named_by(const td_tensor *tensor) {
 }
 
 Named named_by(const td_ktensor *ktensor) {
-  const auto k = object_of(ktensor, "ktensor");
+  const auto k = object_of<td_ktensor>(ktensor, "ktensor");
   return {k, k->dims(), &k->labels()};
 }
 

@@ -3,16 +3,16 @@
 
 #include "guard.hpp"
 #include "handles.hpp"
+#include "io/io.hpp"
 
 namespace td::c_api {
 
 /// Tells the others of the exception that is being handled, and throws what all processes then throw.
 [[noreturn]] void tell_others(Processes &processes);
 
-/// Runs a body. In a context of several processes all get the same error if it fails on any of them, at whatever place;
+/// Runs a body. Of several processes all get the same error if it fails on any of them, at whatever place;
 /// undo() then ends what the body has made.
-template <class Undo, class Body> void together(const Context &context, Undo &&undo, Body &&body) {
-  Processes *const processes = context.processes.get();
+template <class Undo, class Body> void together(Processes *processes, Undo &&undo, Body &&body) {
   try {
     if (processes != nullptr)
       processes->begin_call();
@@ -33,6 +33,10 @@ template <class Undo, class Body> void together(const Context &context, Undo &&u
       throw;
     tell_others(*processes);
   }
+}
+
+template <class Undo, class Body> void together(const Context &context, Undo &&undo, Body &&body) {
+  together(context.processes.get(), undo, body);
 }
 
 /// Ends what *out is, if there is one.
@@ -69,6 +73,11 @@ std::shared_ptr<const tensor::Tensor> store(const Context &context, const format
 std::shared_ptr<const tensor::Tensor> store(const Context &context, std::span<const i64> dims,
                                             const tensor::DenseBlock &block, const Options &options,
                                             std::string source);
+
+/// How processes that have a block each write one file; none: as one.
+io::Writers writers_of(Processes *processes);
+/// How they read one.
+io::Readers readers_of(Processes *processes);
 
 /// Throws Status::unsupported for a call that one process makes, where processes share the context or the tensor.
 void require_alone(const Context &context, std::string_view call);

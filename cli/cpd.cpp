@@ -66,11 +66,18 @@ Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const
   std::FILE *out = flags.work.quiet || !first ? nullptr : flags.work.json ? stderr : stdout;
   Progress progress(out, flags.every);
   const InterruptGuard guard;
-  Result result(cpals(context, x, flags.rank, options, start, Progress::callback, &progress));
+  const bool shared = Processes::all().shared();
+  Options asked = copy(options);
+  if (shared && !flags.work.table.given().contains("model"))
+    asked.set("model", "distributed");
+  Result result(cpals(context, x, flags.rank, asked, start, Progress::callback, &progress));
   result.signal = InterruptGuard::signal();
   progress.finish(result.report);
-  if (!flags.output.empty() && first)
+  const bool in_blocks = shared && text(td_options_get_str, asked, "model") == "distributed";
+  if (!flags.output.empty() && (first || in_blocks))
     check(td_ktensor_write(result.model, flags.output.c_str(), options));
+  if (in_blocks && (!flags.report.empty() || (flags.leading > 0 && has_labels(result.model)))) // what shows its rows
+    result.model = make<Ktensor>(td_ktensor_gather, static_cast<const td_ktensor *>(result.model));
   return result;
 }
 

@@ -2,17 +2,19 @@
 !
 !     mpif90 (module td's sources) td_mpi.f90 mpi.f90 -ltd -o mpi && mpirun -n 4 ./mpi
 program mpi
-  use, intrinsic :: iso_fortran_env, only: real64
+  use, intrinsic :: iso_fortran_env, only: int64, real64
   use mpi_f08
   use td
   use td_mpi
   implicit none
   integer, parameter :: n = 40
   integer, allocatable :: i(:), j(:), k(:)
-  real(real64), allocatable :: values(:), a(:,:)
+  real(real64), allocatable :: values(:), a(:,:), b(:,:)
+  integer(int64) :: first, rows
   type(td_context) :: context
   type(td_tensor) :: x
-  type(td_ktensor) :: model
+  type(td_ktensor) :: model, whole
+  type(td_options) :: options
   type(td_report) :: report
   integer :: rank, processes, e
 
@@ -42,6 +44,19 @@ program mpi
   if (rank == 0) print '(a, f9.6)', 'dense, fit ', report%fit()
   if (report%fit() < 0.999_real64) error stop 'a dense field of rank 2 was not fitted'
 
+  ! The model in blocks: each process has some rows of each factor, and all of it is there when it is asked for.
+  call options%set('model', 'distributed')
+  call td_cpals(x, 4, model, tol=1e-7_real64, max_iters=200, context=context, options=options)
+  call model%local_rows(3, first, rows)
+  deallocate (a)
+  allocate (a(rows, 4))
+  call model%get_local_factor(3, a)
+  call model%gather(whole)
+  b = whole%factor(3)
+  if (any(abs(a - b(first:first + rows - 1, :)) > 0)) error stop 'rows that are here are not those of the whole'
+
+  call whole%destroy()
+  call options%destroy()
   call report%destroy()
   call model%destroy()
   call x%destroy()

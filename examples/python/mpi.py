@@ -30,6 +30,14 @@ here = comm.gather(x["stored_here"])
 if rank == 0:
     print(f"{size} processes with {' + '.join(map(str, here))} entries: fit {model.report.fit:.6f}")
 
+# A dense tensor comes in blocks, whatever they are: here slabs of the last mode.
+array = np.einsum("ar,br,cr->abc", *factors)
+begin, end = (dims[2] * p // size for p in (rank, rank + 1))
+dense = td.tensor(array[:, :, begin:end], shape=dims, first=(0, 0, begin), context=context)
+model = td.cpals(dense, 2, tol=0, max_iters=20, context=context)
+alone = td.cpals(array, 2, tol=0, max_iters=20)
+assert dense.shape == dims and abs(model.report.fit - alone.report.fit) < 1e-8, (model.report.fit, alone.report.fit)
+
 # What goes wrong on one process, all hear of.
 if size > 1:
     try:

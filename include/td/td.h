@@ -305,8 +305,10 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *    td_tensor_create_dense_block    each process brings a block of a dense tensor
  *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each, and
  *                          dense text is parsed by process 0
- *    td_cpals              every process gets the same model and report. A callback is called on each process that gave
- *                          one, and stops all. init: that of process 0 counts. Process 0 writes checkpoints; each reads
+ *    td_cpals              every process gets the same model and report, or with option "model" = distributed its
+ *                          block of the model's rows. A callback is called on each process that gave one, and stops
+ *                          all. init: a model in blocks on these processes, or a whole one, of which that of process 0
+ *                          counts. All write the checkpoint together, in one file, and each reads its block of
  *                          "resume". With "deterministic" = 1 each makes a copy of the whole tensor for the run, and
  *                          results are bitwise the same for any number of processes; refused on GPUs
  *    td_mttkrp, td_mttkrp_ktensor    with the same factors on every process; every process gets all rows
@@ -537,6 +539,25 @@ TD_API td_status td_ktensor_full(const td_ktensor *ktensor, const int64_t *strid
  *  optimal where that is greedy. It takes 8 bytes for each pair of components. Errors: TD_ERR_SHAPE. */
 TD_API td_status td_ktensor_score(const td_ktensor *a, const td_ktensor *b, int32_t use_weights, double *score,
                                   int64_t *match);
+
+/** A model in blocks (td_cpals with option "model" = distributed, in a context that P processes share): of a factor
+ * with d rows process p has d / P rows that follow one another, one more where p < d mod P, and all processes have the
+ *  weights. td_ktensor_copy, _shape, _get_weights, labels and the two functions below work on what is here. Collective,
+ *  with the same result on all: td_ktensor_normalize, _arrange, _fixsigns, _norm, _gather and _write, and _dot and
+ *  _score, where the other ktensor may be in blocks too, or the same whole one on all. It may be `init` of td_cpals in
+ *  a context of the same communicator. Other functions refuse it (TD_ERR_UNSUPPORTED).
+ *
+ *  The rows of factor `mode` that are here: first, first + 1, ..., count of them, perhaps none; of a whole ktensor all
+ *  rows. Either output may be NULL. Errors: TD_ERR_SHAPE (mode). */
+TD_API td_status td_ktensor_local_rows(const td_ktensor *ktensor, int32_t mode, int64_t *first, int64_t *count);
+
+/** Copies these rows out, count x rank, column-major. Arguments and errors as in td_ktensor_get_factor. */
+TD_API td_status td_ktensor_get_local_factor(const td_ktensor *ktensor, int32_t mode, void *a, int64_t ld,
+                                             td_space space);
+
+/** A whole ktensor of one in blocks, on all processes; collective. Of a whole one it is a copy. Errors:
+ *  TD_ERR_HOST_MEMORY, TD_ERR_COMMUNICATION. */
+TD_API td_status td_ktensor_gather(const td_ktensor *ktensor, td_ktensor **out);
 
 /** @} */
 
@@ -824,7 +845,9 @@ TD_API td_status td_ktensor_read(td_context *context, const char *path, td_ktens
 
 /** Writes a ktensor in the file format of option "file_format"; "auto" goes by the name: .tdb td's binary, anything
  *  else Tensor Toolbox text (.gz compressed). "splatt" writes lambda.mat, mode1.mat ... and "npy" weights.npy,
- *  factor0.npy ... into the folder `path`, which is made if it is not there. Errors: as td_tensor_write. */
+ *  factor0.npy ... into the folder `path`, which is made if it is not there. Of a model in blocks it is collective:
+ * td's binary format is written by all processes, each its rows, into one file, which all can reach and which appears
+ * when all have written; the others by process 0, to which each sends its rows in turn. Errors: as td_tensor_write. */
 TD_API td_status td_ktensor_write(const td_ktensor *ktensor, const char *path, const td_options *options);
 
 /** @} */

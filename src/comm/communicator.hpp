@@ -15,8 +15,8 @@ namespace td {
 /// workers: sums are taken in worker order. If a worker fails it calls abort(), and every worker that waits or will
 /// wait throws WorkerAborted.
 ///
-/// Numbers that are summed and rows are in the memory of the worker's device; they follow what was asked of the device
-/// before, and what is asked of it afterwards follows them. What is broadcast is on the host.
+/// Numbers that are summed, rows and what is exchanged are in the memory of the worker's device; they follow what was
+/// asked of the device before, and what is asked of it afterwards follows them. What is broadcast is on the host.
 class Communicator {
 public:
   virtual ~Communicator() = default;
@@ -31,10 +31,8 @@ public:
   virtual void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) = 0;
   /// Each worker holds rows owned[rank] of `a`; afterwards each holds all rows. `owned` is the same on every worker.
   virtual void allgather_rows(Matrix a, std::span<const Ranges> owned) = 0;
-  /// Between processes: the arrays hold what goes to, or comes from, one worker after the other, and nothing of a
-  /// worker's for itself.
-  virtual void all_to_all(const void *sent, std::span<const i64> sent_bytes, void *received,
-                          std::span<const i64> received_bytes);
+  /// What k sends to m is, in this order, what m receives from k. Nobody sends to itself.
+  virtual void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) = 0;
   /// Copies worker 0's bytes to all.
   virtual void broadcast(void *data, i64 bytes) = 0;
   virtual void abort() noexcept = 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "comm/processes.hpp"
+#include "comm/transfers.hpp"
 #include "core/error.hpp"
 #include "core/rows.hpp"
 
@@ -77,8 +78,6 @@ protected:
   DeviceCommunicator(kernels::Backend &device, std::unique_ptr<Communicator> others)
       : device_(device), others_(std::move(others)) {}
 
-  /// It does what Link::exchange does.
-  virtual void exchange(const Transfers &sent, const Transfers &received) = 0;
   kernels::Backend &device() noexcept { return device_; }
   template <class F> void for_others(F &&f) const {
     for (int worker = 0; worker < size(); ++worker)
@@ -164,7 +163,6 @@ public:
   PeerCommunicator(std::shared_ptr<Board> board, kernels::Backend &device, std::unique_ptr<Communicator> others)
       : DeviceCommunicator(device, std::move(others)), board_(std::move(board)) {}
 
-private:
   void exchange(const Transfers &sent, const Transfers &received) override {
     board_->sent[static_cast<std::size_t>(rank())] = sent;
     device().raise(kernels::Signal::written);
@@ -176,21 +174,14 @@ private:
     for_others([&](int worker) { device().wait_for(device_of(worker), kernels::Signal::read); });
   }
 
+private:
   void receive_from(int worker, const Transfers &received) {
     kernels::Backend &from = device_of(worker);
     device().wait_for(from, kernels::Signal::written);
-    const Transfers &offered = board_->sent[static_cast<std::size_t>(worker)];
-    auto next = offered.begin();
-    for (const Transfer &to : received) {
-      if (to.worker != worker)
-        continue;
-      next = std::find_if(next, offered.end(), [&](const Transfer &some) { return some.worker == rank(); });
-      if (next == offered.end() || next->bytes != to.bytes)
-        throw_error(Status::internal, "worker {} expects {} bytes of worker {}, which sends others", rank(), to.bytes,
-                    worker);
-      device().copy_from(from, to.memory, next->memory, to.bytes);
-      ++next;
-    }
+    Offered offered(board_->sent[static_cast<std::size_t>(worker)], rank());
+    for (const Transfer &to : received)
+      if (to.worker == worker)
+        device().copy_from(from, to.memory, offered.take(to).memory, to.bytes);
   }
 
   kernels::Backend &device_of(int worker) { return *board_->devices[static_cast<std::size_t>(worker)]; }
@@ -206,12 +197,12 @@ public:
                      std::unique_ptr<Communicator> others)
       : DeviceCommunicator(device, std::move(others)), link_(std::move(link)) {}
 
-private:
   void exchange(const Transfers &sent, const Transfers &received) override {
     barrier();
     link_->exchange(sent, received);
   }
 
+private:
   std::unique_ptr<kernels::Link> link_;
 };
 
@@ -247,27 +238,13 @@ public:
 
   void allreduce_sum(std::span<double> data) override { sums_->allreduce_sum(data); }
   void allreduce_max(std::span<double> data) override { sums_->allreduce_max(data); }
-  void all_to_all(const void *sent, std::span<const i64> sent_bytes, void *received,
-                  std::span<const i64> received_bytes) override {
-    exchange(transfers(const_cast<void *>(sent), sent_bytes), transfers(received, received_bytes));
-  }
-
-private:
   void exchange(const Transfers &sent, const Transfers &received) override {
     link_->exchange(sent, received);
     for (const Transfer &to : sent)
       processes_.count_sent(to.bytes);
   }
 
-  static Transfers transfers(void *memory, std::span<const i64> bytes) {
-    Transfers all;
-    char *at = static_cast<char *>(memory);
-    for (std::size_t process = 0; process < bytes.size(); at += bytes[process++])
-      if (bytes[process] > 0)
-        all.push_back({static_cast<int>(process), at, bytes[process]});
-    return all;
-  }
-
+private:
   Processes &processes_;
   ProcessPeers peers_;
   std::unique_ptr<Communicator> sums_;

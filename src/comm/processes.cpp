@@ -150,10 +150,7 @@ public:
   void allreduce_max(std::span<double> data) override;
   void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override;
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override;
-  void all_to_all(const void *sent, std::span<const i64> sent_bytes, void *received,
-                  std::span<const i64> received_bytes) override {
-    processes_.all_to_all(sent, sent_bytes, received, received_bytes);
-  }
+  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override;
   void broadcast(void *data, i64 bytes) override { processes_.broadcast(data, bytes); }
   /// What went wrong is told where the call ends (Processes::fail).
   void abort() noexcept override {}
@@ -247,6 +244,47 @@ void ProcessCommunicator::allgather_rows(Matrix a, std::span<const Ranges> owned
   for (int worker = 0; worker < size(); ++worker)
     if (worker != rank())
       from = unpack(from, owned[static_cast<std::size_t>(worker)], a);
+}
+
+/// Calls f(bytes, transfer) for transfers in the order of the processes: where it stands among all of them.
+template <class F> std::vector<i64> for_processes(const kernels::Transfers &all, int size, F &&f) {
+  std::vector<i64> bytes;
+  i64 at = 0;
+  for (int process = 0; process < size; ++process) {
+    const i64 before = at;
+    for (const kernels::Transfer &transfer : all)
+      if (transfer.worker == process)
+        f(std::exchange(at, at + transfer.bytes), transfer);
+    bytes.push_back(at - before);
+  }
+  return bytes;
+}
+
+/// Whether they are in the order of the processes and lie one behind the other, so that they can go as they are.
+bool lie_together(const kernels::Transfers &all) {
+  for (std::size_t k = 1; k < all.size(); ++k)
+    if (all[k].worker < all[k - 1].worker ||
+        all[k].memory != static_cast<const std::byte *>(all[k - 1].memory) + all[k - 1].bytes)
+      return false;
+  return true;
+}
+
+void ProcessCommunicator::exchange(const kernels::Transfers &sent, const kernels::Transfers &received) {
+  const auto nothing = [](i64, const kernels::Transfer &) {};
+  const std::vector<i64> sent_bytes = for_processes(sent, size(), nothing);
+  const std::vector<i64> received_bytes = for_processes(received, size(), nothing);
+  if (lie_together(sent) && lie_together(received))
+    return processes_.all_to_all(sent.empty() ? nullptr : sent.front().memory, sent_bytes,
+                                 received.empty() ? nullptr : received.front().memory, received_bytes);
+  Buffer<std::byte> out(sum_of(sent_bytes), "bytes on their way between processes");
+  Buffer<std::byte> in(sum_of(received_bytes), "bytes on their way between processes");
+  for_processes(sent, size(), [&](i64 at, const kernels::Transfer &some) {
+    std::memcpy(out.data() + at, some.memory, static_cast<std::size_t>(some.bytes));
+  });
+  processes_.all_to_all(out.data(), sent_bytes, in.data(), received_bytes);
+  for_processes(received, size(), [&](i64 at, const kernels::Transfer &some) {
+    std::memcpy(some.memory, in.data() + at, static_cast<std::size_t>(some.bytes));
+  });
 }
 
 } // namespace

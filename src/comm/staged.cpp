@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
+#include <utility>
 
 #include "comm/communicator.hpp"
 #include "core/buffer.hpp"
@@ -71,19 +71,50 @@ public:
     });
   }
 
-  void all_to_all(const void *sent, std::span<const i64> sent_bytes, void *received,
-                  std::span<const i64> received_bytes) override {
-    const i64 going = std::accumulate(sent_bytes.begin(), sent_bytes.end(), i64{0});
-    const i64 coming = std::accumulate(received_bytes.begin(), received_bytes.end(), i64{0});
-    std::byte *const staged = locked(going + coming);
-    if (going > 0)
-      device_.download(staged, sent, going);
-    others_->all_to_all(staged, sent_bytes, staged + going, received_bytes);
-    if (coming > 0)
-      device_.upload(received, staged + going, coming);
+  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+    const i64 each = std::max<i64>(most_ / (2 * size()), 1); // of a transfer at a time
+    double longest = 0;
+    for (const kernels::Transfers *some : {&sent, &received})
+      for (const kernels::Transfer &transfer : *some)
+        longest = std::max(longest, static_cast<double>(transfer.bytes));
+    others_->allreduce_max({&longest, 1}); // all go as many rounds
+    for (i64 begin = 0; begin < static_cast<i64>(longest); begin += each) {
+      Staged out(sent, {begin, begin + each}), in(received, {begin, begin + each});
+      std::byte *const room = locked(out.bytes + in.bytes);
+      out.place(room);
+      in.place(room + out.bytes);
+      for (const auto &[memory, staged] : out.pairs)
+        device_.download(staged.memory, memory, staged.bytes);
+      others_->exchange(out.transfers(), in.transfers());
+      for (const auto &[memory, staged] : in.pairs)
+        device_.upload(memory, staged.memory, staged.bytes);
+    }
   }
 
 private:
+  /// A part of each transfer, counted in bytes from its begin.
+  struct Staged {
+    Staged(const kernels::Transfers &all, Range part) {
+      for (const kernels::Transfer &transfer : all)
+        if (const i64 some = std::min(part.end, transfer.bytes) - part.begin; some > 0) {
+          pairs.push_back({static_cast<char *>(transfer.memory) + part.begin, {transfer.worker, nullptr, some}});
+          bytes += some;
+        }
+    }
+    void place(std::byte *next) {
+      for (auto &[memory, staged] : pairs)
+        staged.memory = std::exchange(next, next + staged.bytes);
+    }
+    kernels::Transfers transfers() const {
+      kernels::Transfers staged;
+      for (const auto &pair : pairs)
+        staged.push_back(pair.second);
+      return staged;
+    }
+    std::vector<std::pair<void *, kernels::Transfer>> pairs; // where it is on the device, and on the host
+    i64 bytes = 0;
+  };
+
   /// Memory that stays, which the device copies to and from by itself where it can be locked: whole pages, as a copy
   /// may not be half locked.
   std::byte *locked(i64 bytes) {
@@ -92,7 +123,7 @@ private:
       pin_.reset();
       arrays_ = Buffer<std::byte>();
       locked_bytes_ = 0;
-      arrays_ = Buffer<std::byte>(whole + page, "rows on their way between processes");
+      arrays_ = Buffer<std::byte>(whole + page, "bytes on their way between workers");
       locked_bytes_ = whole;
       pin_ = device_.pin(first_page(), whole);
     }

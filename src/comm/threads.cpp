@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "comm/communicator.hpp"
+#include "comm/transfers.hpp"
 #include "core/rows.hpp"
 
 namespace td {
@@ -105,6 +106,16 @@ public:
       for (const Range &rows : owned[k])
         copy_rows(all.lent()[k], a, rows);
     }
+  }
+
+  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+    const Meeting::Reading all(*meeting_, rank_, {&sent, ValueType::f64, 0, 0, 0});
+    std::vector<Offered> offered;
+    for (const ConstMatrix &other : all.lent())
+      offered.emplace_back(*static_cast<const kernels::Transfers *>(other.data), rank_);
+    for (const kernels::Transfer &to : received)
+      std::memcpy(to.memory, offered[static_cast<std::size_t>(to.worker)].take(to).memory,
+                  static_cast<std::size_t>(to.bytes));
   }
 
   void broadcast(void *data, i64 bytes) override {

@@ -31,7 +31,7 @@ std::vector<double> make_tile(ConstMatrix a) {
 
 } // namespace
 
-ColumnScales column_scales(ConstMatrix a, int plain) {
+ColumnScales column_scales(ConstMatrix a, int plain, const Meeting &others) {
   const auto cols = static_cast<std::size_t>(a.cols);
   std::vector<double> largest(cols, 0.0);
   dispatch(a.type, [&](auto zero) {
@@ -42,6 +42,8 @@ ColumnScales column_scales(ConstMatrix a, int plain) {
         largest[r] = std::max(largest[r], std::abs(static_cast<double>(row[r])));
     }
   });
+  if (others.max)
+    others.max(largest);
   ColumnScales scales{std::vector<i64>(cols, 0), std::vector<double>(cols, 1.0)};
   for (std::size_t r = 0; r < cols; ++r) {
     if (largest[r] == 0) {
@@ -57,7 +59,7 @@ ColumnScales column_scales(ConstMatrix a, int plain) {
   return scales;
 }
 
-std::vector<double> scaled_squares(ConstMatrix a, const ColumnScales &scales) {
+std::vector<double> scaled_squares(ConstMatrix a, const ColumnScales &scales, const Meeting &others) {
   std::vector<double> squares(static_cast<std::size_t>(a.cols), 0.0);
   std::vector<double> tile = make_tile(a);
   for (i64 begin = 0; begin < a.rows; begin += tile_rows) {
@@ -69,17 +71,20 @@ std::vector<double> scaled_squares(ConstMatrix a, const ColumnScales &scales) {
         squares[r] += row[r] * row[r];
     }
   }
+  if (others.sum)
+    others.sum(squares);
   return squares;
 }
 
-std::vector<double> scaled_norms(ConstMatrix a, const ColumnScales &scales) {
-  std::vector<double> norms = scaled_squares(a, scales);
+std::vector<double> scaled_norms(ConstMatrix a, const ColumnScales &scales, const Meeting &others) {
+  std::vector<double> norms = scaled_squares(a, scales, others);
   for (double &s : norms)
     s = std::sqrt(s);
   return norms;
 }
 
-std::vector<double> scaled_gram(ConstMatrix a, const ColumnScales &sa, ConstMatrix b, const ColumnScales &sb) {
+std::vector<double> scaled_gram(ConstMatrix a, const ColumnScales &sa, ConstMatrix b, const ColumnScales &sb,
+                                const Meeting &others) {
   std::vector<double> gram(static_cast<std::size_t>(a.cols * b.cols), 0.0);
   std::vector<double> tile_a = make_tile(a);
   std::vector<double> tile_b = make_tile(b);
@@ -97,6 +102,8 @@ std::vector<double> scaled_gram(ConstMatrix a, const ColumnScales &sa, ConstMatr
       }
     }
   }
+  if (others.sum)
+    others.sum(gram);
   return gram;
 }
 

@@ -1,6 +1,7 @@
 // Columns of factor matrices read as f64 and brought into a range in which squares neither overflow nor vanish.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -8,6 +9,12 @@
 #include "core/views.hpp"
 
 namespace td {
+
+/// What those who hold blocks of the rows of the same matrices call together, in the same order; each array becomes the
+/// sum or the maximum of all of theirs. Empty: the rows are all here.
+struct Meeting {
+  std::function<void(std::span<double>)> sum, max;
+};
 
 /// A power of two for each column: column r is read as a[:, r] * 2^-exponent[r], which is exact.
 struct ColumnScales {
@@ -19,15 +26,16 @@ struct ColumnScales {
 inline constexpr int plain_exponent = 200;
 
 /// Scales that bring the largest magnitude of each column into [1, 2); none where its exponent is within +-plain.
-ColumnScales column_scales(ConstMatrix a, int plain = plain_exponent);
+ColumnScales column_scales(ConstMatrix a, int plain = plain_exponent, const Meeting &others = {});
 
 /// Sums of squares of the scaled columns: the diagonal of scaled_gram of a matrix with itself, bit for bit.
-std::vector<double> scaled_squares(ConstMatrix a, const ColumnScales &scales);
+std::vector<double> scaled_squares(ConstMatrix a, const ColumnScales &scales, const Meeting &others = {});
 
 /// Euclidean lengths of the scaled columns.
-std::vector<double> scaled_norms(ConstMatrix a, const ColumnScales &scales);
+std::vector<double> scaled_norms(ConstMatrix a, const ColumnScales &scales, const Meeting &others = {});
 
 /// g[r * b.cols + s] := sum over i of a[i, r] b[i, s], both scaled.
-std::vector<double> scaled_gram(ConstMatrix a, const ColumnScales &sa, ConstMatrix b, const ColumnScales &sb);
+std::vector<double> scaled_gram(ConstMatrix a, const ColumnScales &sa, ConstMatrix b, const ColumnScales &sb,
+                                const Meeting &others = {});
 
 } // namespace td

@@ -35,20 +35,35 @@ void negate_column(Matrix a, i64 r) {
   for_column(a, r, [](auto &x) { x = -x; });
 }
 
-/// Whether the entry of largest magnitude (the first of them) is negative.
-bool points_down(Matrix a, i64 r) {
-  double largest = 0;
-  for_column(a, r, [&](auto &x) {
-    if (std::abs(static_cast<double>(x)) > std::abs(largest))
-      largest = static_cast<double>(x);
-  });
-  return largest < 0;
+/// Which columns' entry of largest magnitude (the first of them) is negative.
+std::vector<char> point_down(Matrix a, RowBlock block, const Meeting &others) {
+  const auto cols = static_cast<std::size_t>(a.cols);
+  std::vector<double> here(cols, 0.0);
+  for (std::size_t r = 0; r < cols; ++r)
+    for_column(a, static_cast<i64>(r), [&](auto &x) {
+      if (std::abs(static_cast<double>(x)) > std::abs(here[r]))
+        here[r] = static_cast<double>(x);
+    });
+  std::vector<double> largest(cols), first(cols, 0.0);
+  std::transform(here.begin(), here.end(), largest.begin(), [](double x) { return std::abs(x); });
+  if (others.max)
+    others.max(largest);
+  // Of the blocks that have the largest magnitude the first speaks: its number is the larger, and odd where it is
+  // negative.
+  for (std::size_t r = 0; r < cols; ++r)
+    if (std::abs(here[r]) == largest[r])
+      first[r] = 2 * static_cast<double>(block.count - block.number) + (here[r] < 0 ? 1 : 0);
+  if (others.max)
+    others.max(first);
+  std::vector<char> down(cols);
+  std::transform(first.begin(), first.end(), down.begin(), [](double x) { return std::fmod(x, 2) == 1; });
+  return down;
 }
 
 } // namespace
 
-Ktensor::Ktensor(std::span<const i64> dims, i64 rank, ValueType type, const MemoryBudget &budget)
-    : dims_(dims.begin(), dims.end()), type_(type) {
+Ktensor::Ktensor(std::span<const i64> dims, i64 rank, ValueType type, const MemoryBudget &budget, RowBlock block)
+    : dims_(dims.begin(), dims.end()), block_(block), type_(type) {
   if (order() < min_order || order() > max_order)
     throw_error(Status::shape, "order = {}: expected {} .. {}", order(), min_order, max_order);
   if (rank < 1)
@@ -56,24 +71,25 @@ Ktensor::Ktensor(std::span<const i64> dims, i64 rank, ValueType type, const Memo
   for (int m = 0; m < order(); ++m)
     if (const i64 d = dims[static_cast<std::size_t>(m)]; d < 1)
       throw_error(Status::shape, "dims[{}] = {}: expected at least 1", m, d);
-  budget.require(fmt::format("a ktensor of rank {}", rank), need(dims, rank, type));
+  budget.require(fmt::format("a ktensor of rank {}", rank), need(dims, rank, type, block));
   for (int m = 0; m < order(); ++m) {
-    const i64 d = dims[static_cast<std::size_t>(m)];
+    const i64 d = rows(m).size();
     const auto count = checked_multiply(d, rank);
     if (!count)
       throw_error(Status::host_memory, "out of host memory: {} x {} elements for factor {}", d, rank, m);
     factors_.emplace_back(type, *count, "a factor matrix");
-    std::memset(factors_.back().data(), 0, static_cast<std::size_t>(factors_.back().bytes()));
+    if (*count > 0)
+      std::memset(factors_.back().data(), 0, static_cast<std::size_t>(factors_.back().bytes()));
   }
   labels_ = Labels(order());
   rank_ = rank;
   weights_.assign(static_cast<std::size_t>(rank), 1.0);
 }
 
-MemoryNeed Ktensor::need(std::span<const i64> dims, i64 rank, ValueType type) {
+MemoryNeed Ktensor::need(std::span<const i64> dims, i64 rank, ValueType type, RowBlock block) {
   double rows = 0;
   for (const i64 d : dims)
-    rows += static_cast<double>(d);
+    rows += static_cast<double>(block.of(d).size());
   MemoryNeed need;
   need.add("factors", rows * static_cast<double>(rank) * static_cast<double>(size_of(type)));
   need.add("weights", 8 * static_cast<double>(rank));
@@ -85,7 +101,7 @@ Ktensor Ktensor::copy(const MemoryBudget &budget) const { return convert(type_, 
 Ktensor Ktensor::convert(ValueType type, const MemoryBudget &budget) const {
   if (order() == 0)
     return {};
-  Ktensor out(dims_, rank_, type, budget);
+  Ktensor out(dims_, rank_, type, budget, block_);
   out.weights_ = weights_;
   out.labels_ = labels_;
   for (std::size_t m = 0; m < factors_.size(); ++m) {
@@ -98,8 +114,8 @@ Ktensor Ktensor::convert(ValueType type, const MemoryBudget &budget) const {
         for (i64 e = 0; e < factors_[m].size(); ++e) {
           to[e] = static_cast<To>(from[e]);
           if (!std::isfinite(to[e]))
-            throw_error(Status::argument, "factor {}: entry at row {}, column {} is {}: too large for {}", m, e / rank_,
-                        e % rank_, from[e], name_of(type));
+            throw_error(Status::argument, "factor {}: entry at row {}, column {} is {}: too large for {}", m,
+                        rows(static_cast<int>(m)).begin + e / rank_, e % rank_, from[e], name_of(type));
         }
       });
     });
@@ -107,14 +123,27 @@ Ktensor Ktensor::convert(ValueType type, const MemoryBudget &budget) const {
   return out;
 }
 
+Ktensor Ktensor::cut(RowBlock block) const {
+  Ktensor out(dims_, rank_, type_, {}, block);
+  out.weights_ = weights_;
+  out.labels_ = labels_;
+  for (int m = 0; m < order(); ++m) {
+    const Range rows = out.rows(m);
+    if (rows.size() > 0)
+      std::memcpy(out.factor(m).data, factor(m).slice(rows.begin, rows.end).data,
+                  static_cast<std::size_t>(out.factors_[static_cast<std::size_t>(m)].bytes()));
+  }
+  return out;
+}
+
 Matrix Ktensor::factor(int mode) noexcept {
   const auto m = static_cast<std::size_t>(mode);
-  return {factors_[m].data(), type_, dims_[m], rank_, rank_};
+  return {factors_[m].data(), type_, rows(mode).size(), rank_, rank_};
 }
 
 ConstMatrix Ktensor::factor(int mode) const noexcept {
   const auto m = static_cast<std::size_t>(mode);
-  return {factors_[m].data(), type_, dims_[m], rank_, rank_};
+  return {factors_[m].data(), type_, rows(mode).size(), rank_, rank_};
 }
 
 void Ktensor::set_factor(int mode, const void *column_major, i64 ld) {
@@ -136,13 +165,13 @@ void Ktensor::get_factor(int mode, void *column_major, i64 ld) const {
   scatter_transposed(a, nullptr, {column_major, type_, rank_, a.rows, ld}, {0, a.rows});
 }
 
-void Ktensor::normalize() {
+void Ktensor::normalize(const Meeting &others) {
   std::vector<Scaled> lengths(weights_.begin(), weights_.end());
   std::vector<ColumnScales> scales;
   std::vector<std::vector<double>> norms;
   for (int m = 0; m < order(); ++m) {
-    scales.push_back(column_scales(factor(m)));
-    norms.push_back(scaled_norms(factor(m), scales.back()));
+    scales.push_back(column_scales(factor(m), plain_exponent, others));
+    norms.push_back(scaled_norms(factor(m), scales.back(), others));
     for (std::size_t r = 0; r < lengths.size(); ++r)
       lengths[r] = lengths[r] * Scaled(norms.back()[r], scales.back().exponent[r]);
   }
@@ -167,8 +196,8 @@ void Ktensor::normalize() {
   std::transform(lengths.begin(), lengths.end(), weights_.begin(), [](const Scaled &s) { return s.value(); });
 }
 
-void Ktensor::arrange() {
-  normalize();
+void Ktensor::arrange(const Meeting &others) {
+  normalize(others);
   for (i64 r = 0; r < rank_; ++r) {
     double &w = weights_[static_cast<std::size_t>(r)];
     if (w < 0) {
@@ -198,11 +227,14 @@ void Ktensor::arrange() {
   }
 }
 
-void Ktensor::fixsigns() {
+void Ktensor::fixsigns(const Meeting &others) {
+  std::vector<std::vector<char>> down; // [mode][column]
+  for (int m = 0; m < order(); ++m)
+    down.push_back(point_down(factor(m), block_, others));
   for (i64 r = 0; r < rank_; ++r) {
     int waiting = -1; // a mode that points down and has no partner yet
     for (int m = 0; m < order(); ++m) {
-      if (!points_down(factor(m), r))
+      if (down[static_cast<std::size_t>(m)][static_cast<std::size_t>(r)] == 0)
         continue;
       if (waiting < 0) {
         waiting = m;

@@ -18,9 +18,10 @@ void check_same_dims(const Ktensor &a, const Ktensor &b) {
   if (a.order() != b.order())
     throw_error(Status::shape, "ktensors of order {} and {}: expected the same dims", a.order(), b.order());
   for (int m = 0; m < a.order(); ++m) {
-    if (a.factor(m).rows != b.factor(m).rows)
-      throw_error(Status::shape, "ktensors with dims[{}] = {} and {}: expected the same dims", m, a.factor(m).rows,
-                  b.factor(m).rows);
+    const auto mode = static_cast<std::size_t>(m);
+    if (a.dims()[mode] != b.dims()[mode])
+      throw_error(Status::shape, "ktensors with dims[{}] = {} and {}: expected the same dims", m, a.dims()[mode],
+                  b.dims()[mode]);
   }
 }
 
@@ -35,10 +36,10 @@ template <class Body> void for_pairs(const Ktensor &a, const Ktensor &b, Body &&
     body(begin, std::min(begin + step, a.rank()));
 }
 
-Scaled inner_product(const Ktensor &a, const Ktensor &b) {
+Scaled inner_product(const Ktensor &a, const Ktensor &b, const Meeting &others) {
   std::vector<ColumnScales> scales_b;
   for (int m = 0; m < b.order(); ++m)
-    scales_b.push_back(column_scales(b.factor(m)));
+    scales_b.push_back(column_scales(b.factor(m), plain_exponent, others));
   ScaledSum total;
   std::vector<Scaled> terms; // one a pair of components
   for_pairs(a, b, [&](i64 begin, i64 end) {
@@ -49,9 +50,9 @@ Scaled inner_product(const Ktensor &a, const Ktensor &b) {
     }
     for (int m = 0; m < a.order(); ++m) {
       const ConstMatrix columns = a.factor(m).columns(begin, end);
-      const ColumnScales sa = column_scales(columns);
+      const ColumnScales sa = column_scales(columns, plain_exponent, others);
       const ColumnScales &sb = scales_b[static_cast<std::size_t>(m)];
-      const std::vector<double> gram = scaled_gram(columns, sa, b.factor(m), sb);
+      const std::vector<double> gram = scaled_gram(columns, sa, b.factor(m), sb, others);
       std::size_t t = 0;
       for (i64 ea : sa.exponent) {
         for (i64 eb : sb.exponent) {
@@ -71,7 +72,8 @@ struct Lengths {
   ColumnScales scales;
   std::vector<double> squares; // of the scaled columns
 
-  explicit Lengths(ConstMatrix a) : scales(column_scales(a)), squares(scaled_squares(a, scales)) {}
+  Lengths(ConstMatrix a, const Meeting &others)
+      : scales(column_scales(a, plain_exponent, others)), squares(scaled_squares(a, scales, others)) {}
   Scaled length(std::size_t r) const { return Scaled(std::sqrt(squares[r]), scales.exponent[r]); }
 };
 
@@ -152,14 +154,14 @@ std::vector<i64> element_strides(const Ktensor &k, std::span<const i64> given) {
 
 } // namespace
 
-double Ktensor::norm() const {
-  const Scaled square = inner_product(*this, *this);
+double Ktensor::norm(const Meeting &others) const {
+  const Scaled square = inner_product(*this, *this, others);
   return square.over_power(square.exponent()) < 0 ? 0.0 : square.root().value();
 }
 
-double dot(const Ktensor &a, const Ktensor &b) {
+double dot(const Ktensor &a, const Ktensor &b, const Meeting &others) {
   check_same_dims(a, b);
-  return inner_product(a, b).value();
+  return inner_product(a, b, others).value();
 }
 
 double value_at(const Ktensor &k, std::span<const i64> coordinate) {
@@ -221,7 +223,7 @@ void full(const Ktensor &k, std::span<const i64> given_strides, ValueType type, 
   });
 }
 
-Score score(const Ktensor &a, const Ktensor &b, bool use_weights, const MemoryBudget &budget) {
+Score score(const Ktensor &a, const Ktensor &b, bool use_weights, const MemoryBudget &budget, const Meeting &others) {
   check_same_dims(a, b);
   const auto ra = static_cast<std::size_t>(a.rank());
   const auto rb = static_cast<std::size_t>(b.rank());
@@ -232,7 +234,7 @@ Score score(const Ktensor &a, const Ktensor &b, bool use_weights, const MemoryBu
   std::vector<Lengths> lengths_b;
   std::vector<Scaled> wb(b.weights().begin(), b.weights().end());
   for (int m = 0; m < b.order(); ++m) {
-    lengths_b.emplace_back(b.factor(m));
+    lengths_b.emplace_back(b.factor(m), others);
     for (std::size_t s = 0; s < rb; ++s)
       wb[s] = wb[s] * lengths_b.back().length(s);
   }
@@ -247,9 +249,9 @@ Score score(const Ktensor &a, const Ktensor &b, bool use_weights, const MemoryBu
     std::vector<Scaled> wa(a.weights().begin() + first, a.weights().begin() + last);
     for (int m = 0; m < a.order(); ++m) {
       const ConstMatrix columns = a.factor(m).columns(first, last);
-      const Lengths lengths_a(columns);
+      const Lengths lengths_a(columns, others);
       const Lengths &of_b = lengths_b[static_cast<std::size_t>(m)];
-      const std::vector<double> gram = scaled_gram(columns, lengths_a.scales, b.factor(m), of_b.scales);
+      const std::vector<double> gram = scaled_gram(columns, lengths_a.scales, b.factor(m), of_b.scales, others);
       for (std::size_t r = 0; r < count; ++r) {
         wa[r] = wa[r] * lengths_a.length(r);
         for (std::size_t s = 0; s < rb; ++s)

@@ -68,9 +68,9 @@ constexpr OptionRow table[] = {
 
     {"tensor", "dense_kernel", OptionType::str, "auto", 0, 0, "auto|elem|slice|tile|gemm|fused|fused_tf32",
      "how a GPU computes MTTKRP of a dense tensor: elem, slice or tile (without matrix products: element by element, "
-     "slice by slice, or in tiles of a slice), gemm (a matrix product with a Khatri-Rao product in memory), fused "
-     "(with one that is formed beside it), fused_tf32 (of f32, in pairs of TensorFloat-32: about 6 digits), auto "
-     "(fused)"},
+     "slice by slice, or in tiles of a slice), gemm (cuBLAS multiplies by Khatri-Rao products in memory), fused (by "
+     "one that is formed beside it), fused_tf32 (of f32, in pairs of TensorFloat-32: about 6 digits), auto (fused, or "
+     "of f64 gemm where it is predicted to be faster)"},
     {"tensor", "dense_tile_width", OptionType::i64, "0", 0, huge, "",
      "indices of each other mode that a tile of dense_kernel = tile has, cut to the mode's length; 0: as many as keep "
      "a tile's factor rows in near memory"},
@@ -140,6 +140,8 @@ constexpr OptionRow table[] = {
      "1: normalize the columns of the result and order components by descending weight; 0: leave as computed"},
     {"cpals", "fixsigns", OptionType::i64, "1", 0, 1, "",
      "1: turn signs in pairs so that columns' largest entries are positive; 0: leave as computed"},
+    {"cpals", "model", OptionType::str, "replicated", 0, 0, "replicated|distributed",
+     "where processes share the tensor: each gets the whole model, or only its block of each factor's rows"},
     {"cpals", "deterministic", OptionType::i64, "0", 0, 1, "",
      "1: bitwise the same result for any number of workers and threads on a device, at some cost"},
     {"cpals", "exact_residual", OptionType::str, "auto", 0, 0, "auto|never|always",

@@ -20,6 +20,8 @@ public:
 
   /// The arrays, wherever they are.
   const EntriesView &view() const noexcept { return view_; }
+  /// Whether they are in host memory.
+  bool is_on_host() const noexcept { return there_ == nullptr; }
   /// The arrays in host memory: they are copied there when first asked for, if they are not.
   const EntriesView &on_host() const;
 

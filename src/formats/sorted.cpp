@@ -266,6 +266,12 @@ There<Sorted> build_sorted(const PackedThere &p, int mode, std::span<const int> 
   const auto row_at = rows.any_heavy() ? rows.row_at().span() : std::span<const i64>{};
   kernels::Copy copy = building.make_copy({p.layout.shift[m], p.layout.bits[m], p.dims[m], cuts.tiles, plan_cuts,
                                            row_at, rows.heavy(), s.key_bytes, cuts.moves});
+  if (!copy.row_begin.empty()) {
+    s.row_index = Buffer<i64>(std::ssize(copy.row_index), "row indices");
+    std::copy(copy.row_index.begin(), copy.row_index.end(), s.row_index.data());
+    s.row_begin = Buffer<i64>(std::ssize(copy.row_begin), "row boundaries");
+    std::copy(copy.row_begin.begin(), copy.row_begin.end(), s.row_begin.data());
+  }
   s.tile_begin = Buffer<i64>(cuts.tiles + 1, "tile boundaries");
   std::copy(copy.tile_begin.begin(), copy.tile_begin.end(), s.tile_begin.data());
   fill_tile_base(s, cuts);

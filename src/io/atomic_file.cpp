@@ -5,6 +5,7 @@
 #include <climits>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -86,6 +87,17 @@ AtomicFile::AtomicFile(const std::string &path) : path_(path), target_(resolve(p
   if (replaces)
     keep_access(fd_, old);
 }
+
+AtomicFile::AtomicFile(const std::string &path, const std::string &temporary) : path_(path) {
+  fd_ = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd_ < 0)
+    throw_error(Status::io, "{}: the file {} that another process has made for it cannot be opened here: {}", path_,
+                temporary, system_reason(errno));
+}
+
+AtomicFile::AtomicFile(AtomicFile &&other) noexcept
+    : path_(std::move(other.path_)), target_(std::move(other.target_)), temporary_(std::exchange(other.temporary_, {})),
+      fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
 
 AtomicFile::~AtomicFile() {
   close();

@@ -14,14 +14,20 @@ namespace td::io {
 class AtomicFile {
 public:
   explicit AtomicFile(const std::string &path);
+  /// Opens the temporary file of another process, whose it is to give it its name or to remove it.
+  AtomicFile(const std::string &path, const std::string &temporary);
   ~AtomicFile();
+  AtomicFile(AtomicFile &&other) noexcept;
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
 
   void write(std::span<const char> bytes);
   /// Overwrites bytes that were written before.
   void rewrite(i64 offset, std::span<const char> bytes);
+  /// Bytes that are written later, or by another process.
+  void leave_room(i64 bytes) noexcept { size_ += bytes; }
   i64 size() const noexcept { return size_; }
+  const std::string &temporary() const noexcept { return temporary_; }
 
   /// Everything that can fail for want of space: afterwards only the renaming is left.
   void finish();

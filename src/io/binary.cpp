@@ -149,12 +149,15 @@ void add_ktensor(ContainerWriter &file, const Ktensor &k) {
   file.add("weights", ElementType::f64, k.rank(), k.weights().data());
   for (int m = 0; m < k.order(); ++m) {
     const ConstMatrix a = k.factor(m); // rows without gaps
-    file.add(numbered("factor", static_cast<std::size_t>(m)), element_type(a.type), a.rows * a.cols, a.data);
+    const Range rows = k.rows(m);
+    file.add(numbered("factor", static_cast<std::size_t>(m)), element_type(a.type),
+             k.dims()[static_cast<std::size_t>(m)] * a.cols, {rows.begin * a.cols, rows.end * a.cols}, a.data);
   }
   add_labels(file, k.labels(), k.order());
 }
 
-Ktensor read_factors(const ContainerReader &file, i64 smallest_order, const MemoryBudget &budget) {
+Ktensor read_factors(const ContainerReader &file, i64 smallest_order, const MemoryBudget &budget,
+                     const Readers &readers = {}) {
   const std::vector<i64> dims = read_dims(file, smallest_order);
   const Section &weights = file.section("weights");
   if (dims.empty() && weights.count == 0) // a record may go without factors
@@ -173,10 +176,12 @@ Ktensor read_factors(const ContainerReader &file, i64 smallest_order, const Memo
     file.refuse(fmt::format("{} and {}, expected both or none",
                             count_text(static_cast<i64>(dims.size()), "dim", "dims"),
                             count_text(weights.count, "weight", "weights")));
-  Ktensor k(dims, weights.count, stored_type(*factors[0]), budget);
+  Ktensor k(dims, weights.count, stored_type(*factors[0]), budget, {readers.number, readers.count});
+  Readers of_rows = readers;
+  of_rows.unit = k.rank();
   file.read_values(weights, ValueType::f64, k.weights().data(), 1);
   for (std::size_t m = 0; m < dims.size(); ++m)
-    file.read_values(*factors[m], k.type(), k.factor(static_cast<int>(m)).data, available_threads());
+    file.read_values(*factors[m], k.type(), k.factor(static_cast<int>(m)).data, available_threads(), of_rows);
   check_finite(k, file.name());
   k.labels() = read_labels(file, dims);
   return k;
@@ -227,18 +232,18 @@ Ktensor read_ktensor_binary(const Source &source, const MemoryBudget &budget) {
   return read_factors(file, min_order, budget);
 }
 
-void write_ktensor_binary(const Ktensor &k, const std::string &path) {
-  ContainerWriter file(path, ContainerKind::ktensor);
+void write_ktensor_binary(const Ktensor &k, const std::string &path, const Writers &writers) {
+  ContainerWriter file(path, ContainerKind::ktensor, writers);
   add_ktensor(file, k);
   file.commit();
 }
 
-Record read_record_binary(const Source &source, const MemoryBudget &budget) {
+Record read_record_binary(const Source &source, const MemoryBudget &budget, const Readers &readers) {
   const ContainerReader file(source);
   if (file.kind() != ContainerKind::record)
     file.refuse(fmt::format("holds a {}, expected a checkpoint", name_of(file.kind())));
   Record record;
-  record.factors = read_factors(file, 0, budget);
+  record.factors = read_factors(file, 0, budget, readers);
   for (const Section &section : file.sections()) {
     if (section.name.starts_with(series_prefix)) {
       std::vector<double> numbers(static_cast<std::size_t>(section.count));
@@ -251,8 +256,8 @@ Record read_record_binary(const Source &source, const MemoryBudget &budget) {
   return record;
 }
 
-void write_record(const Record &record, const std::string &path) {
-  ContainerWriter file(path, ContainerKind::record);
+void write_record(const Record &record, const std::string &path, const Writers &writers) {
+  ContainerWriter file(path, ContainerKind::record, writers);
   add_ktensor(file, record.factors);
   for (const auto &[name, numbers] : record.series)
     file.add(fmt::format("{}{}", series_prefix, name), ElementType::f64, static_cast<i64>(numbers.size()),

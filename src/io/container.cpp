@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "core/buffer.hpp"
 #include "core/parallel.hpp"
@@ -55,6 +56,14 @@ bool is_element_type(std::uint32_t type) {
   return std::any_of(std::begin(known), std::end(known), [&](ElementType t) { return t == ElementType{type}; });
 }
 
+/// Of a section, from the checksum and the bytes of each process's part.
+std::uint32_t joined(std::span<const i64> parts) {
+  std::uint32_t sum = 0;
+  for (std::size_t part = 0; part < parts.size(); part += 2)
+    sum = join_checksums(sum, static_cast<std::uint32_t>(parts[part]), parts[part + 1]);
+  return sum;
+}
+
 /// Converts the elements of a block, which need not be aligned; false if one does not fit.
 template <class From, class To> bool convert(std::span<const char> from, To *to) {
   bool fits = true;
@@ -96,8 +105,29 @@ bool is_container_of(ContainerKind kind, std::span<const char> bytes) noexcept {
   return header.kind == static_cast<std::uint32_t>(kind);
 }
 
-ContainerWriter::ContainerWriter(const std::string &path, ContainerKind kind) : file_(path), kind_(kind) {
-  file_.write(bytes_of(Header{})); // its place; commit() fills it
+namespace {
+
+/// The first of several processes makes the temporary file, which the others open.
+AtomicFile open_together(const std::string &path, const Writers &writers) {
+  if (writers.count == 1)
+    return AtomicFile(path);
+  std::optional<AtomicFile> file;
+  if (writers.first())
+    file.emplace(path);
+  std::string temporary = file ? file->temporary() : std::string();
+  auto size = static_cast<i64>(temporary.size());
+  writers.broadcast(&size, sizeof size);
+  temporary.resize(static_cast<std::size_t>(size));
+  writers.broadcast(temporary.data(), size);
+  return file ? std::move(*file) : AtomicFile(path, temporary);
+}
+
+} // namespace
+
+ContainerWriter::ContainerWriter(const std::string &path, ContainerKind kind, const Writers &writers)
+    : writers_(writers), file_(open_together(path, writers)), kind_(kind) {
+  if (writers_.first())
+    file_.write(bytes_of(Header{})); // its place; commit() fills it
 }
 
 void ContainerWriter::pad() {
@@ -116,10 +146,30 @@ ContainerWriter::Entry &ContainerWriter::begin(std::string_view name, ElementTyp
 }
 
 void ContainerWriter::add(std::string_view name, ElementType type, i64 count, const void *data) {
+  if (!writers_.first())
+    return;
   Entry &entry = begin(name, type, count);
   const std::span<const char> bytes(static_cast<const char *>(data), static_cast<std::size_t>(count * size_of(type)));
   entry.checksum = checksum(bytes, available_threads());
   file_.write(bytes);
+}
+
+void ContainerWriter::add(std::string_view name, ElementType type, i64 count, Range part, const void *data) {
+  if (writers_.count == 1)
+    return add(name, type, count, data);
+  i64 offset = 0;
+  if (writers_.first()) {
+    offset = begin(name, type, count).offset;
+    file_.leave_room(count * size_of(type));
+  }
+  writers_.broadcast(&offset, sizeof offset);
+  const std::span<const char> bytes(static_cast<const char *>(data),
+                                    static_cast<std::size_t>(part.size() * size_of(type)));
+  file_.rewrite(offset + part.begin * size_of(type), bytes);
+  const i64 here[] = {checksum(bytes, available_threads()), std::ssize(bytes)};
+  const std::vector<i64> all = writers_.gather(here);
+  if (writers_.first())
+    entries_.back().checksum = joined(all);
 }
 
 void ContainerWriter::add(std::string_view name, ElementType type, i64 count, const Fill &fill) {
@@ -139,6 +189,12 @@ void ContainerWriter::add(std::string_view name, ElementType type, i64 count, co
 }
 
 void ContainerWriter::commit() {
+  if (!writers_.first())
+    file_.finish();
+  if (writers_.count > 1) // the first goes on when all that the others have written is on disk
+    writers_.gather(std::vector<i64>{0});
+  if (!writers_.first())
+    return;
   pad();
   std::vector<TableEntry> table;
   for (const Entry &e : entries_) {
@@ -245,10 +301,7 @@ void ContainerReader::verify(const Section &section, int threads, const EachBloc
   const Range mine{section.place.begin + part.begin * element, section.place.begin + part.end * element};
   const i64 here[] = {checksum(source_, mine, threads, also), mine.size()};
   const std::vector<i64> all = readers.gather(here);
-  std::uint32_t sum = 0;
-  for (std::size_t reader = 0; reader < all.size(); reader += 2)
-    sum = join_checksums(sum, static_cast<std::uint32_t>(all[reader]), all[reader + 1]);
-  if (sum != section.checksum)
+  if (joined(all) != section.checksum)
     refuse(fmt::format("corrupt: the checksum of section {} does not match", section.name));
 }
 

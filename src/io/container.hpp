@@ -35,15 +35,18 @@ bool is_container(std::span<const char> bytes) noexcept;
 /// Whether a file that begins so is, or was before it was damaged, of a kind.
 bool is_container_of(ContainerKind kind, std::span<const char> bytes) noexcept;
 
-/// Sections are written as they are added; commit() adds the table and the header, and the file appears.
+/// Sections are written as they are added; commit() adds the table and the header, and the file appears. Of several
+/// processes that make one file together the first writes what all have, and each its part of what they share.
 class ContainerWriter {
 public:
-  ContainerWriter(const std::string &path, ContainerKind kind);
+  ContainerWriter(const std::string &path, ContainerKind kind, const Writers &writers = {});
   void add(std::string_view name, ElementType type, i64 count, const void *data);
   /// For data that are not in memory as they will stand in the file: fill(range, out) makes elements [begin, end). It
   /// is called by several threads.
   using Fill = std::function<void(Range, char *)>;
   void add(std::string_view name, ElementType type, i64 count, const Fill &fill);
+  /// Elements of which each process has a part, one after the other.
+  void add(std::string_view name, ElementType type, i64 count, Range part, const void *data);
   void commit();
 
 private:
@@ -57,6 +60,7 @@ private:
   Entry &begin(std::string_view name, ElementType type, i64 count);
   void pad();
 
+  Writers writers_;
   AtomicFile file_;
   ContainerKind kind_;
   std::vector<Entry> entries_;

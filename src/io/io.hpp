@@ -49,6 +49,21 @@ struct Readers {
   Slab cut(std::vector<i64> &dims, std::size_t mode) const;
 };
 
+/// Processes that write one file together, each its block of a ktensor's rows. All call the same functions in the same
+/// order; the first decides about the file. One that fails breaks off, and the others fail in the function they are in.
+struct Writers {
+  int number = 0;
+  int count = 1;
+  /// As that of Readers.
+  std::function<std::vector<i64>(std::span<const i64>)> gather;
+  /// Gives all what the first has.
+  std::function<void(void *, i64)> broadcast;
+  /// Brings the block of one process to the first.
+  std::function<void(ConstMatrix, int, Matrix)> bring;
+
+  bool first() const noexcept { return number == 0; }
+};
+
 /// Takes options "dialect", "index_base", "value_type", those of tables (TableChoices), and "memory_limit" for what is
 /// read and what a compressed file inflates to. Text is parsed on `threads` threads. Several readers get entries each,
 /// of a tensor whose dims all get, or a slab each of a dense tensor, of which the first has all where it is text.
@@ -61,7 +76,9 @@ void write_tensor(const DenseArrayView &array, const std::string &path, const Op
                   const Labels &labels = {});
 
 Ktensor read_ktensor(const std::string &path, const MemoryBudget &budget = {});
-void write_ktensor(const Ktensor &k, const std::string &path, const Options &options);
+/// Writes it from a block on each of several processes: td's binary format all together, the others the first of them,
+/// to which each brings its rows in turn.
+void write_ktensor(const Ktensor &k, const std::string &path, const Options &options, const Writers &writers = {});
 
 /// A named list of arrays in td's binary container (versioned header, checksums), for checkpoints.
 struct Record {
@@ -69,8 +86,9 @@ struct Record {
   std::vector<std::pair<std::string, std::vector<double>>> series;
   std::vector<std::pair<std::string, std::string>> text;
 };
-Record read_record(const std::string &path, const MemoryBudget &budget = {});
-void write_record(const Record &record, const std::string &path);
+/// Several readers each get their block of the factors, and all else.
+Record read_record(const std::string &path, const MemoryBudget &budget = {}, const Readers &readers = {});
+void write_record(const Record &record, const std::string &path, const Writers &writers = {});
 
 /// Throws if a record could not be written under this name, or would replace a file that is no record and not empty.
 /// What is there stays as it is.

@@ -197,27 +197,36 @@ Ktensor read_ktensor_folder(const std::string &folder, const MemoryBudget &budge
   return k;
 }
 
-void write_ktensor_splatt(const Ktensor &k, const std::string &folder) {
+void write_ktensor_splatt(const Ktensor &k, const std::string &folder, const Writers &writers) {
+  if (!writers.first())
+    return send_blocks(k, writers);
   write_folder(k, folder, splatt, [&](const std::string &path, int mode) {
     auto file = std::make_unique<TextWriter>(path);
     const ConstMatrix weights(k.weights().data(), ValueType::f64, k.rank(), 1, 1);
-    const ConstMatrix a = mode < 0 ? weights : k.factor(mode);
-    file->put_lines(a.rows, [&](Range rows, std::string &out) { append_rows(out, a, rows); });
+    const auto put = [&](const ConstMatrix &a) {
+      file->put_lines(a.rows, [&](Range rows, std::string &out) { append_rows(out, a, rows); });
+    };
+    if (mode < 0)
+      put(weights);
+    else
+      for_blocks(k, mode, writers, put);
     return file;
   });
 }
 
-void write_ktensor_npy(const Ktensor &k, const std::string &folder) {
+void write_ktensor_npy(const Ktensor &k, const std::string &folder, const Writers &writers) {
+  if (!writers.first())
+    return send_blocks(k, writers);
   write_folder(k, folder, npy, [&](const std::string &path, int mode) {
     auto file = std::make_unique<AtomicFile>(path);
     if (mode < 0) {
       const i64 dims[] = {k.rank()};
       write_npy({dims, {}, ValueType::f64, k.weights().data()}, *file);
     } else {
-      const ConstMatrix a = k.factor(mode);
-      const i64 dims[] = {a.rows, a.cols};
-      const i64 strides[] = {a.ld, 1};
-      write_npy({dims, strides, a.type, a.data}, *file);
+      begin_npy_rows(k.dims()[static_cast<std::size_t>(mode)], k.rank(), k.type(), *file);
+      for_blocks(k, mode, writers, [&](const ConstMatrix &a) {
+        file->write({static_cast<const char *>(a.data), static_cast<std::size_t>(a.rows * a.cols * size_of(a.type))});
+      });
     }
     return file;
   });

@@ -98,7 +98,9 @@ void append_rows(std::string &out, ConstMatrix a, Range rows) {
   });
 }
 
-void write_ktensor_text(const Ktensor &k, const std::string &path) {
+void write_ktensor_text(const Ktensor &k, const std::string &path, const Writers &writers) {
+  if (!writers.first())
+    return send_blocks(k, writers);
   TextWriter file(path);
   std::string head = fmt::format("ktensor\n{}\n", k.order());
   for (int m = 0; m < k.order(); ++m) {
@@ -109,9 +111,10 @@ void write_ktensor_text(const Ktensor &k, const std::string &path) {
   append_rows(head, {k.weights().data(), ValueType::f64, 1, k.rank(), k.rank()}, {0, 1});
   file.put(head);
   for (int m = 0; m < k.order(); ++m) {
-    const ConstMatrix a = k.factor(m);
-    file.put(fmt::format("matrix\n2\n{} {}\n", a.rows, a.cols));
-    file.put_lines(a.rows, [&](Range rows, std::string &out) { append_rows(out, a, rows); });
+    file.put(fmt::format("matrix\n2\n{} {}\n", k.dims()[static_cast<std::size_t>(m)], k.rank()));
+    for_blocks(k, m, writers, [&](const ConstMatrix &a) {
+      file.put_lines(a.rows, [&](Range rows, std::string &out) { append_rows(out, a, rows); });
+    });
   }
   file.commit();
 }

@@ -349,4 +349,9 @@ void write_npy(const DenseArrayView &array, AtomicFile &file) {
   }
 }
 
+void begin_npy_rows(i64 rows, i64 cols, ValueType type, AtomicFile &file) {
+  const i64 dims[] = {rows, cols};
+  file.write(npy_header({dims, {}, type, nullptr}, false));
+}
+
 } // namespace td::io

@@ -29,4 +29,7 @@ NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threa
 /// commits.
 void write_npy(const DenseArrayView &array, AtomicFile &file);
 
+/// Writes what comes before a matrix whose rows follow.
+void begin_npy_rows(i64 rows, i64 cols, ValueType type, AtomicFile &file);
+
 } // namespace td::io

@@ -158,16 +158,17 @@ void check_finite(const Ktensor &k, const std::string &name) {
         for (i64 r = 0; r < a.cols; ++r)
           if (!std::isfinite(a.row<T>(i)[r]))
             throw_error(Status::io, "{}: factor {}: entry at row {}, column {} is {}, expected a finite number", name,
-                        m, i, r, a.row<T>(i)[r]);
+                        m, k.rows(m).begin + i, r, a.row<T>(i)[r]);
     });
   }
 }
 
-Record read_record(const std::string &path, const MemoryBudget &budget) {
+Record read_record(const std::string &path, const MemoryBudget &budget, const Readers &readers) {
   const File file(path);
   if (!is_container(file.source().beginning(longest_magic)))
     throw_error(Status::io, "{}: is not a td binary file, expected a checkpoint", path);
-  Record record = read_record_binary(file.source(), budget);
+  require_same_file(file.source(), readers);
+  Record record = read_record_binary(file.source(), budget, readers);
   file.source().require_unchanged();
   return record;
 }

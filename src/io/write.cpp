@@ -72,18 +72,18 @@ void require_place_for_record(const std::string &path) {
     throw_error(Status::io, "{}: is there and is no checkpoint; it will not be replaced by one", path);
 }
 
-void write_ktensor(const Ktensor &k, const std::string &path, const Options &options) {
+void write_ktensor(const Ktensor &k, const std::string &path, const Options &options, const Writers &writers) {
   std::string format = options.text("file_format");
   if (format == "auto")
     format = path.ends_with(".tdb") ? "binary" : "toolbox";
   if (format == "binary")
-    return write_ktensor_binary(k, path);
+    return write_ktensor_binary(k, path, writers);
   if (format == "splatt")
-    return write_ktensor_splatt(k, path);
+    return write_ktensor_splatt(k, path, writers);
   if (format == "npy")
-    return write_ktensor_npy(k, path);
+    return write_ktensor_npy(k, path, writers);
   if (format == "toolbox")
-    return write_ktensor_text(k, path);
+    return write_ktensor_text(k, path, writers);
   throw_error(Status::unsupported,
               "{}: file_format '{}' cannot hold a ktensor, expected toolbox, binary, splatt or npy", path, format);
 }

@@ -53,9 +53,11 @@ void Kernels::solve_and_sum(const NormalEquations &equations, ConstMatrix m, con
   column_norms(a, NormKind::max, sums.largest);
   if (sums.inner != nullptr)
     column_dots(m, a, sums.inner);
+  if (sums.weights != nullptr)
+    finish_columns(equations.rank, scales.solved, sums.largest, sums.weights, sums.scales, sums.gram);
 }
 
-std::unique_ptr<Building> Backend::begin_building(const EntriesView &) { return nullptr; }
+std::unique_ptr<DeviceBuilding> Backend::begin_building(const EntriesView &, bool) { return nullptr; }
 
 std::shared_ptr<const DeviceArrays> Backend::lend(const DenseView &, std::string_view) {
   throw_error(Status::internal, "a backend that works in host memory is lent nothing");

@@ -9,7 +9,7 @@
 namespace td::kernels {
 
 // They stand in kernels/building.hpp.
-class Building;
+class DeviceBuilding;
 class DeviceArrays;
 struct ElementSums;
 
@@ -20,9 +20,10 @@ public:
 
   /// Takes a caller's entries, of checked dims, from the host's memory or this memory() to build a tensor of them here.
   /// Gives null where the host builds: on backends that work in its memory, and where there is too little memory.
-  virtual std::unique_ptr<Building> begin_building(const EntriesView &entries);
+  /// `together`: these are some of the entries, and other devices have the rest.
+  virtual std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together);
   /// How much of what keep can give building takes besides copies that are made already; 0 where it takes other memory.
-  virtual i64 room_to_build(const EntriesView &) const { return 0; }
+  virtual i64 room_to_build(const EntriesView &, bool /*together*/) const { return 0; }
 
   /// Gives a caller's dense array in this memory(), for as long as a tensor borrows it: download gives its elements in
   /// the order of memory and without gaps. Throws as borrow() does, and waits as it does.

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/types.hpp"
+#include "core/views.hpp"
 
 namespace td::kernels {
 
@@ -64,6 +64,9 @@ struct Copy {
   std::vector<i64> tile_begin;    // [tiles + 1]
   std::vector<i64> tile_light;    // [tiles]
   std::vector<i64> heavy_entries; // [tiles] entries of a tile's heavy rows
+  // Where the arrays are keys and values alone; else empty:
+  std::vector<i64> row_index = {}; // [rows]
+  std::vector<i64> row_begin = {}; // [rows + 1]
 };
 
 /// What sum_values() finds in a block of values: sum and squares are of scale * value, the rest of the values as they
@@ -91,6 +94,17 @@ struct ElementSums {
   ValueSums sums;
   i64 not_finite = -1; // the first element, in the order of memory, that is not finite; -1: all are
   double value = 0;    // that one
+};
+
+/// Where the keys and values of entries are.
+struct KeysAndValues {
+  void *keys = nullptr;
+  int key_bytes = 8;
+  void *values = nullptr;
+  ValueType type = ValueType::f64;
+
+  void *key(i64 entry) const noexcept { return static_cast<char *>(keys) + entry * key_bytes; }
+  void *value(i64 entry) const noexcept { return static_cast<char *>(values) + entry * size_of(type); }
 };
 
 /// Entries in a device's memory, on their way from a caller's coordinates to a stored form. The caller's arrays must be
@@ -128,8 +142,9 @@ public:
   virtual void recode(int key_bytes, std::span<const BitMove> moves) = 0;
   /// The first entries of runs that agree in the bits of mask, then size().
   virtual std::vector<i64> runs(u128 mask) = 0;
-  /// sums[b] := over the values [b * block, (b + 1) * block), added one after the other.
-  virtual void sum_values(double scale, i64 block, ValueSums *sums) = 0;
+  /// sums[b] := over the values [b * block, (b + 1) * block) of some entries, counted from the first of these, added
+  /// one after the other.
+  virtual void sum_values(double scale, i64 block, Range entries, ValueSums *sums) = 0;
   /// counts[field of the key] on the host := how many entries have it.
   virtual void count_fields(int shift, int bits, std::span<i64> counts) = 0;
 
@@ -137,6 +152,23 @@ public:
   virtual Copy make_copy(const CopyPlan &plan) = 0;
   /// Keys and values, as they are. Nothing else can be asked afterwards.
   virtual std::shared_ptr<const DeviceArrays> take_entries() = 0;
+};
+
+/// Entries in the memory of one device. By what it can do besides, several devices build together, each of some of the
+/// entries.
+class DeviceBuilding : public Building {
+public:
+  /// Where the entries are, from sort() on.
+  virtual KeysAndValues here() = 0;
+  /// Sorts by some bits of the key alone; entries that agree in them keep their order.
+  virtual void sort_by(int shift, int bits) = 0;
+  /// For each of some keys: the first entry, of those sorted by key, with that key or a greater one; or size().
+  virtual std::vector<i64> lower_bounds(std::span<const u128> keys) = 0;
+  /// Room for others of the same kind, so many. They are written to here(), which arrived() tells of.
+  virtual std::unique_ptr<DeviceBuilding> beside(i64 size) = 0;
+  virtual void arrived() = 0;
+  /// A copy of those for which the bit of the key's field is set in words, in their order.
+  virtual std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const u64> words) = 0;
 };
 
 } // namespace td::kernels

@@ -82,6 +82,9 @@ public:
   /// The copy is complete when this returns.
   virtual void upload(void *to, const void *from_host, i64 bytes) = 0;
   virtual void download(void *to_host, const void *from, i64 bytes) = 0;
+  /// download, of which end_download alone waits, and not for what is called in between. One at a time.
+  virtual void begin_download(void *to_host, const void *from, i64 bytes) { download(to_host, from, bytes); }
+  virtual void end_download() {}
   /// All that was asked for so far is done when this returns.
   virtual void wait() {}
 

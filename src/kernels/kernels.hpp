@@ -117,11 +117,14 @@ struct PreparedSolve {
   SolveScalesOut scales;
 };
 
-/// What is summed over the rows that a solve leaves behind.
+/// What is summed over the rows that a solve leaves behind. With weights and scales the sums are of all rows, and
+/// finish_columns follows.
 struct ColumnSums {
   double *gram = nullptr;    // [rank][rank], as gram() sums it
   double *largest = nullptr; // [rank] largest magnitudes
   double *inner = nullptr;   // [rank] sums over i of m[i, r] * a[i, r]; null: not wanted
+  double *weights = nullptr; // [rank]
+  double *scales = nullptr;  // [rank]
 };
 
 /// A sentence about a failed solve; empty if it did not fail.

@@ -41,10 +41,6 @@ std::vector<std::shared_ptr<Backend>> open_backends(const DeviceSpec &spec, int 
 /// processes. Throws Status::backend_unavailable with the reason.
 std::vector<i64> list_gpus();
 
-/// A number for each GPU that this process sees, in the order of their ordinals; of one GPU it is the same in all
-/// processes. Throws Status::backend_unavailable with the reason.
-std::vector<i64> list_gpus();
-
 /// Whether libtd_cuda is found beside libtd and loads; `why` (may be null) says why not.
 bool cuda_library_loads(std::string *why);
 

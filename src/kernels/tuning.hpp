@@ -29,7 +29,8 @@ struct Prediction {
   std::string kernel;    // how it goes over the entries; empty: the backend does not say
   std::string conflicts; // how sums into one row are kept apart
   double bytes = 0;
-  double seconds = 0; // 0: the backend does not say
+  double seconds = 0;                         // 0: the backend does not say
+  DenseKernel dense = DenseKernel::automatic; // that takes it, of a backend that has several
 };
 
 /// A backend that says nothing here works all the same.

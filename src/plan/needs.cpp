@@ -45,7 +45,10 @@ SolverNeed solver_need(const SolverSizes &sizes) {
       rows += static_cast<double>(dim);
     return rows;
   };
-  const double model = sum(sizes.dims) * row;
+  std::vector<i64> kept;
+  for (const i64 dim : sizes.dims)
+    kept.push_back(sizes.block.of(dim).size());
+  const double model = sum(kept) * row;
   const double stored = sum(sizes.stored_dims) * row;
   const auto longest = static_cast<double>(*std::max_element(sizes.stored_dims.begin(), sizes.stored_dims.end()));
   SolverNeed need;
@@ -78,6 +81,10 @@ SolverNeed solver_need(const SolverSizes &sizes) {
   if (const auto total = static_cast<double>(need.workers.total()); start > total)
     need.workers.add("making the start", start - total);
   need.host.add("making the start", sizes.start_host);
+  if (sizes.gathers) { // when workers have freed what is theirs
+    const double all = sum(sizes.dims) * row;
+    need.host.add("all rows of the model", std::max(0.0, all - (sizes.apart ? sizes.staged : static_cast<double>(need.workers.total()))));
+  }
   return need;
 }
 

@@ -1,6 +1,9 @@
 // This header predicts from sizes alone what fitting a model to a tensor takes.
 #pragma once
 
+#include <algorithm>
+
+#include "core/ktensor.hpp"
 #include "core/memory.hpp"
 #include "plan/groups.hpp"
 
@@ -15,6 +18,11 @@ inline constexpr i64 most_parts = 8;
 
 /// Rows of a start that are multiplied with themselves at a time, where they are no rows of what is stored.
 inline constexpr i64 start_rows_at_once = 65536;
+/// What that takes of a start with so many rows that are not stored, with their list and their way to a device.
+inline double start_rows_bytes(i64 rows, double row_bytes) {
+  const auto some = static_cast<double>(std::min(rows, start_rows_at_once));
+  return some * (row_bytes + 8) + std::min(some * row_bytes, 1048576.0);
+}
 
 /// What CP-ALS takes besides the tensor.
 struct SolverSizes {
@@ -35,6 +43,9 @@ struct SolverSizes {
   double staged = 0;        // what rows on their way between workers take on the host, of each
   double start_host = 0;    // the same on the host, where that is another place
   double part_lists = 0;    // on the host, of the rows of all workers' parts
+  RowBlock block = {};      // of the start and of the model that a process has
+  bool gathers = false;     // it has all rows of the model in the end
+  bool apart = false;       // that is not in the workers' memory
 };
 
 /// What is needed at the worst moment: in workers' own memory, and in that of the host for what they share.

@@ -93,13 +93,20 @@ Choice conflicts_choice(const Layout &l, const Asked &asked, bool gpu) {
   return {std::string(name_of(conflicts)), why_conflicts(conflicts, l.format, cells, gpu)};
 }
 
-Choice dense_kernel_choice(const Layout &l, kernels::DenseKernel asked, bool gpu) {
+/// `taken`: the kernels that auto comes to in a sweep.
+Choice dense_kernel_choice(const Layout &l, kernels::DenseKernel asked, std::span<const kernels::DenseKernel> taken,
+                           bool gpu) {
   if (l.format != Format::dense)
     return {"none", fmt::format("format {} has kernels of its own", name_of(l.format))};
   if (!gpu)
     return {"auto", "a CPU has one kernel for dense tensors"};
   if (asked != kernels::DenseKernel::automatic)
     return {std::string(name_of(asked)), "asked for by option 'dense_kernel'"};
+  if (taken.size() > 1)
+    return {"auto", "fused or gemm, whichever is predicted to be faster in a mode"};
+  if (std::count(taken.begin(), taken.end(), kernels::DenseKernel::gemm) > 0)
+    return {std::string(name_of(kernels::DenseKernel::gemm)),
+            "cuBLAS is predicted to be faster in each mode; fused where its workspace is not free"};
   return {std::string(name_of(kernels::DenseKernel::fused)),
           "multiplies on the tensor cores, with no Khatri-Rao product of all indices in memory"};
 }
@@ -213,9 +220,10 @@ double columns_bytes(const Layout &l, i64 rank) {
 }
 
 /// What processes exchange takes. Where each has all of the tensor: rows that go to each other process, and those of
-/// all that come. Else sums that come, or rows that go; and on the process that gathers the model its rows with their
-/// numbers, twice. Of GPUs rows are on them, with their lists, and where that is the way both on the host.
-void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request) {
+/// all that come. Else sums that come, or rows that go; or the rows of a block of the model with their numbers. Of GPUs
+/// rows are on them, with their lists and some of a start, and on the host where that is the way, and as they come to
+/// or from a block.
+void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request, const Asked &asked) {
   const auto rank = static_cast<double>(request.rank);
   const double row = rank * static_cast<double>(size_of(l.type));
   const auto longest = static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end()));
@@ -223,21 +231,28 @@ void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request)
     sizes.staged = 2 * longest * row;
     return;
   }
-  double most = 0, both = 0, lists = 0; // rows
+  sizes.block = {0, l.shared.processes};
+  sizes.gathers = l.shared.processes > 1 && !asked.solver.distributed;
+  i64 most = 0, both = 0, lists = 0; // rows
   for (std::size_t m = 0; m < l.dims.size(); ++m) {
-    const auto shared = static_cast<double>(l.shared.shared[m]);
-    most = std::max(most, shared);
-    both = std::max(both, shared + static_cast<double>(l.shared.lent[m]));
-    lists += shared;
+    most = std::max(most, l.shared.shared[m]);
+    both = std::max(both, l.shared.shared[m] + l.shared.lent[m]);
+    lists += l.shared.shared[m];
   }
-  const double model = longest * (row + 16);
+  const double settled =
+      std::min(std::ceil(longest / l.shared.processes), static_cast<double>(l.shared.entries)) * (row + 16);
   if (!is_gpu(request)) {
-    sizes.staged = std::max(most * rank * 8, model);
+    sizes.staged = std::max(static_cast<double>(most) * rank * 8, settled);
     return;
   }
-  const double held = row * static_cast<double>(*std::max_element(l.stored_dims.begin(), l.stored_dims.end()));
-  sizes.exchanged = most * rank * 8 + 8 * lists;
-  sizes.staged = (request.backends.front()->exchange() == kernels::Exchange::nccl ? 0 : both * rank * 8) + held + model;
+  const i64 row_bytes = saturated(rank * 8);
+  sizes.exchanged = static_cast<double>(most) * rank * 8 + 8 * static_cast<double>(lists);
+  sizes.staged = static_cast<double>(*std::max_element(l.stored_dims.begin(), l.stored_dims.end())) * row + settled;
+  if (request.backends.front()->exchange() != kernels::Exchange::nccl)
+    sizes.staged += static_cast<double>(staged_bytes(both, row_bytes));
+  for (const i64 dim : l.dims)
+    sizes.kernels = std::max(sizes.kernels, start_rows_bytes(sizes.block.of(dim).size(), row));
+  sizes.apart = true;
 }
 
 /// Refers to the layout's dims.
@@ -254,6 +269,11 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
   sizes.qr = asked.solver.qr;
   sizes.many_ranges = sizes.workers > 1 && l.format == Format::sorted && !asked.solver.deterministic;
   sizes.kernels = sweep.bytes;
+  if (l.shared.shared.empty()) // before kernels have their workspace
+    for (std::size_t m = 0; m < l.dims.size(); ++m)
+      sizes.kernels = std::max(
+          sizes.kernels, start_rows_bytes(l.dims[m] - l.stored_dims[m],
+                                          static_cast<double>(request.rank) * static_cast<double>(size_of(l.type))));
   if (is_gpu(request) && sizes.workers > 1) {
     const i64 row_bytes = saturated(static_cast<double>(request.rank) * static_cast<double>(size_of(l.type)));
     const i64 longest = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
@@ -274,12 +294,14 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
       sizes.part_lists += 16 * copy.rows + sizes.workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
   }
   if (l.shared.processes > 1 || !l.shared.shared.empty())
-    add_shared(sizes, l, request);
+    add_shared(sizes, l, request, asked);
   if (asked.solver.nvecs) {
     NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
-    if (!l.shared.shared.empty()) { // entries on their way to the processes that have their fibers
+    if (!l.shared.shared.empty()) { // entries on their way to the processes that have their fibers, and a factor
       const double moved = 2 * static_cast<double>(l.nnz) *
-                           static_cast<double>(size_of(l.type) + (l.sparse ? 8 * std::ssize(l.dims) : 0));
+                               static_cast<double>(size_of(l.type) + (l.sparse ? 8 * std::ssize(l.dims) : 0)) +
+                           static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) *
+                               static_cast<double>(request.rank) * static_cast<double>(size_of(l.type));
       start.together += moved;
       start.host += moved + columns_bytes(l, request.rank); // columns pass through the host
     }
@@ -641,7 +663,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers,
                                     asked.tensor.dense.kernel == kernels::DenseKernel::gemm);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
-  plan.dense_kernel = dense_kernel_choice(l, asked.tensor.dense.kernel, is_gpu(request));
+  plan.dense_kernel = dense_kernel_choice(l, asked.tensor.dense.kernel, sweep.dense, is_gpu(request));
 
   const SolverNeed need = solver_need(sizes_of(l, tree, sweep, request, asked));
   plan.host.tensor = saturated(l.bytes.stored);

@@ -144,6 +144,6 @@ UpdateOrder::UpdateOrder(const Options &options, int order)
 
 SolverSettings::SolverSettings(const Options &options)
     : deterministic(options.integer("deterministic") != 0), qr(options.text("solve") == "qr"),
-      nvecs(options.text("init") == "nvecs") {}
+      nvecs(options.text("init") == "nvecs"), distributed(options.text("model") == "distributed") {}
 
 } // namespace td::plan

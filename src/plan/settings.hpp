@@ -87,8 +87,9 @@ struct UpdateOrder {
 /// These are of scope "cpals".
 struct SolverSettings {
   bool deterministic = false;
-  bool qr = false;    // option "solve"
-  bool nvecs = false; // option "init"
+  bool qr = false;          // option "solve"
+  bool nvecs = false;       // option "init"
+  bool distributed = false; // option "model"
 
   explicit SolverSettings(const Options &options);
 };

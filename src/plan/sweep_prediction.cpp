@@ -40,6 +40,7 @@ public:
     if (sweep.gathers && work_.rates.read > 0) // each factor is copied once: read twice, written once
       for (const i64 rows : layout_.stored_dims)
         sweep.seconds_update += 20 * static_cast<double>(rows) * static_cast<double>(work_.rank) / work_.rates.read;
+    sweep.dense = std::move(dense_);
     return sweep;
   }
 
@@ -156,7 +157,7 @@ private:
   }
 
   /// Of a dense tensor's modes what they take on average over the tree's sweeps; nothing of modes that are not updated.
-  std::vector<kernels::Prediction> through_tree() const {
+  std::vector<kernels::Prediction> through_tree() {
     if (layout_.format != Format::dense)
       return {};
     const SweepTree &tree = *work_.tree;
@@ -208,7 +209,10 @@ private:
     return work_.backend.predict_mttkrp_cells({p.dims, matrix(p.cells)}, args, work_.rates);
   }
 
-  static void take(kernels::Prediction &mode, kernels::Prediction predicted, const std::string &prefix) {
+  void take(kernels::Prediction &mode, kernels::Prediction predicted, const std::string &prefix) {
+    if (predicted.dense != kernels::DenseKernel::automatic &&
+        std::find(dense_.begin(), dense_.end(), predicted.dense) == dense_.end())
+      dense_.push_back(predicted.dense);
     mode.kernel += prefix + predicted.kernel;
     mode.conflicts += (mode.conflicts.empty() || predicted.conflicts.empty() ? "" : "; then ") + predicted.conflicts;
     mode.seconds += predicted.seconds;
@@ -217,6 +221,7 @@ private:
 
   const Layout &layout_;
   const SweepWork &work_;
+  std::vector<kernels::DenseKernel> dense_;
 };
 
 } // namespace

@@ -26,6 +26,8 @@ struct SweepPrediction {
   double seconds_update = 0;
   double bytes = 0;     // of workspace of kernels, at most
   bool gathers = false; // rows of factors in f32
+  // Of a dense tensor, by kernels of which a backend has several: which ones it takes.
+  std::vector<kernels::DenseKernel> dense;
 };
 
 SweepPrediction predict_sweep(const Layout &layout, const SweepWork &work);

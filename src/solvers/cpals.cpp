@@ -12,7 +12,7 @@ namespace {
 bool any_nonzero(ConstMatrix a) {
   return dispatch(a.type, [&](auto zero) {
     const auto *begin = a.row<decltype(zero)>(0);
-    return std::any_of(begin, begin + a.rows * a.cols, [](auto v) { return v != 0; });
+    return a.rows > 0 && std::any_of(begin, begin + a.rows * a.cols, [](auto v) { return v != 0; });
   });
 }
 
@@ -25,7 +25,7 @@ public:
 
   i64 solves() const override { return static_cast<i64>(settings_.updated_modes.size()); }
 
-  void check_start(const Ktensor *start) const override {
+  void check_start(const Ktensor *start, const std::function<bool(bool)> &any) const override {
     if (start == nullptr) {
       if (!settings_.fixed_modes.empty())
         throw_error(Status::argument, "option 'fixed_modes' = \"{}\" without a start: expected init or resume",
@@ -33,7 +33,7 @@ public:
       return;
     }
     for (int m = 0; m < start->order(); ++m) {
-      if (m != settings_.updated_modes.front() && !any_nonzero(start->factor(m)))
+      if (m != settings_.updated_modes.front() && !any(any_nonzero(start->factor(m))))
         throw_error(Status::argument,
                     "init: factor {} is zero in every entry and is used before it is computed; expected at least one "
                     "nonzero",

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "comm/workers.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
@@ -13,8 +14,8 @@
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/start.hpp"
-#include "solvers/workers.hpp"
 #include "tensor/planned.hpp"
+#include "tensor/row_blocks.hpp"
 #include "tensor/whole.hpp"
 
 namespace td::solvers {
@@ -164,8 +165,10 @@ public:
     prepare_report();
     require_memory();
     model_ = request_.resume ? resumed() : start();
-    if (processes_ != nullptr && (request_.init != nullptr || request_.resume || settings_.nvecs))
-      share(model_);
+    if (whole_ && settings_.nvecs && model_.whole())
+      model_ = tensor::deal(*processes_, model_); // roundings of processes may differ
+    if (whole_ && !model_.whole())
+      model_ = tensor::gather(*processes_, model_);
     report_.seconds_init = seconds_since(begin_);
     last_saved_ = Clock::now();
     const int workers = whole_ ? processes_->size() : static_cast<int>(request_.backends.size());
@@ -183,10 +186,16 @@ public:
     if (report_.stop_reason == "tol")
       report_.creeping =
           creeping(Growth::of(report_.fit, report_.fit_error.back()), settings_.tol, report_.init == "nvecs");
+    const bool keep = settings_.distributed && processes_ != nullptr;
+    if (!keep && !model_.whole())
+      model_ = tensor::gather(*processes_, model_);
+    const Meeting others = model_.whole() ? Meeting{} : tensor::meeting_of(*processes_);
     if (settings_.arrange)
-      model_.arrange();
+      model_.arrange(others);
     if (settings_.fixsigns)
-      model_.fixsigns();
+      model_.fixsigns(others);
+    if (keep && whole_)
+      model_ = model_.cut(tensor::block_of(*processes_));
     return {std::move(model_), std::move(report_), stopped_};
   }
 
@@ -227,15 +236,18 @@ private:
     kernels::Backend &backend = *request_.backends.front();
     if (request_.init != nullptr)
       return given_start(*request_.init);
-    method_.check_start(nullptr);
+    method_.check_start(nullptr, {});
     if (settings_.nvecs)
       return nvecs_start(backend, given_, request_.rank, settings_.seed, [this] { return time_is_up(); });
-    return random_start(backend, given_.dims(), request_.rank, given_.type(), settings_.seed);
+    return random_start(backend, given_.dims(), request_.rank, given_.type(), settings_.seed, block_here());
   }
+
+  /// The rows of factors that this process has between iterations.
+  RowBlock block_here() const { return processes_ != nullptr && !whole_ ? tensor::block_of(*processes_) : RowBlock{}; }
 
   Ktensor given_start(const Ktensor &init) {
     check_shape("init", init, given_, request_.rank);
-    Ktensor start = init.copy();
+    Ktensor start = processes_ != nullptr && init.whole() ? tensor::deal(*processes_, init) : init.copy();
     for (i64 i = 0; i < start.factor(0).rows; ++i) {
       dispatch(start.type(), [&](auto zero) {
         using T = decltype(zero);
@@ -244,12 +256,12 @@ private:
           row[r] = static_cast<T>(static_cast<double>(row[r]) * start.weights()[r]);
           if (!std::isfinite(row[r]))
             throw_error(Status::argument, "init: weight {} of component {} times row {} of the first factor overflows",
-                        start.weights()[r], r, i);
+                        start.weights()[r], r, start.rows(0).begin + i);
         }
       });
     }
     std::fill(start.weights().begin(), start.weights().end(), 1.0);
-    method_.check_start(&start);
+    method_.check_start(&start, [this](bool here) { return any(here); });
     return start.convert(given_.type());
   }
 
@@ -325,19 +337,6 @@ private:
   /// One worker of a process keeps what a run comes to.
   bool records(const Communicator &others) const { return processes_ != nullptr || others.rank() == 0; }
 
-  /// Where processes were given a start each, that of process 0 counts.
-  void share(Ktensor &start) {
-    for (int m = 0; m < start.order(); ++m) {
-      const Matrix a = start.factor(m);
-      processes_->broadcast(a.data, a.rows * a.cols * size_of(a.type));
-    }
-    processes_->broadcast(start.weights().data(), start.rank() * i64{sizeof(double)});
-    if (request_.resume) {
-      scales_.resize(static_cast<std::size_t>(start.order() * start.rank()), 1.0); // a process may have been given none
-      processes_->broadcast(scales_.data(), std::ssize(scales_) * i64{sizeof(double)});
-    }
-  }
-
   /// Processes may be on machines whose roundings differ, and go on together or stop together.
   void share(Iteration::Outcome &outcome) const {
     std::vector<double> numbers{outcome.residual_squared, outcome.fit_error};
@@ -412,7 +411,7 @@ private:
 
   void save(const Iteration &own) {
     take_model(own);
-    State state{model_.copy(),
+    State state{whole_ ? model_.cut(tensor::block_of(*processes_)) : model_.copy(),
                 report_.iterations,
                 report_.fit,
                 report_.fit_error,

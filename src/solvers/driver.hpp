@@ -46,7 +46,7 @@ struct Report {
   double largest_condition() const;
 };
 
-/// All that a run needs to go on bit for bit.
+/// All that a run needs to go on bit for bit. Each of several processes has a block of the factors.
 struct State {
   Ktensor factors; // as the iteration left them; with their own weights they are the model
   i64 iterations = 0;
@@ -62,7 +62,8 @@ struct State {
 struct RunRequest {
   const tensor::Tensor *tensor = nullptr;
   i64 rank = 0;
-  const Ktensor *init = nullptr; // or null
+  const Ktensor *init =
+      nullptr; // or null; of several processes a block each, or all of it, and that of the first counts
   Options options;
   std::vector<std::shared_ptr<kernels::Backend>> backends; // one a worker
   std::string devices;                                     // the context's description
@@ -73,7 +74,7 @@ struct RunRequest {
 };
 
 struct RunResult {
-  Ktensor model;
+  Ktensor model; // a block where processes share the tensor and are asked to keep their rows
   Report report;
   bool stopped = false; // by the callback
 };
@@ -82,7 +83,8 @@ struct RunResult {
 struct Problem {
   const tensor::Tensor &x; // scaled into a safe range
   const RunSettings &settings;
-  const Ktensor &start; // its weights are those of the iteration that it was left by, if there was one
+  const Ktensor &start; // a block of it where processes share the tensor; its weights are those of the iteration that
+                        // it was left by, if there was one
   Cells &cells;
   const tensor::Sharding &sharding;
   const plan::SweepTree &tree;    // of a dense tensor
@@ -134,8 +136,9 @@ public:
   /// Solves in an iteration: how many numbers of effective_rank and condition each gives.
   virtual i64 solves() const { return 0; }
 
-  /// Throws Status::argument for a given start that the method cannot begin with; null: none is given.
-  virtual void check_start(const Ktensor *) const {}
+  /// Throws Status::argument for a given start that the method cannot begin with; null: none is given. any(here) tells
+  /// whether it is so of any block of it.
+  virtual void check_start(const Ktensor *, const std::function<bool(bool)> &) const {}
 
   virtual std::unique_ptr<Iteration> begin(const Problem &problem, kernels::Backend &backend,
                                            Communicator &others) const = 0;

@@ -1,10 +1,11 @@
 #include "solvers/mttkrp.hpp"
 
+#include "comm/workers.hpp"
 #include "core/error.hpp"
 #include "core/relayout.hpp"
 #include "solvers/border.hpp"
 #include "solvers/products.hpp"
-#include "solvers/workers.hpp"
+#include "tensor/row_blocks.hpp"
 
 namespace td::solvers {
 
@@ -57,7 +58,10 @@ private:
     const char *const what = "the result of MTTKRP of all processes";
     Buffer<std::byte> staged(rows * product.cols * size_of(product.type), what);
     const Matrix all{staged.data(), product.type, rows, product.cols, product.cols};
-    worker_.collect(mode_, product, all);
+    Processes &processes = x_.distribution()->processes();
+    const Range mine = tensor::block_of(processes).of(rows);
+    worker_.settle(mode_, product, all.slice(mine.begin, mine.end));
+    tensor::share_rows(processes, all);
     if (!result_.on_device)
       return scatter_transposed(all, nullptr, result_.columns, {0, rows});
     const DeviceMatrix there(backend, rows, product.cols, product.type, what);

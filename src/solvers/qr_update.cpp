@@ -51,7 +51,7 @@ void QrUpdate::refresh(int mode, const Replica &factors) {
   Decomposed &d = decomposed_[static_cast<std::size_t>(mode)];
   if (d.current)
     return;
-  if (d.updated && x_.distribution() != nullptr)
+  if (x_.distribution() != nullptr)
     return decompose_shared(mode, factors);
   const ConstMatrix given = start_.factor(mode);
   const Matrix stored = factors[mode];
@@ -75,26 +75,50 @@ void QrUpdate::refresh(int mode, const Replica &factors) {
   d.current = true;
 }
 
-// The rows of a process are decomposed by themselves, and then what that leaves of all processes, on the first of them:
-// the tall and skinny QR of Demmel, Grigori, Hoemmen and Langou 2012, of one level. Rows that nobody holds are zero.
+// Rows that nobody holds are zero once a factor has been updated; those of a start are in blocks.
 void QrUpdate::decompose_shared(int mode, const Replica &factors) {
   const tensor::Distribution &shared = *x_.distribution();
   Decomposed &d = decomposed_[static_cast<std::size_t>(mode)];
   const Matrix held = factors[mode];
   const i64 own = shared.own(mode).empty() ? 0 : shared.own(mode).front().size();
-  const i64 columns = std::min(start_.factor(mode).rows, rank_);
-  std::vector<double> own_numbers(static_cast<std::size_t>(own * rank_));
-  if (own > 0)
+  std::vector<double> own_numbers(static_cast<std::size_t>(d.updated ? own * rank_ : 0));
+  if (!own_numbers.empty())
     backend_.download(own_numbers.data(), held.data, own * rank_ * 8);
-  Columns q = by_columns(own_numbers.data(), own, rank_);
-  const Columns r = own > 0 ? decompose_qr(q) : Columns::zeros(0, rank_);
+  const Columns q = decompose_together(d.updated ? ConstMatrix{own_numbers.data(), ValueType::f64, own, rank_, rank_}
+                                                 : start_.factor(mode),
+                                       start_.dims()[static_cast<std::size_t>(mode)], d.r);
+  std::vector<double> rows(static_cast<std::size_t>(q.rows * q.columns));
+  for (i64 c = 0; c < q.columns; ++c)
+    for (i64 i = 0; i < q.rows; ++i)
+      rows[static_cast<std::size_t>(i * q.columns + c)] = q.column(c)[i];
+  const Matrix there{staged_[mode].data, ValueType::f64, held.rows, q.columns, q.columns};
+  if (!d.updated) {
+    worker_.fetch(mode, {rows.data(), ValueType::f64, q.rows, q.columns, q.columns}, there);
+  } else {
+    if (!rows.empty())
+      backend_.upload(there.data, rows.data(), std::ssize(rows) * 8);
+    worker_.gather(mode, there);
+  }
+  rows.resize(static_cast<std::size_t>(held.rows * q.columns));
+  backend_.download(rows.data(), there.data, std::ssize(rows) * 8);
+  d.q = by_columns(rows.data(), held.rows, q.columns);
+  d.current = true;
+}
+
+// The rows of a process are decomposed by themselves, and then what that leaves of all processes, on the first of them:
+// the tall and skinny QR of Demmel, Grigori, Hoemmen and Langou 2012, of one level. Gives the rows of Q.
+Columns QrUpdate::decompose_together(ConstMatrix mine, i64 all_rows, Columns &whole_r) const {
+  Processes &processes = x_.distribution()->processes();
+  const i64 columns = std::min(all_rows, rank_);
+  Columns q = by_columns(mine.row<double>(0), mine.rows, rank_);
+  const Columns r = mine.rows > 0 ? decompose_qr(q) : Columns::zeros(0, rank_);
 
   // Each process brings as many rows; those below its r are zero.
-  std::vector<i64> mine(static_cast<std::size_t>(rank_ * rank_), 0);
+  std::vector<i64> rows(static_cast<std::size_t>(rank_ * rank_), 0);
   for (i64 c = 0; c < rank_; ++c)
     for (i64 i = 0; i < r.rows; ++i)
-      mine[static_cast<std::size_t>(c * rank_ + i)] = std::bit_cast<i64>(r.column(c)[i]);
-  const std::vector<i64> all = shared.processes().all_gather(mine);
+      rows[static_cast<std::size_t>(c * rank_ + i)] = std::bit_cast<i64>(r.column(c)[i]);
+  const std::vector<i64> all = processes.all_gather(rows);
   Columns stack = Columns::zeros(rank_ * others_.size(), rank_);
   for (i64 p = 0; p < others_.size(); ++p)
     for (i64 c = 0; c < rank_; ++c)
@@ -105,23 +129,18 @@ void QrUpdate::decompose_shared(int mode, const Replica &factors) {
   others_.broadcast(stack.numbers.data(), std::ssize(stack.numbers) * 8); // roundings of processes may differ
   others_.broadcast(top.numbers.data(), std::ssize(top.numbers) * 8);
 
-  std::vector<double> rows(static_cast<std::size_t>(held.rows * columns), 0.0);
+  Columns whole_q = Columns::zeros(mine.rows, columns);
   const i64 first = rank_ * others_.rank();
-  parallel_ranges(backend_.threads(), own, 256, [&](Range part) {
-    for (i64 i = part.begin; i < part.end; ++i)
-      for (i64 c = 0; c < columns; ++c)
-        for (i64 k = 0; k < r.rows; ++k)
-          rows[static_cast<std::size_t>(i * columns + c)] += q.column(k)[i] * stack.column(c)[first + k];
+  parallel_ranges(backend_.threads(), mine.rows, 256, [&](Range part) {
+    for (i64 c = 0; c < columns; ++c)
+      for (i64 k = 0; k < r.rows; ++k)
+        for (i64 i = part.begin; i < part.end; ++i)
+          whole_q.column(c)[i] += q.column(k)[i] * stack.column(c)[first + k];
   });
-  const Matrix on_device{staged_[mode].data, ValueType::f64, held.rows, columns, columns};
-  backend_.upload(on_device.data, rows.data(), std::ssize(rows) * 8);
-  worker_.gather(mode, on_device);
-  backend_.download(rows.data(), on_device.data, std::ssize(rows) * 8);
-  d.q = by_columns(rows.data(), held.rows, columns);
-  d.r = Columns::zeros(columns, rank_);
+  whole_r = Columns::zeros(columns, rank_);
   for (i64 c = 0; c < rank_; ++c)
-    std::copy_n(top.column(c), columns, d.r.column(c));
-  d.current = true;
+    std::copy_n(top.column(c), columns, whole_r.column(c));
+  return whole_q;
 }
 
 QrUpdate::SmallSystem QrUpdate::system_for(int mode, double ridge) const {

@@ -37,6 +37,8 @@ private:
 
   void refresh(int mode, const Replica &factors);
   void decompose_shared(int mode, const Replica &factors);
+  /// `mine`: rows here of a matrix that has all_rows of them on all processes. Gives those of Q.
+  Columns decompose_together(ConstMatrix mine, i64 all_rows, Columns &r) const;
   SmallSystem system_for(int mode, double ridge) const;
   void stage_combinations(int mode, Range combinations);
 

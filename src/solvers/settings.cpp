@@ -15,6 +15,7 @@ RunSettings::RunSettings(const Options &options)
   const plan::SolverSettings shared(options);
   nvecs = shared.nvecs;
   deterministic = shared.deterministic;
+  distributed = shared.distributed;
   const std::string exact = options.text("exact_residual");
   exact_residual = exact == "always"  ? ExactResidual::always
                    : exact == "never" ? ExactResidual::never

@@ -22,6 +22,7 @@ struct RunSettings {
   u64 seed = 0;
   bool arrange = true;
   bool fixsigns = true;
+  bool distributed = false; // option "model"
   bool deterministic = false;
   ExactResidual exact_residual = ExactResidual::automatic;
   i64 checkpoint_iters = 0;

@@ -7,6 +7,7 @@
 #include "solvers/eigenvectors.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/replica.hpp"
+#include "tensor/row_blocks.hpp"
 #include "tensor/spans.hpp"
 #include "tensor/whole.hpp"
 
@@ -121,7 +122,16 @@ private:
   std::vector<double> numbers_; // of one of them, on the host
 };
 
-/// Process 0 gets the start, and decides how long it may take.
+/// On the host.
+Buffer<std::byte> random_factor(kernels::Backend &backend, i64 rows, i64 rank, ValueType type, u64 seed, int mode) {
+  const DeviceMatrix there(backend, rows, rank, type, "a factor of the start");
+  backend.random_uniform(there.view(), seed, mode, 0);
+  Buffer<std::byte> here(there.bytes(), "a factor of the start");
+  backend.download(here.data(), there.view().data, here.size());
+  return here;
+}
+
+/// Process 0 finds a factor of the start at a time, of which all get their blocks, and decides how long it may take.
 void find_shared(Ktensor &start, kernels::Backend &backend, const tensor::Tensor &x, u64 seed,
                  const std::function<bool()> &time_is_up) {
   Processes &processes = *x.processes();
@@ -133,23 +143,31 @@ void find_shared(Ktensor &start, kernels::Backend &backend, const tensor::Tensor
     SharedNormal normal(backend, x, m);
     if (processes.rank() != 0) {
       normal.serve();
+      tensor::deal_rows(processes, {}, start.factor(m));
       continue;
     }
-    const Matrix a = start.factor(m);
+    const i64 rows = start.dims()[static_cast<std::size_t>(m)];
+    const Buffer<std::byte> whole = random_factor(backend, rows, start.rank(), start.type(), seed, m);
+    const Matrix a{const_cast<std::byte *>(whole.data()), start.type(), rows, start.rank(), start.rank()};
     const auto multiply = [&](ConstMatrix omega, Matrix y) { normal.multiply(omega, y); };
     set_columns(a,
                 leading_eigenvectors(backend, multiply, m, a.rows, std::min(start.rank(), a.rows), seed, time_is_up));
     normal.end();
+    tensor::deal_rows(processes, a, start.factor(m));
   }
 }
 
 } // namespace
 
-Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed) {
-  Ktensor start(dims, rank, type);
-  const Replica replica(backend, dims, rank, type);
+Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed,
+                     RowBlock block) {
+  Ktensor start(dims, rank, type, {}, block);
+  std::vector<i64> rows;
   for (int m = 0; m < start.order(); ++m)
-    backend.random_uniform(replica[m], seed, m, 0);
+    rows.push_back(start.rows(m).size());
+  const Replica replica(backend, rows, rank, type);
+  for (int m = 0; m < start.order(); ++m)
+    backend.random_uniform(replica[m], seed, m, start.rows(m).begin);
   for (int m = 0; m < start.order(); ++m)
     replica.download(m, start.factor(m), {});
   return start;
@@ -157,7 +175,8 @@ Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 r
 
 Ktensor nvecs_start(kernels::Backend &backend, const tensor::Tensor &given, i64 rank, u64 seed,
                     const std::function<bool()> &time_is_up) {
-  Ktensor start = random_start(backend, given.dims(), rank, given.type(), seed);
+  const RowBlock block = given.distribution() != nullptr ? tensor::block_of(*given.processes()) : RowBlock{};
+  Ktensor start = random_start(backend, given.dims(), rank, given.type(), seed, block);
   const ScaledTensor x(given, unusual_exponent(given), backend.threads());
   if (x->distribution() != nullptr) {
     find_shared(start, backend, *x, seed, time_is_up);

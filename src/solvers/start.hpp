@@ -8,12 +8,14 @@
 
 namespace td::solvers {
 
-/// Every factor is uniform in [0, 1), and the same on every device.
-Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed);
+/// Every factor is uniform in [0, 1), and the same on every device, in any blocks.
+Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed,
+                     RowBlock block = {});
 
 /// Leading eigenvectors of X_(n) X_(n)^T in each mode; columns beyond dims[n] are random as in random_start. The
 /// entry of largest magnitude of each column is positive. Once time_is_up(), which is asked between its steps, modes
-/// are left as far as they have come: not quite converged, or random.
+/// are left as far as they have come: not quite converged, or random. Where processes share the tensor each gets its
+/// block.
 Ktensor nvecs_start(
     kernels::Backend &backend, const tensor::Tensor &x, i64 rank, u64 seed,
     const std::function<bool()> &time_is_up = [] { return false; });

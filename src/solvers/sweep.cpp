@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "core/error.hpp"
 #include "plan/needs.hpp"
@@ -30,7 +31,7 @@ void zero_other_rows(Matrix a, std::span<const i64> rows) {
 Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Backend &backend, Communicator &others)
     : problem_(problem), settings_(settings), backend_(backend), others_(others),
       worker_(problem.x, problem.sharding, backend, others), rank_(problem.start.rank()),
-      products_(problem.x, worker_, backend, rank_), factors_(backend, problem.start, problem.x.numbering()),
+      products_(problem.x, worker_, backend, rank_), factors_(start_factors()),
       scratch_(backend, *std::max_element(problem.x.stored_dims().begin(), problem.x.stored_dims().end()), rank_,
                problem.x.type(), "the result of MTTKRP"),
       normal_(backend, rank_ * rank_, "the normal equations"), factored_(backend, rank_ * rank_, "their factor"),
@@ -55,6 +56,16 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
   start_scales();
 }
 
+// A process has a block of the start, of which each gets the rows that it holds.
+Replica Sweep::start_factors() const {
+  if (problem_.x.distribution() == nullptr)
+    return {backend_, problem_.start, problem_.x.numbering()};
+  Replica held(backend_, problem_.x.stored_dims(), rank_, problem_.start.type());
+  for (int m = 0; m < problem_.x.order(); ++m)
+    worker_.fetch(m, problem_.start.factor(m), held[m]);
+  return held;
+}
+
 // A start's columns are those of the model, unless an iteration has left them for another to go on from. Then Gram
 // matrices become those of the model's columns as finish_columns makes them.
 void Sweep::start_scales() {
@@ -74,60 +85,80 @@ void Sweep::start_scales() {
 }
 
 // A start's rows without entries count until their factor is first updated: then they are zero. Where processes share
-// the tensor none knows which rows these are: each takes its part of all rows of the start, which it has.
+// the tensor each takes the rows of its block.
 void Sweep::compute_start_gram(int mode) {
-  const i64 rows = problem_.start.factor(mode).rows;
   DeviceNumbers &gram = grams_[static_cast<std::size_t>(mode)];
-  if (problem_.x.distribution() == nullptr) {
-    compute_gram(mode);
-    if (!problem_.x.numbering().is_index(mode))
-      add_start_rows(mode, {0, rows}, problem_.x.numbering().rows(mode));
+  if (problem_.x.distribution() != nullptr) {
+    gram.upload(std::vector<double>(static_cast<std::size_t>(gram.count()), 0.0));
+    add_block(mode);
+    others_.allreduce_sum(gram.span());
     return;
   }
-  gram.upload(std::vector<double>(static_cast<std::size_t>(gram.count()), 0.0));
-  add_start_rows(mode, part_of({0, rows}, others_.rank(), others_.size()), {});
-  others_.allreduce_sum(gram.span());
+  compute_gram(mode);
+  if (!problem_.x.numbering().is_index(mode))
+    add_rows_but(mode, problem_.x.numbering().rows(mode));
 }
 
-void Sweep::add_start_rows(int mode, Range range, std::span<const i64> but) {
+void Sweep::add_gram(int mode, ConstMatrix rows) {
+  backend_.gram(rows, normal_.data());
+  DeviceNumbers &gram = grams_[static_cast<std::size_t>(mode)];
+  std::vector<double> sum = gram.download();
+  const std::vector<double> more = normal_.download();
+  std::transform(sum.begin(), sum.end(), more.begin(), sum.begin(), std::plus<>());
+  gram.upload(sum);
+}
+
+void Sweep::add_block(int mode) {
   const ConstMatrix start = problem_.start.factor(mode);
-  const i64 at_once = std::min(plan::start_rows_at_once, range.size());
+  const i64 at_once = std::min(plan::start_rows_at_once, start.rows);
+  DeviceMatrix some; // where the backend does not work in the host's memory
+  if (backend_.memory() != nullptr && at_once > 0)
+    some = DeviceMatrix(backend_, at_once, rank_, start.type, "rows of a start");
+  for (i64 begin = 0; begin < start.rows; begin += at_once) {
+    const ConstMatrix rows = start.slice(begin, std::min(begin + at_once, start.rows));
+    if (backend_.memory() != nullptr)
+      upload_rows(backend_, rows, {}, some.view(rows.rows));
+    add_gram(mode, backend_.memory() != nullptr ? ConstMatrix(some.view(rows.rows)) : rows);
+  }
+}
+
+void Sweep::add_rows_but(int mode, std::span<const i64> but) {
+  const ConstMatrix start = problem_.start.factor(mode);
+  const i64 at_once = std::min(plan::start_rows_at_once, start.rows - std::ssize(but));
   if (at_once == 0)
     return;
   const DeviceMatrix some(backend_, at_once, rank_, start.type, "rows of a start without entries");
   std::vector<i64> rows;
-  std::vector<double> sum = grams_[static_cast<std::size_t>(mode)].download();
-  auto next = std::lower_bound(but.begin(), but.end(), range.begin);
-  for (i64 row = range.begin; row < range.end || !rows.empty(); ++row) {
+  rows.reserve(static_cast<std::size_t>(at_once));
+  auto next = but.begin();
+  for (i64 row = 0; row < start.rows || !rows.empty(); ++row) {
     const bool left_out = next != but.end() && *next == row;
     next += left_out ? 1 : 0;
-    if (row < range.end && !left_out)
+    if (row < start.rows && !left_out)
       rows.push_back(row);
-    if (std::ssize(rows) < at_once && row < range.end)
+    if (std::ssize(rows) < at_once && row < start.rows)
       continue;
     const Matrix staged = some.view(std::ssize(rows));
     upload_rows(backend_, start, rows, staged);
-    backend_.gram(staged, normal_.data());
-    const std::vector<double> gram = normal_.download();
-    std::transform(sum.begin(), sum.end(), gram.begin(), sum.begin(), std::plus<>());
+    add_gram(mode, staged);
     rows.clear();
   }
-  grams_[static_cast<std::size_t>(mode)].upload(sum);
 }
 
 void Sweep::update(i64 iteration) {
   iteration_ = iteration;
   const std::vector<int> &modes = settings_.updated_modes;
-  backend_.mark(0);
+  const bool begun = std::exchange(has_begun_, false);
+  if (!begun)
+    backend_.mark(moment(iteration, 0));
   for (std::size_t k = 0; k < modes.size(); ++k) {
     const int mode = modes[k];
     if (qr_) {
       solve_by_qr(mode, k);
-      backend_.mark(2 * k + 1);
+      backend_.mark(moment(iteration, 2 * k + 1));
     } else {
-      products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows),
-                       problem_.tree.at(iteration * std::ssize(modes) + static_cast<i64>(k)));
-      backend_.mark(2 * k + 1);
+      if (k > 0 || !begun)
+        mttkrp(iteration, k);
       prepare(mode, k);
       if (iteration > 0)
         solve_and_sum(mode, k);
@@ -139,8 +170,30 @@ void Sweep::update(i64 iteration) {
     products_.changed(mode);
     if (qr_)
       qr_->changed(mode);
-    backend_.mark(2 * k + 2);
+    backend_.mark(moment(iteration, 2 * k + 2));
   }
+}
+
+void Sweep::mttkrp(i64 iteration, std::size_t k) {
+  const std::vector<int> &modes = settings_.updated_modes;
+  const int mode = modes[k];
+  products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows),
+                   problem_.tree.at(iteration * std::ssize(modes) + static_cast<i64>(k)));
+  backend_.mark(moment(iteration, 2 * k + 1));
+}
+
+// A GPU would run empty while the host looks at an iteration's numbers: it has the next one's first MTTKRP to do
+// meanwhile. Should that iteration never come, because the fit hardly changed, this much time is lost, so it is done
+// only where it is short. Several workers would have to agree on that.
+void Sweep::begin_next() {
+  constexpr double most_lost = 1e-3; // seconds; the host takes about 5e-5
+  const auto first = static_cast<std::size_t>(settings_.updated_modes.front());
+  if (qr_ || backend_.memory() == nullptr || others_.size() > 1 || iteration_ + 1 >= problem_.settings.max_iters ||
+      times_.mttkrp_of_mode.empty() || times_.mttkrp_of_mode[first] > most_lost)
+    return;
+  backend_.mark(moment(iteration_ + 1, 0));
+  mttkrp(iteration_ + 1, 0);
+  has_begun_ = true;
 }
 
 // What A_n := M V^+ needs of the other modes, V being the elementwise product of their Gram matrices. Where V is
@@ -181,23 +234,27 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
   // Sums that must not depend on the number of workers are taken over all rows, and inner products in one order.
   const bool at_once = own.size() == 1 && (!deterministic || own.front().size() == factor.rows);
   has_inner_ = is_last(k) && at_once && !deterministic;
+  const bool of_all = at_once && (deterministic || others_.size() == 1); // nobody else has sums to add
   if (at_once) {
     const Range rows = own.front();
     backend_.solve_and_sum(equations(k), product.slice(rows.begin, rows.end), scales,
                            factor.slice(rows.begin, rows.end),
-                           {gram, largest(), has_inner_ ? tally_.there().inner : nullptr});
+                           {gram, largest(), has_inner_ ? tally_.there().inner : nullptr,
+                            of_all ? weights_of(k) : nullptr, of_all ? scales_of(mode) : nullptr});
   } else {
     for (const Range &rows : own)
       backend_.solve_normal(equations(k), product.slice(rows.begin, rows.end), scales,
                             factor.slice(rows.begin, rows.end));
   }
   worker_.gather(mode, factor);
+  if (of_all)
+    return;
   if (!at_once) {
     compute_gram(mode);
     over_part(mode, {largest(), columns()}, Combine::max, [&](Range rows, double *norms) {
       backend_.column_norms(factor.slice(rows.begin, rows.end), NormKind::max, norms);
     });
-  } else if (!deterministic) {
+  } else {
     others_.allreduce_sum(grams_[static_cast<std::size_t>(mode)].span());
     others_.allreduce_max({largest(), columns()});
     if (has_inner_)
@@ -245,7 +302,9 @@ void Sweep::compute_gram(int mode) {
 
 Iteration::Outcome Sweep::measure() {
   ask_for_fit();
-  tally_.download();
+  tally_.begin_download();
+  begin_next();
+  tally_.end_download();
   const auto since = Clock::now();
   require_finite();
   const double *last = tally_.here().weights + (settings_.updated_modes.size() - 1) * columns();
@@ -288,7 +347,7 @@ void Sweep::ask_for_fit() {
   for (const DeviceNumbers &gram : grams_)
     all.push_back(gram.data());
   backend_.hadamard(all, rank_, 0, tally_.there().model);
-  backend_.mark(2 * settings_.updated_modes.size() + 1);
+  backend_.mark(moment(iteration_, 2 * settings_.updated_modes.size() + 1));
 }
 
 // The first of the iteration's solves and columns that went wrong is reported.
@@ -333,7 +392,7 @@ void Sweep::download(Ktensor &to) const {
   for (int m = 0; m < to.order(); ++m) {
     if (problem_.x.distribution() != nullptr) {
       if (is_updated(m)) // else it is as the start has it
-        worker_.collect(m, factors_[m], to.factor(m));
+        worker_.settle(m, factors_[m], to.factor(m));
       continue;
     }
     const std::span<const i64> rows = problem_.x.numbering().rows(m);
@@ -397,12 +456,13 @@ void Sweep::add_times(double on_host) {
   const std::vector<int> &modes = settings_.updated_modes;
   times_.mttkrp_of_mode.assign(static_cast<std::size_t>(problem_.x.order()), 0.0);
   for (std::size_t k = 0; k < modes.size(); ++k) {
-    const double mttkrp = backend_.seconds_between(2 * k, 2 * k + 1);
+    const double mttkrp = backend_.seconds_between(moment(iteration_, 2 * k), moment(iteration_, 2 * k + 1));
     times_.mttkrp_of_mode[static_cast<std::size_t>(modes[k])] = mttkrp;
     times_.mttkrp += mttkrp;
-    times_.solve += backend_.seconds_between(2 * k + 1, 2 * k + 2);
+    times_.solve += backend_.seconds_between(moment(iteration_, 2 * k + 1), moment(iteration_, 2 * k + 2));
   }
-  times_.fit += backend_.seconds_between(2 * modes.size(), 2 * modes.size() + 1) + on_host;
+  const std::size_t end = 2 * modes.size();
+  times_.fit += backend_.seconds_between(moment(iteration_, end), moment(iteration_, end + 1)) + on_host;
 }
 
 } // namespace td::solvers

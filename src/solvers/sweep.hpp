@@ -32,6 +32,8 @@ private:
   using Clock = std::chrono::steady_clock;
 
   // `k` counts the solves of an iteration.
+  void mttkrp(i64 iteration, std::size_t k);
+  void begin_next();
   void prepare(int mode, std::size_t k);
   void solve(int mode, std::size_t k);
   void solve_and_sum(int mode, std::size_t k);
@@ -40,9 +42,13 @@ private:
   void divide(int mode, std::size_t k);
   void compute_gram(int mode);
   void compute_start_gram(int mode);
+  Replica start_factors() const;
   void start_scales();
-  /// Adds the Gram matrix of a range of the start's rows but for some.
-  void add_start_rows(int mode, Range range, std::span<const i64> but);
+  /// These add to a mode's Gram matrix that of some rows; of this process's block of the start; of the start's rows but
+  /// for some.
+  void add_gram(int mode, ConstMatrix rows);
+  void add_block(int mode);
+  void add_rows_but(int mode, std::span<const i64> but);
   bool is_updated(int mode) const;
   void ask_for_fit();
   void require_finite() const;
@@ -54,6 +60,10 @@ private:
   template <class Body> void over_part(int mode, std::span<double> total, kernels::Combine combine, Body &&body);
   [[noreturn]] void overflow(int mode, std::string_view what) const;
   void add_times(double on_host);
+  /// Numbers for moments of an iteration, which may begin before those of the one before are asked for.
+  std::size_t moment(i64 iteration, std::size_t k) const noexcept {
+    return static_cast<std::size_t>(iteration % 2) * (2 * settings_.updated_modes.size() + 2) + k;
+  }
   std::size_t columns() const noexcept { return static_cast<std::size_t>(rank_); }
   double *weights_of(std::size_t k) const noexcept { return tally_.there().weights + k * columns(); }
   double *scales_of(int mode) const noexcept {
@@ -77,6 +87,7 @@ private:
   i64 rank_;
   Products products_;
   i64 iteration_ = 0;
+  bool has_begun_ = false; // the next one, with its first MTTKRP
   Replica factors_;
   std::optional<QrUpdate> qr_;
   DeviceMatrix scratch_; // MTTKRP of any mode

@@ -31,6 +31,6 @@ Tally::Tally(kernels::Backend &backend, std::size_t solves, std::size_t order, i
       memory_(backend, copy_.bytes(), what), here_(numbers_at(copy_.data(), solves, order, rank)),
       there_(numbers_at(memory_.data(), solves, order, rank)) {}
 
-void Tally::download() { backend_.download(copy_.data(), memory_.data(), copy_.bytes()); }
+void Tally::begin_download() { backend_.begin_download(copy_.data(), memory_.data(), copy_.bytes()); }
 
 } // namespace td::solvers

@@ -24,7 +24,9 @@ public:
   const Numbers &there() const noexcept { return there_; }
   /// The numbers in host memory, as of the last download.
   const Numbers &here() const noexcept { return here_; }
-  void download();
+  /// These are as the backend's of these names.
+  void begin_download();
+  void end_download() { backend_.end_download(); }
 
 private:
   kernels::Backend &backend_;

@@ -47,8 +47,10 @@ public:
   void reduce(int mode, Matrix out) const;
   /// The rows that others own := theirs.
   void gather(int mode, Matrix a) const;
-  /// Where processes share the tensor: all rows, on the host of each, := those that they hold.
-  void collect(int mode, ConstMatrix held, Matrix all) const { rows_->collect(mode, held, all); }
+  /// Where processes share the tensor: the rows of each one's block, on its host, := those that they hold.
+  void settle(int mode, ConstMatrix held, Matrix block) const { rows_->settle(mode, held, block); }
+  /// The rows that are held here := those of the blocks.
+  void fetch(int mode, ConstMatrix block, Matrix held) const { rows_->fetch(mode, block, held); }
 
 private:
   std::span<const Ranges> owned(int mode) const { return sharding_.rows(mode).owned; }

@@ -9,12 +9,11 @@
 #include "core/sentence.hpp"
 #include "formats/marks.hpp"
 #include "tensor/entry_partition.hpp"
+#include "tensor/row_blocks.hpp"
 
 namespace td::tensor {
 
 namespace {
-
-constexpr i64 grain = 1024; // rows
 
 i64 sum_of(std::span<const i64> numbers) { return std::accumulate(numbers.begin(), numbers.end(), i64{0}); }
 
@@ -383,23 +382,44 @@ i64 Distribution::partners(int mode) const {
   return std::max(some(of(mode).lent), some(of(mode).shared_with));
 }
 
-void Distribution::collect(int mode, ConstMatrix held, Matrix all) const {
+Distribution::Settling Distribution::settling(int mode) const {
   const Mode &m = of(mode);
-  const i64 row_bytes = all.cols * size_of(all.type);
-  std::vector<i64> counts(static_cast<std::size_t>(processes_->size()));
-  counts.front() = m.own_rows();
-  const std::vector<i64> own_rows(m.rows.begin(), m.rows.begin() + m.own_rows());
-  std::vector<i64> came;
-  const std::vector<i64> rows = exchange(*processes_, own_rows, counts, came);
-  Buffer<std::byte> received(std::ssize(rows) * row_bytes, "rows of a model on their way");
-  processes_->all_to_all(held.data, times(counts, row_bytes), received.data(), times(came, row_bytes));
-  if (processes_->rank() == 0) {
-    std::memset(all.data, 0, static_cast<std::size_t>(all.rows * row_bytes));
-    for (std::size_t k = 0; k < rows.size(); ++k)
-      std::memcpy(all.slice(rows[k], rows[k] + 1).data, received.data() + static_cast<i64>(k) * row_bytes,
-                  static_cast<std::size_t>(row_bytes));
+  const auto own_end = m.rows.begin() + m.own_rows();
+  Settling settling;
+  auto next = m.rows.begin(); // own rows ascend, as blocks do
+  for (int p = 0; p < processes_->size(); ++p) {
+    const Range block = RowBlock{p, processes_->size()}.of(dims_[static_cast<std::size_t>(mode)]);
+    const auto end = std::lower_bound(next, own_end, block.end);
+    settling.sent.push_back(end - next);
+    next = end;
   }
-  processes_->broadcast(all.data, all.rows * row_bytes);
+  settling.rows = exchange(*processes_, {m.rows.begin(), own_end}, settling.sent, settling.received);
+  const i64 first = block_of(*processes_).of(dims_[static_cast<std::size_t>(mode)]).begin;
+  for (i64 &row : settling.rows)
+    row -= first;
+  return settling;
+}
+
+void Distribution::settle(int mode, ConstMatrix own, Matrix block) const {
+  const i64 row_bytes = own.cols * size_of(own.type);
+  const Settling s = settling(mode);
+  Buffer<std::byte> received(std::ssize(s.rows) * row_bytes, "rows of a model on their way");
+  processes_->all_to_all(own.data, times(s.sent, row_bytes), received.data(), times(s.received, row_bytes));
+  if (block.rows > 0)
+    std::memset(block.data, 0, static_cast<std::size_t>(block.rows * row_bytes));
+  for (std::size_t k = 0; k < s.rows.size(); ++k)
+    std::memcpy(block.slice(s.rows[k], s.rows[k] + 1).data, received.data() + static_cast<i64>(k) * row_bytes,
+                static_cast<std::size_t>(row_bytes));
+}
+
+void Distribution::fetch(int mode, ConstMatrix block, Matrix own) const {
+  const i64 row_bytes = own.cols * size_of(own.type);
+  const Settling s = settling(mode);
+  Buffer<std::byte> sent(std::ssize(s.rows) * row_bytes, "rows of a model on their way");
+  for (std::size_t k = 0; k < s.rows.size(); ++k)
+    std::memcpy(sent.data() + static_cast<i64>(k) * row_bytes, block.slice(s.rows[k], s.rows[k] + 1).data,
+                static_cast<std::size_t>(row_bytes));
+  processes_->all_to_all(sent.data(), times(s.received, row_bytes), own.data, times(s.sent, row_bytes));
 }
 
 } // namespace td::tensor

@@ -41,9 +41,13 @@ public:
   /// Numbers of own rows that go to others, one process after the other.
   std::span<const i64> shared_rows(int mode) const { return of(mode).shared; }
 
-  /// The rows of a matrix of all dims[mode] := those of their owners, which this process holds in host memory without
-  /// gaps; of rows that nobody holds, zeros. On all processes.
-  void collect(int mode, ConstMatrix held, Matrix all) const;
+  // Matrices are in host memory, without gaps.
+
+  /// The rows of this process's block (tensor/row_blocks) := those of their owners, each of which gives its own; of
+  /// rows that nobody holds, zeros.
+  void settle(int mode, ConstMatrix own, Matrix block) const;
+  /// The rows that this process owns := those of blocks.
+  void fetch(int mode, ConstMatrix block, Matrix own) const;
 
 private:
   friend class DistributionBuilder;
@@ -56,6 +60,12 @@ private:
     i64 lent_rows() const noexcept { return std::ssize(rows) - own_rows(); }
     i64 own_rows() const noexcept { return own.empty() ? 0 : own.front().size(); }
   };
+  /// The own rows that are in each process's block, as counts, and those in this one's that each process owns.
+  struct Settling {
+    std::vector<i64> sent, received; // [processes]
+    std::vector<i64> rows;           // in this block, of one process after the other
+  };
+  Settling settling(int mode) const;
   const Mode &of(int mode) const { return modes_[static_cast<std::size_t>(mode)]; }
 
   std::shared_ptr<Processes> processes_;

@@ -130,7 +130,7 @@ Facts facts_of_all(const Facts &here, Processes &processes) {
 
 Facts facts_of(kernels::Building &building) {
   return facts_from(building.size(), [&](double scale, i64 block, Buffer<Sums> &of_blocks) {
-    building.sum_values(scale, block, of_blocks.data());
+    building.sum_values(scale, block, {0, building.size()}, of_blocks.data());
   });
 }
 

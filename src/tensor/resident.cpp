@@ -130,14 +130,14 @@ public:
     }
   }
 
-  void adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare) {
-    const auto built = stored.built(backend.memory());
+  void adopt(kernels::Backend &backend, const FormKey &key, const StoredForm &stored,
+             const std::shared_ptr<const kernels::DeviceArrays> &built, i64 spare) {
     Device &device = device_of(backend);
     const std::lock_guard lock(device.mutex);
     if (backend.room() >= spare && device.most == unlimited) {
-      const kernels::TensorView sizes = stored.view(OnHost::sizes);
-      if (Form form = keep_whole(backend, stored, sizes, bytes_of(sizes), built)) {
-        device.kept.insert_or_assign(number, Kept{stored, std::move(form)});
+      const kernels::TensorView host = stored.view(stored.selection() == nullptr ? OnHost::sizes : OnHost::lists);
+      if (Form form = keep_whole(backend, stored, host, bytes_of(host), built)) {
+        device.kept.insert_or_assign(key, Kept{stored.whole(), std::move(form)});
         return;
       }
     }
@@ -372,9 +372,10 @@ Placement Resident::on(kernels::Backend &backend, const FormKey &key, const Stor
   return backend.memory() == nullptr ? Placement(stored) : state_->on(backend, key, stored, all, held);
 }
 
-void Resident::adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare) {
+void Resident::adopt(kernels::Backend &backend, const FormKey &key, const StoredForm &stored,
+                     const std::shared_ptr<const kernels::DeviceArrays> &built, i64 spare) {
   if (backend.memory() != nullptr)
-    state_->adopt(backend, number, stored, spare);
+    state_->adopt(backend, key, stored, built, spare);
 }
 
 i64 Resident::kept(const void *memory) const { return state_->kept(memory); }

@@ -45,9 +45,11 @@ public:
     return on(backend, key, stored, bytes_of(stored.view(OnHost::sizes)));
   }
 
-  /// Keeps what was just built in the backend's memory, if there is room for all of the form and `spare` bytes besides;
-  /// else it comes to the host at once. What is asked back later comes to the host first.
-  void adopt(kernels::Backend &backend, int number, const StoredForm &stored, i64 spare);
+  /// Keeps a form, or a part, of which the first arrays were just built in the backend's memory, if there is room for
+  /// the rest of it and `spare` bytes besides; else all of the form comes to the host at once. What is asked back later
+  /// comes to the host first.
+  void adopt(kernels::Backend &backend, const FormKey &key, const StoredForm &stored,
+             const std::shared_ptr<const kernels::DeviceArrays> &built, i64 spare);
 
   /// Says how many bytes of entries are resident in a memory().
   i64 kept(const void *memory) const;

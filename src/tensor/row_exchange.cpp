@@ -6,13 +6,26 @@ namespace td::tensor {
 
 namespace {
 
-std::vector<i64> times(std::span<const i64> rows, i64 row_bytes) {
-  std::vector<i64> bytes(rows.size());
-  std::transform(rows.begin(), rows.end(), bytes.begin(), [&](i64 count) { return count * row_bytes; });
-  return bytes;
+/// Rows that lie together go to, or come from, one process after the other.
+kernels::Transfers transfers(const void *memory, std::span<const i64> rows, i64 row_bytes) {
+  kernels::Transfers all;
+  auto *at = static_cast<std::byte *>(const_cast<void *>(memory));
+  for (std::size_t process = 0; process < rows.size(); at += rows[process++] * row_bytes)
+    if (rows[process] > 0)
+      all.push_back({static_cast<int>(process), at, rows[process] * row_bytes});
+  return all;
 }
 
 i64 own_rows(const Distribution &rows, int mode) { return rows.own(mode).empty() ? 0 : rows.own(mode).front().size(); }
+
+/// Room on the host for rows of a device.
+struct Staged {
+  explicit Staged(const ConstMatrix &a)
+      : room(a.rows * a.cols * size_of(a.type), "rows of a model on their way"), rows{room.data(), a.type, a.rows,
+                                                                                      a.cols, a.cols} {}
+  Buffer<std::byte> room;
+  Matrix rows;
+};
 
 } // namespace
 
@@ -39,8 +52,8 @@ void RowExchange::reduce(int mode, Matrix a) const {
   const i64 row_bytes = a.cols * size_of(a.type);
   const i64 coming = rows_.shared(mode);
   const kernels::DeviceBuffer received(backend_, coming * row_bytes, "rows on their way between processes");
-  others_.all_to_all(a.slice(own_rows(rows_, mode), a.rows).data, times(rows_.lent_to(mode), row_bytes),
-                     received.data(), times(rows_.shared_with(mode), row_bytes));
+  others_.exchange(transfers(a.slice(own_rows(rows_, mode), a.rows).data, rows_.lent_to(mode), row_bytes),
+                   transfers(received.data(), rows_.shared_with(mode), row_bytes));
   const ConstMatrix sums(received.data(), a.type, coming, a.cols, a.cols);
   i64 before = 0;
   for (const i64 count : rows_.shared_with(mode)) { // rows of one process are different ones
@@ -56,18 +69,31 @@ void RowExchange::gather(int mode, Matrix a) const {
   const kernels::DeviceBuffer sent(backend_, going * row_bytes, "rows on their way between processes");
   if (going > 0)
     backend_.gather_rows(a, shared_rows(mode), {sent.data(), a.type, going, a.cols, a.cols});
-  others_.all_to_all(sent.data(), times(rows_.shared_with(mode), row_bytes),
-                     a.slice(own_rows(rows_, mode), a.rows).data, times(rows_.lent_to(mode), row_bytes));
+  others_.exchange(transfers(sent.data(), rows_.shared_with(mode), row_bytes),
+                   transfers(a.slice(own_rows(rows_, mode), a.rows).data, rows_.lent_to(mode), row_bytes));
 }
 
-void RowExchange::collect(int mode, ConstMatrix held, Matrix all) const {
+void RowExchange::settle(int mode, ConstMatrix held, Matrix block) const {
+  const ConstMatrix own = held.slice(0, own_rows(rows_, mode));
   if (backend_.memory() == nullptr)
-    return rows_.collect(mode, held, all);
-  const i64 own = own_rows(rows_, mode);
-  Buffer<std::byte> here(own * held.cols * size_of(held.type), "rows of a model on their way");
-  if (own > 0)
-    backend_.download(here.data(), held.data, here.size());
-  rows_.collect(mode, {here.data(), held.type, own, held.cols, held.cols}, all);
+    return rows_.settle(mode, own, block);
+  const Staged here(own);
+  if (own.rows > 0)
+    backend_.download(here.rows.data, own.data, here.room.size());
+  rows_.settle(mode, here.rows, block);
+}
+
+void RowExchange::fetch(int mode, ConstMatrix block, Matrix held) const {
+  const Matrix own = held.slice(0, own_rows(rows_, mode));
+  if (backend_.memory() == nullptr) {
+    rows_.fetch(mode, block, own);
+  } else {
+    const Staged here(own);
+    rows_.fetch(mode, block, here.rows);
+    if (own.rows > 0)
+      backend_.upload(own.data, here.rows.data, here.room.size());
+  }
+  gather(mode, held);
 }
 
 } // namespace td::tensor

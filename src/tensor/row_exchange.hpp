@@ -18,8 +18,11 @@ public:
   void reduce(int mode, Matrix a) const;
   /// The rows that others own := theirs.
   void gather(int mode, Matrix a) const;
-  /// The rows of a matrix of all dims[mode], in host memory, := those of their owners.
-  void collect(int mode, ConstMatrix held, Matrix all) const;
+  /// The rows of this process's block (tensor/row_blocks), on the host, := those of their owners; of rows that nobody
+  /// holds, zeros.
+  void settle(int mode, ConstMatrix held, Matrix block) const;
+  /// The rows that are held here := those of blocks, which are on the host.
+  void fetch(int mode, ConstMatrix block, Matrix held) const;
 
 private:
   const i64 *shared_rows(int mode) const;

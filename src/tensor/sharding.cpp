@@ -76,11 +76,20 @@ Sharded shard_evenly(i64 dim, i64 entries, int workers) {
 
 } // namespace
 
+Cut cut_of(plan::ShardingRule rule, bool deterministic) {
+  if (deterministic || rule == plan::ShardingRule::rows)
+    return Cut::rows;
+  return rule == plan::ShardingRule::entries ? Cut::entries : Cut::split_rows;
+}
+
+plan::Partition partition_by(const plan::RowCounts &counts, int workers, Cut cut) {
+  return cut == Cut::entries ? partition_entries(counts, workers)
+                             : partition_rows(counts, workers, cut == Cut::split_rows);
+}
+
 Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut) {
   const StoredRows rows(x);
-  Sharded sharded{cut == Cut::entries ? partition_entries(rows.counts(), workers)
-                                      : partition_rows(rows.counts(), workers, cut == Cut::split_rows),
-                  {}};
+  Sharded sharded{partition_by(rows.counts(), workers, cut), {}};
   for (int worker = 0; worker < workers; ++worker)
     sharded.loads.push_back({sharded.partition.whole_rows(worker), {}});
   for (const plan::SplitRow &row : sharded.partition.split) {
@@ -106,10 +115,7 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
   const i64 dim = x.stored_dims()[static_cast<std::size_t>(mode)];
   const bool alone = x.groups().modes(x.groups().group_of(mode)).size() == 1;
   if (workers_ > 1 && x.sparse() && x.partitioned_by_rows() && alone) {
-    const plan::ShardingRule rule = deterministic_ ? plan::ShardingRule::rows : x.settings().sharding;
-    const Cut cut = rule == plan::ShardingRule::rows      ? Cut::rows
-                    : rule == plan::ShardingRule::entries ? Cut::entries
-                                                          : Cut::split_rows;
+    const Cut cut = cut_of(x.settings().sharding, deterministic_);
     return shard_copy(std::get<kernels::SortedView>(x.view(mode, OnHost::lists)), workers_, cut);
   }
   Sharded even = shard_evenly(dim, x.stored_entries(), workers_);

@@ -22,8 +22,11 @@ struct Sharded {
 };
 
 enum class Cut { rows, split_rows, entries };
+Cut cut_of(plan::ShardingRule rule, bool deterministic);
+/// By partition_rows, with or without split_rows, or partition_entries.
+plan::Partition partition_by(const plan::RowCounts &counts, int workers, Cut cut);
 
-/// The rows of a sorted copy: by partition_rows, with or without split_rows, or partition_entries.
+/// The rows of a sorted copy, by partition_by.
 Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut);
 
 /// One worker's loads are the same in every sweep: they are found once, for all workers.

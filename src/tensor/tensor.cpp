@@ -8,18 +8,30 @@
 #include "core/sentence.hpp"
 #include "core/strides.hpp"
 #include "formats/merged.hpp"
+#include "tensor/joint_building.hpp"
 
 namespace td::tensor {
 
+/// What devices have begun to build: one, or all together.
+struct Begun {
+  std::unique_ptr<kernels::DeviceBuilding> one;
+  std::unique_ptr<JointBuilding> all;
+
+  kernels::Building *get() const noexcept { return all ? static_cast<kernels::Building *>(all.get()) : one.get(); }
+};
+
 namespace {
 
-/// Where a device can make what the settings ask for: copies by single modes, or BLCO.
-std::unique_ptr<kernels::Building> begin_building(kernels::Backend *builder, const EntriesView &entries,
-                                                  const plan::TensorSettings &settings) {
-  if (builder == nullptr || !settings.numbers_rows() || settings.groups.ask == plan::Ask::named ||
+/// Where devices can make what the settings ask for: copies by single modes, or BLCO.
+Begun begin_building(const Builders &builders, const formats::Given &given, const plan::TensorSettings &settings) {
+  const EntriesView &entries = given.view();
+  if (builders.empty() || !settings.numbers_rows() || settings.groups.ask == plan::Ask::named ||
       formats::linear_bits(entries.dims) > formats::max_linear_bits)
-    return nullptr;
-  return builder->begin_building(entries);
+    return {};
+  if (builders.size() > 1 && builders.front()->memory() != nullptr && given.is_on_host())
+    if (auto all = JointBuilding::begin(builders, entries, settings.sharding))
+      return {nullptr, std::move(all)};
+  return {builders.front()->begin_building(entries, false), nullptr};
 }
 
 /// Throws Status::host_memory for more entries than there is memory for in any format: before a caller's arrays, which
@@ -35,13 +47,14 @@ void require_entries(const EntriesView &entries, const plan::TensorSettings &set
 std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target,
                                                   kernels::Backend *builder) {
-  return make_sparse(formats::Given(entries), settings, threads, std::move(source), target, builder);
+  return make_sparse(formats::Given(entries), settings, threads, std::move(source), target,
+                     builder != nullptr ? Builders{builder} : Builders{});
 }
 
 std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target,
-                                                  kernels::Backend *builder) {
-  return build_sparse(given, settings, threads, std::move(source), target, builder);
+                                                  const Builders &builders) {
+  return build_sparse(given, settings, threads, std::move(source), target, builders);
 }
 
 std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan::TensorSettings &settings, int threads,
@@ -49,7 +62,8 @@ std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan:
   plan::TensorSettings here = settings;
   here.empty_rows = formats::EmptyRows::keep; // those that are not held are left out already
   here.refuse_duplicates = false;             // these would be told by numbers
-  const auto x = build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), target, builder);
+  const auto x = build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), target,
+                              builder != nullptr ? Builders{builder} : Builders{});
   x->settings_.refuse_duplicates = settings.refuse_duplicates;
   x->share(std::move(part.distribution));
   if (settings.refuse_duplicates && x->facts_.duplicates > 0)
@@ -85,34 +99,39 @@ void Tensor::share(std::shared_ptr<const Distribution> distribution) {
 }
 
 std::shared_ptr<Tensor> Tensor::build_sparse(const formats::Given &given, const plan::TensorSettings &settings,
-                                             int threads, std::string source, Target target,
-                                             kernels::Backend *builder) {
+                                             int threads, std::string source, Target target, const Builders &builders) {
   const auto begin = Clock::now();
   const EntriesView &entries = given.view();
   formats::check_shape(entries);
   const bool gpu = target == Target::gpu;
-  auto building = gpu ? begin_building(builder, entries, settings) : nullptr;
-  if (building) {
+  Begun begun = gpu ? begin_building(builders, given, settings) : Begun{};
+  kernels::Building *building = begun.get();
+  if (building != nullptr) {
     formats::check_entries(given, *building);
   } else {
     require_entries(entries, settings);
     formats::check_entries(given.on_host(), threads);
   }
   std::shared_ptr<Tensor> x(new Tensor(entries.dims, entries.value_type, settings, std::move(source), target));
-  if (building)
+  if (building != nullptr)
     x->numbering_ = formats::Numbering(entries, settings.empty_rows, *building, threads);
   else if (settings.numbers_rows())
     x->numbering_ = formats::Numbering(given.on_host(), settings.empty_rows, threads);
+  if (begun.all && !JointBuilding::makes_copies(x->stored_dims(), entries.nnz)) {
+    begun = Begun{};
+    begun.one = builders.front()->begin_building(entries, false);
+    building = begun.get();
+  }
   const plan::StorageRequest request{settings, gpu, threads, MemoryBudget(settings.memory_limit, 0).left(),
-                                     builder != nullptr ? builder->chip() : kernels::Chip{}};
+                                     !builders.empty() ? builders.front()->chip() : kernels::Chip{}};
   x->storage_ = decide_storage({x->stored_dims(), entries.nnz, x->type_}, request);
   const bool coordinates = x->format() == plan::Format::coo;
   if (coordinates)
     x->numbering_ = formats::Numbering(entries.dims);
   require_storage(x->storage_, {x->stored_dims(), entries.nnz, x->type_}, request);
   x->groups_ = std::make_unique<const plan::Groups>(x->order());
-  if (building && !coordinates)
-    x->store_built(*building, *builder, given, request);
+  if (building != nullptr && !coordinates)
+    x->store_built(begun, builders, given, request);
   else
     x->store(given.on_host(), request);
   x->list_forms();
@@ -143,21 +162,21 @@ void Tensor::store(const EntriesView &entries, const plan::StorageRequest &reque
     sort(packed, request);
 }
 
-void Tensor::store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
+void Tensor::store_built(const Begun &begun, const Builders &builders, const formats::Given &given,
                          const plan::StorageRequest &request) {
+  kernels::Building &building = *begun.get();
   const auto packed = formats::build_packed(building, given, numbering_, settings_.refuse_duplicates);
   numbering_.forget_indices();
   facts_ = facts_of(building);
   facts_.duplicates = packed.duplicates;
-  // A copy that leaves too little room to make the next one does not stay.
-  const auto keep = [&](auto &&built, i64 to_come) {
-    const auto number = static_cast<int>(forms_.size());
-    resident_.adopt(builder, number, forms_.emplace_back(built.view, builder.memory(), std::move(built.arrays)),
-                    to_come > 0 ? builder.room_to_build(given.view()) : 0);
+  const auto keep = [&](auto &&built, bool last) {
+    const void *memory = begun.all ? nullptr : builders.front()->memory();
+    forms_.emplace_back(built.view, memory, std::move(built.arrays));
+    adopt(begun, builders, given, last);
     return std::move(built.rest);
   };
   if (format() == plan::Format::blco) {
-    blco_ = keep(formats::build_blco(packed), 0);
+    blco_ = keep(formats::build_blco(packed), true);
     return;
   }
   decide_groups(storage_, {packed.dims, building.size(), type_}, request);
@@ -165,10 +184,33 @@ void Tensor::store_built(kernels::Building &building, kernels::Backend &builder,
     const int mode = group.front(); // alone: begin_building has seen to that
     sorted_.push_back(keep(
         formats::build_sorted(packed, mode, formats::tile_bits(storage_.tiles, packed.dims, mode, building.size())),
-        order() - 1 - mode));
+        mode == order() - 1));
   }
   groups_ = std::make_unique<const plan::Groups>(stored_dims(), settings_.groups_for(type_).ask, storage_.partition,
                                                  std::vector<formats::Coo>(static_cast<std::size_t>(order())));
+}
+
+// A copy that leaves too little room to make the next one does not stay.
+void Tensor::adopt(const Begun &begun, const Builders &builders, const formats::Given &given, bool last) {
+  const auto number = static_cast<int>(forms_.size()) - 1;
+  const StoredForm &form = forms_.back();
+  if (!begun.all) {
+    kernels::Backend &builder = *builders.front();
+    return resident_.adopt(builder, number, form, form.built(builder.memory()),
+                           last ? 0 : builder.room_to_build(given.view(), false));
+  }
+  const std::vector<JointBuilding::Held> held = begun.all->take_held();
+  if (held.empty()) // of BLCO, which no worker has a part of yet
+    form.view(OnHost::all);
+  std::vector<const void *> columns;
+  for (std::size_t worker = 0; worker < held.size(); ++worker) {
+    if (held[worker].arrays == nullptr)
+      continue;
+    const EntriesView given_there = JointBuilding::given_to(worker, builders.size(), given.view(), columns);
+    resident_.adopt(*builders[worker], {number, {static_cast<int>(builders.size()), static_cast<int>(worker), false}},
+                    StoredForm(form, held[worker].some), held[worker].arrays,
+                    last ? 0 : builders[worker]->room_to_build(given_there, true));
+  }
 }
 
 void Tensor::list_forms() {

@@ -38,16 +38,21 @@ Facts facts_of_lent(const kernels::DenseView &x, int threads, kernels::Backend *
 /// The kernels that a tensor is stored for. All others work on it too.
 enum class Target { cpu, gpu };
 
+/// The GPUs that a tensor is stored for, each with a worker; none: the host builds.
+using Builders = std::vector<kernels::Backend *>;
+struct Begun; // what they have begun with
+
 class Tensor {
 public:
-  /// Checks and copies what is given, if it fits, as decide_storage has it. With the backend
-  /// of a GPU it is that which checks, sorts and makes the copies, as far as its memory allows: the same, bit for bit.
+  /// Checks and copies what is given, if it fits, as decide_storage has it. With the backend of a GPU it is that which
+  /// checks, sorts and makes the copies, as far as its memory allows: the same, bit for bit. With several, each takes
+  /// some of what is given in host memory, and makes what its worker is to have.
   static std::shared_ptr<const Tensor> make_sparse(const EntriesView &entries, const plan::TensorSettings &settings,
                                                    int threads, std::string source, Target target = Target::cpu,
                                                    kernels::Backend *builder = nullptr);
   static std::shared_ptr<const Tensor> make_sparse(const formats::Given &given, const plan::TensorSettings &settings,
                                                    int threads, std::string source, Target target,
-                                                   kernels::Backend *builder);
+                                                   const Builders &builders);
   /// A process's part of a tensor of several: what has come here of it, stored as a tensor of the rows that it touches.
   /// Its facts are those of the whole. All processes call it.
   static std::shared_ptr<const Tensor> make_distributed(Arrived part, const plan::TensorSettings &settings, int threads,
@@ -158,17 +163,18 @@ private:
       : dims_(dims.begin(), dims.end()), numbering_(dims), type_(type), source_(std::move(source)), settings_(settings),
         target_(target) {}
   static std::shared_ptr<Tensor> build_sparse(const formats::Given &given, const plan::TensorSettings &settings,
-                                              int threads, std::string source, Target target,
-                                              kernels::Backend *builder);
+                                              int threads, std::string source, Target target, const Builders &builders);
   static std::shared_ptr<Tensor> begin_dense(std::span<const i64> dims, ValueType type,
                                              const plan::TensorSettings &settings, int threads, std::string source,
                                              Target target);
   /// What is stored becomes this process's part.
   void share(std::shared_ptr<const Distribution> distribution);
   void store(const EntriesView &entries, const plan::StorageRequest &request);
-  /// Copies by each mode, or BLCO, in the builder's memory.
-  void store_built(kernels::Building &building, kernels::Backend &builder, const formats::Given &given,
+  /// Copies by each mode, or BLCO, in the builders' memories.
+  void store_built(const Begun &begun, const Builders &builders, const formats::Given &given,
                    const plan::StorageRequest &request);
+  /// The form that was built last stays where it was built, as far as it may.
+  void adopt(const Begun &begun, const Builders &builders, const formats::Given &given, bool last);
   /// The view of a dense tensor, with the largest magnitude that its facts know.
   kernels::DenseView dense_view() const;
   /// What is on the host as forms.

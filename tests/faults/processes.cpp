@@ -2,6 +2,7 @@
 // callback, each function of the communicator at each of its calls, and each allocation. This program replaces operator
 // new and delete, which libtd then uses too.
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <new>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "support/devices.hpp"
 #include "support/problem.hpp"
 #include "support/processes.hpp"
+#include "support/temporary.hpp"
 
 namespace {
 
@@ -81,6 +83,9 @@ struct Part {
     return {status_of_call, last_error(), #call};
 
 const Options same_bits{{"deterministic", "1"}, {"max_iters", "1"}};
+const Options in_blocks{{"model", "distributed"}, {"max_iters", "1"}};
+const TemporaryFolder folder; // in which nothing may stay but whole files
+const std::string model_file = folder.file("model.tdb");
 const Options by_qr{{"solve", "qr"}, {"init", "nvecs"}, {"max_iters", "1"}};
 
 /// What processes do together is gone through in two parts.
@@ -106,6 +111,10 @@ Ended scenario(What what, td_communicator *communicator, int rank, int size, con
     double out[12];
     const void *factors[3] = {a, a, a};
     TRY(td_mttkrp(context, dense, 2, 2, factors, dims, out, 6, TD_HOST));
+    Ktensor block, whole;
+    TRY(td_cpals(context, x, 2, other, in_blocks, nullptr, nullptr, block.out(), nullptr));
+    TRY(td_ktensor_gather(block, whole.out()));
+    TRY(td_ktensor_write(block, model_file.c_str(), nullptr));
     return {};
   }
   TRY(td_cpals(context, x, 2, nullptr, options, nullptr, nullptr, model.out(), report.out()));
@@ -194,8 +203,16 @@ void fail_to_allocate(What what) {
   }
 }
 
+void expect_whole_files() {
+  for (const auto &entry : std::filesystem::directory_iterator(folder.path()))
+    EXPECT_EQ(entry.path().filename(), "model.tdb");
+}
+
 TEST(OneProcessFails, ToAllocate) { fail_to_allocate(What::sparse_run); }
-TEST(OneProcessFails, ToAllocateInOtherCalls) { fail_to_allocate(What::other_calls); }
+TEST(OneProcessFails, ToAllocateInOtherCalls) {
+  fail_to_allocate(What::other_calls);
+  expect_whole_files();
+}
 
 template <class Body> std::vector<Ended> ended_of(int size, Body &&body) {
   Processes processes(size);

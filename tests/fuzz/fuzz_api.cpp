@@ -275,7 +275,7 @@ void take_tensor(World &w, Bytes &bytes) {
 
 void make_ktensor(World &w, Bytes &bytes) {
   if (bytes.one_in(6))
-    return copy<td_ktensor>(w, bytes, td_ktensor_copy);
+    return copy<td_ktensor>(w, bytes, bytes.one_in(2) ? td_ktensor_copy : td_ktensor_gather);
   const auto c = pick<td_context>(w, bytes);
   const Shape shape(bytes, bytes.one_in(10));
   if (shape.elements > 1e6 && shape.elements < 1e19)
@@ -302,6 +302,9 @@ void set_ktensor(World &w, Bytes &bytes) {
     done_or_refused(k.good, [&] { return td_ktensor_set_factor(k.handle, mode, a.data(), ld, space); });
     const Exact<char> back(a.size());
     if (done_or_refused(k.good, [&] { return td_ktensor_get_factor(k.handle, mode, back.data(), ld, space); }) == TD_OK)
+      expect_values_finite(back, facts.type);
+    if (done_or_refused(k.good, [&] { return td_ktensor_get_local_factor(k.handle, mode, back.data(), ld, space); }) ==
+        TD_OK)
       expect_values_finite(back, facts.type);
   }
   const Exact<double> weights(facts.rank);
@@ -336,6 +339,8 @@ void compare_ktensors(World &w, Bytes &bytes) {
     return td_ktensor_score(a.handle, b.handle, bytes.below(2), &score, matched ? match.data() : nullptr);
   });
   expect_no_nan(score);
+  std::int64_t first = 0, count = 0;
+  done_or_refused(a.good, [&] { return td_ktensor_local_rows(a.handle, 0, &first, &count); });
   const bool good = a.good && x.good && c.good;
   done_or_refused(good, [&] { return td_ktensor_dot_tensor(c.handle, a.handle, x.handle, &dot); });
   expect_no_nan(dot);

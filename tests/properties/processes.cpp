@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -19,6 +20,11 @@ using namespace tdtest;
 constexpr int sizes[] = {1, 2, 3, 4, 7};
 
 bool on_gpus() { return process_devices() != "cpu"; }
+
+/// The last of these is "deterministic", which is refused on GPUs.
+std::span<const Options> but_refused(std::span<const Options> cases) {
+  return cases.first(cases.size() - (on_gpus() ? 1 : 0));
+}
 
 Entries of_process(const Entries &all, int rank, int size) {
   Entries mine(all.dims);
@@ -401,6 +407,229 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
   }
 }
 
+Options with(const Options &options, const char *name, const std::string &value) {
+  Options more = copy(options);
+  more.set(name, value);
+  return more;
+}
+
+Options in_blocks(const Options &options) { return with(options, "model", "distributed"); }
+
+/// The rows of each factor that a process has, as they stand in a whole model's.
+void expect_rows_of(const td_ktensor *block, const Factors &whole, double most) {
+  int64_t rank = 0;
+  check(td_ktensor_shape(block, nullptr, nullptr, &rank, nullptr));
+  for (int32_t m = 0; m < static_cast<int32_t>(whole.dims.size()); ++m) {
+    const int64_t dim = whole.dims[static_cast<std::size_t>(m)];
+    int64_t first = -1, count = -1;
+    check(td_ktensor_local_rows(block, m, &first, &count));
+    const int64_t ld = count + 2;
+    std::vector<double> a(static_cast<std::size_t>(ld * rank), -77);
+    check(td_ktensor_get_local_factor(block, m, a.data(), ld, TD_HOST));
+    for (int64_t r = 0; r < rank; ++r)
+      for (int64_t i = 0; i < ld; ++i) {
+        const double here = a[static_cast<std::size_t>(r * ld + i)];
+        if (i >= count)
+          EXPECT_EQ(here, -77);
+        else
+          EXPECT_NEAR(here, whole.a[static_cast<std::size_t>(m)][static_cast<std::size_t>(r * dim + first + i)], most);
+      }
+  }
+}
+
+std::string bytes_of(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What is left in blocks is the model that every process would have got, and the functions of a ktensor give of it what
+// they give of that one; also where a process has no row of a mode, and rows have no entries.
+TEST(SharedModel, IsTheOneThatAllWouldGet) {
+  Random random(81);
+  Entries e = planted(random, {14, 5, 9}, 3, 0.3, 0.2).entries;
+  e.dims = {40, 5, 9};
+  const Options plain{{"tol", "0"}, {"max_iters", "5"}, {"seed", "3"}, {"arrange", "0"}, {"fixsigns", "0"}};
+  const Options cases[] = {copy(ten_steps), copy(plain), with(plain, "init", "nvecs"), with(ten_steps, "solve", "qr"),
+                           with(plain, "deterministic", "1")};
+  for (const Options &options : but_refused(cases))
+    for (const int size : sizes) {
+      SCOPED_TRACE(size);
+      Processes processes(size);
+      processes.run(process_devices(), [&](int rank, td_context *context) {
+        const Tensor x = make_sparse(context, of_process(e, rank, size));
+        const Fitted whole = cpals(context, x, 3, options);
+        const Fitted block = cpals(context, x, 3, in_blocks(options));
+        EXPECT_EQ(report_series(block.report, "fit"), report_series(whole.report, "fit"));
+        expect_near(weights_of(block.model), weights_of(whole.model), 1e-13, "weight");
+        expect_rows_of(block.model, factors_of(whole.model), 1e-13);
+        const Ktensor gathered = make<Ktensor>(td_ktensor_gather, static_cast<const td_ktensor *>(block.model));
+        expect_rows_of(block.model, factors_of(gathered), 0);
+        EXPECT_NEAR(ktensor_norm(block.model), ktensor_norm(whole.model), 1e-12 * ktensor_norm(whole.model));
+        double score = 0, dot = 0;
+        check(td_ktensor_score(block.model, whole.model, 1, &score, nullptr));
+        EXPECT_NEAR(score, 1, 1e-12);
+        check(td_ktensor_dot(whole.model, block.model, &dot));
+        EXPECT_NEAR(dot, ktensor_norm(whole.model) * ktensor_norm(whole.model), 1e-12 * dot);
+        const Ktensor changed = make<Ktensor>(td_ktensor_copy, static_cast<const td_ktensor *>(block.model));
+        for (const auto change : {td_ktensor_normalize, td_ktensor_arrange, td_ktensor_fixsigns}) {
+          check(change(changed));
+          check(change(whole.model));
+          expect_rows_of(changed, factors_of(whole.model), 1e-13);
+        }
+      });
+      EXPECT_EQ(processes.trouble(), "");
+    }
+}
+
+// A file is the same, byte by byte, whether all processes write it or one that has all rows.
+TEST(SharedModel, IsWrittenIntoOneFile) {
+  Random random(82);
+  const Entries e = planted(random, {30, 5, 9}, 3, 0.3, 0.2).entries;
+  for (const td_type type : {TD_F64, TD_F32})
+    for (const int size : sizes) {
+      const TemporaryFolder folder;
+      Processes processes(size);
+      processes.run(process_devices(), [&](int rank, td_context *context) {
+        const Tensor x = make_sparse(context, of_process(e, rank, size), {type, TD_I64, 0});
+        const Fitted block = cpals(context, x, 3, in_blocks(ten_steps));
+        check(td_ktensor_set_mode_name(block.model, 1, rank == 0 ? "word" : "another"));
+        const Ktensor whole = make<Ktensor>(td_ktensor_gather, static_cast<const td_ktensor *>(block.model));
+        const std::pair<const char *, const char *> files[] = {
+            {"k.tdb", ""}, {"k.txt", ""}, {"k.txt.gz", ""}, {"npy", "factor0.npy"}, {"splatt", "mode3.mat"}};
+        for (const auto &[name, inside] : files) {
+          const bool is_folder = *inside != '\0';
+          const Options options{{"file_format", is_folder ? name : "auto"}};
+          const std::string path = folder.file(name), other = folder.file(std::string("one_") + name);
+          check(td_ktensor_write(block.model, path.c_str(), options));
+          if (rank != 0)
+            continue;
+          check(td_ktensor_write(whole, other.c_str(), options));
+          const std::string end = is_folder ? std::string("/") + inside : "";
+          if (std::string(name) != "k.txt.gz") { // its members are other ones
+            EXPECT_EQ(bytes_of(path + end), bytes_of(other + end)) << name;
+          }
+          EXPECT_EQ(factors_of(make<Ktensor>(td_ktensor_read, context, path.c_str())).a, factors_of(whole).a) << name;
+        }
+      });
+      EXPECT_EQ(processes.trouble(), "");
+    }
+}
+
+// A run from a model in blocks is that from the same model where all have it whole, of whatever process they are.
+TEST(SharedModel, IsAStart) {
+  Random random(83);
+  Entries e = planted(random, {14, 5, 9}, 3, 0.3, 0.2).entries;
+  e.dims = {40, 5, 9};
+  const Options first{{"tol", "0"}, {"max_iters", "2"}, {"seed", "3"}};
+  const Options cases[] = {copy(ten_steps), with(ten_steps, "fixed_modes", "0"), with(ten_steps, "solve", "qr"),
+                           with(ten_steps, "deterministic", "1")};
+  for (const Options &options : but_refused(cases))
+    for (const int size : sizes) {
+      Processes processes(size);
+      processes.run(process_devices(), [&](int rank, td_context *context) {
+        const Tensor x = make_sparse(context, of_process(e, rank, size));
+        const Fitted block = cpals(context, x, 3, in_blocks(first));
+        const Ktensor whole = make<Ktensor>(td_ktensor_gather, static_cast<const td_ktensor *>(block.model));
+        expect_same(came_of(cpals(context, x, 3, options, block.model)), came_of(cpals(context, x, 3, options, whole)));
+      });
+      EXPECT_EQ(processes.trouble(), "");
+    }
+}
+
+// A checkpoint of a run that keeps its model in blocks is one like any other.
+TEST(SharedModel, GoesOnFromACheckpoint) {
+  Random random(84);
+  const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
+  const TemporaryFolder folder;
+  const std::string path = folder.file("run.tdb");
+  const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
+  const Options first{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}};
+  const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
+  Processes three(3), seven(7);
+  three.run(process_devices(), [&](int rank, td_context *context) {
+    cpals(context, make_sparse(context, of_process(e, rank, 3)), 3, in_blocks(first));
+  });
+  seven.run(process_devices(), [&](int rank, td_context *context) {
+    const Fitted run = cpals(context, make_sparse(context, of_process(e, rank, 7)), 3, in_blocks(on));
+    expect_near(report_series(run.report, "fit"), whole.fit, 1e-9, "fit");
+    expect_rows_of(run.model, whole.factors, 1e-7);
+  });
+  const Context alone = make_context("cpu");
+  expect_near(came_of(cpals(alone, make_sparse(alone, e), 3, on)).fit, whole.fit, 1e-9, "fit");
+}
+
+int32_t remove_folder(const td_report *, void *user) {
+  std::filesystem::remove_all(*static_cast<const std::string *>(user));
+  return 0;
+}
+
+// What cannot be written is an error on all, or of a checkpoint a note in each report; and nothing is left of it.
+TEST(SharedModel, IsWrittenWholeOrNotAtAll) {
+  Random random(85);
+  const Entries e = planted(random, {14, 11, 9}, 2, 0.3, 0.2).entries;
+  const TemporaryFolder folder;
+  const std::string gone = folder.file("gone");
+  std::filesystem::create_directory(gone);
+  const Options checkpoint{
+      {"tol", "0"}, {"max_iters", "3"}, {"checkpoint", gone + "/c.tdb"}, {"checkpoint_iters", "1"}};
+  Processes processes(3);
+  processes.run(process_devices(), [&](int rank, td_context *context) {
+    const Tensor x = make_sparse(context, of_process(e, rank, 3));
+    Ktensor model;
+    Report report;
+    std::string user = gone;
+    check(td_cpals(context, x, 2, nullptr, in_blocks(checkpoint), rank == 2 ? remove_folder : nullptr, &user,
+                   model.out(), report.out()));
+    EXPECT_EQ(report_i64(report, "iterations"), 3);
+    EXPECT_NE(report_str(report, "checkpoint_error").find("process 0 of 3: " + gone), std::string::npos)
+        << report_str(report, "checkpoint_error");
+    for (const char *name : {"/k.tdb", "/k.txt"}) {
+      EXPECT_EQ(td_ktensor_write(model, (gone + name).c_str(), nullptr), TD_ERR_IO);
+      EXPECT_NE(last_error().find("process 0 of 3: " + gone), std::string::npos) << last_error();
+    }
+    EXPECT_EQ(td_ktensor_write(model, folder.file(rank == 1 ? "a.tdb" : "b.tdb").c_str(), nullptr), TD_ERR_ARGUMENT);
+    EXPECT_NE(last_error().find("process 1 of 3: td_ktensor_write: path"), std::string::npos) << last_error();
+  });
+  EXPECT_EQ(processes.trouble(), "");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(SharedModel, Refusals) {
+  Random random(86);
+  const Entries e = planted(random, {14, 11, 9}, 2, 0.3, 0.2).entries;
+  Processes processes(2);
+  processes.run(process_devices(), [&](int rank, td_context *context) {
+    const Tensor x = make_sparse(context, of_process(e, rank, 2));
+    const Fitted run = cpals(context, x, 2, in_blocks(ten_steps));
+    std::vector<double> numbers(14 * 11 * 9, 1);
+    const auto refused = [&](td_status status) {
+      EXPECT_EQ(status, TD_ERR_UNSUPPORTED);
+      EXPECT_NE(last_error().find("td_ktensor_gather"), std::string::npos) << last_error();
+    };
+    refused(td_ktensor_get_factor(run.model, 0, numbers.data(), 14, TD_HOST));
+    refused(td_ktensor_set_factor(run.model, 0, numbers.data(), 14, TD_HOST));
+    refused(td_ktensor_set_weights(run.model, numbers.data()));
+    refused(td_ktensor_full(run.model, nullptr, TD_F64, numbers.data()));
+    refused(td_mttkrp_ktensor(context, x, 0, run.model, numbers.data(), 14, TD_HOST));
+    EXPECT_EQ(td_ktensor_local_rows(run.model, 3, nullptr, nullptr), TD_ERR_SHAPE);
+    EXPECT_EQ(td_ktensor_get_local_factor(run.model, 0, numbers.data(), 6, TD_HOST), TD_ERR_SHAPE); // of 7 rows
+    const Context alone = make_context("cpu");
+    const Tensor own = make_sparse(alone, e);
+    Ktensor model;
+    EXPECT_EQ(td_cpals(alone, own, 2, run.model, nullptr, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
+    EXPECT_NE(last_error().find("init: its rows"), std::string::npos) << last_error();
+    const Ktensor whole = make<Ktensor>(td_ktensor_gather, static_cast<const td_ktensor *>(run.model));
+    int64_t first = -1, count = -1;
+    check(td_ktensor_local_rows(whole, 0, &first, &count));
+    EXPECT_EQ(first, 0);
+    EXPECT_EQ(count, 14);
+    EXPECT_EQ(td_cpals(context, x, 2, rank == 0 ? static_cast<const td_ktensor *>(whole) : run.model, nullptr, nullptr,
+                       nullptr, model.out(), nullptr),
+              TD_ERR_ARGUMENT);
+  });
+  EXPECT_EQ(processes.trouble(), "");
+}
+
 /// Indices as in data of people and words: few come often, most hardly ever.
 Entries skewed(Random &random, const std::vector<int64_t> &dims, int64_t nnz) {
   Entries e(dims);
@@ -415,6 +644,39 @@ Entries skewed(Random &random, const std::vector<int64_t> &dims, int64_t nnz) {
   return e;
 }
 
+/// What the plan of each process tells that it sends in an iteration, and what it has sent in each of a run's.
+struct Traffic {
+  std::vector<int64_t> told, sent;
+};
+
+/// `made` makes each process's part of a tensor of a context.
+template <class Made>
+Traffic traffic_of(int size, const Options &options, int64_t iterations, int64_t rank_of_model, Made &&made) {
+  Processes processes(size);
+  Traffic traffic{std::vector<int64_t>(static_cast<std::size_t>(size)),
+                  std::vector<int64_t>(static_cast<std::size_t>(size))};
+  processes.run(process_devices(), [&](int rank, td_context *context) {
+    const Tensor x = made(context, rank);
+    const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), rank_of_model,
+                                 static_cast<const td_options *>(options));
+    EXPECT_EQ(get<int64_t>(td_plan_get_i64, plan, "processes"), size);
+    const Fitted run = cpals(context, x, rank_of_model, options);
+    EXPECT_EQ(report_i64(run.report, "iterations"), iterations);
+    traffic.told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
+    traffic.sent[static_cast<std::size_t>(rank)] = report_i64(run.report, "exchanged_bytes");
+  });
+  EXPECT_EQ(processes.trouble(), "");
+  return traffic;
+}
+
+/// The sum over processes of what each tells; each sends that in ten iterations ten times.
+template <class Made> int64_t told_and_sent(int size, Made &&made) {
+  const Traffic traffic = traffic_of(size, ten_steps, 10, 5, made);
+  for (std::size_t rank = 0; rank < traffic.told.size(); ++rank)
+    EXPECT_EQ(traffic.sent[rank], 10 * traffic.told[rank]) << "process " << rank << " of " << size;
+  return std::accumulate(traffic.told.begin(), traffic.told.end(), int64_t{0});
+}
+
 // The plan of a process tells how many bytes it sends in an iteration, and it sends these; and all together less than
 // half of what they would if each had all rows.
 TEST(SharedPlan, TellsWhatIsSent) {
@@ -423,25 +685,12 @@ TEST(SharedPlan, TellsWhatIsSent) {
   for (const char *stored : {"f64", "f32"}) {
     const bool sums = std::string(stored) == "f32"; // added in f64: sums take twice what rows do
     for (const int size : {2, 7, 8}) {
-      Processes processes(size);
-      std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
-      processes.run(process_devices(), [&](int rank, td_context *context) {
-        const Tensor x = make_sparse(context, of_process(e, rank, size), {sums ? TD_F32 : TD_F64, TD_I64, 0},
-                                     sums ? Options{{"accumulate", "f64"}} : Options{});
-        const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
-                                     static_cast<const td_options *>(ten_steps));
-        EXPECT_EQ(get<int64_t>(td_plan_get_i64, plan, "processes"), size);
-        const Fitted run = cpals(context, x, 5, ten_steps);
-        told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
-        sent[static_cast<std::size_t>(rank)] = report_i64(run.report, "exchanged_bytes");
+      const int64_t all = told_and_sent(size, [&](td_context *context, int rank) {
+        return make_sparse(context, of_process(e, rank, size), {sums ? TD_F32 : TD_F64, TD_I64, 0},
+                           sums ? Options{{"accumulate", "f64"}} : Options{});
       });
-      int64_t all = 0;
-      for (std::size_t rank = 0; rank < told.size(); ++rank) {
-        EXPECT_EQ(sent[rank], 10 * told[rank]) << "process " << rank << " of " << size;
-        EXPECT_GT(told[rank], 0);
-        all += told[rank];
-      }
       const int64_t row_bytes = 5 * (sums ? 4 + 8 : 8 + 8); // a sum that goes to the owner, and the row that comes back
+      EXPECT_GT(all, 0);
       EXPECT_LT(2 * all, (size - 1) * (3000 + 20000 + 40000 + 300) * row_bytes);
     }
   }
@@ -452,21 +701,9 @@ TEST(SharedPlan, TellsWhatIsSentOfADenseTensor) {
   Random random(66);
   const Entries cells = random_cells(random, {24, 25, 26}, TD_F64);
   for (const int size : {2, 3, 7, 8}) {
-    Processes processes(size);
-    std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
-    processes.run(process_devices(), [&](int rank, td_context *context) {
-      const Tensor x = make_dense_block(context, cells, rank, size, Blocks::slabs);
-      const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
-                                   static_cast<const td_options *>(ten_steps));
-      const Fitted run = cpals(context, x, 5, ten_steps);
-      told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
-      sent[static_cast<std::size_t>(rank)] = report_i64(run.report, "exchanged_bytes");
+    const int64_t all = told_and_sent(size, [&](td_context *context, int rank) {
+      return make_dense_block(context, cells, rank, size, Blocks::slabs);
     });
-    int64_t all = 0;
-    for (std::size_t rank = 0; rank < told.size(); ++rank) {
-      EXPECT_EQ(sent[rank], 10 * told[rank]) << "process " << rank << " of " << size;
-      all += told[rank];
-    }
     if (size == 8) { // 4 processes have each row; of slabs all 8 have those of two modes
       EXPECT_EQ(all, 3 * (24 + 25 + 26) * 5 * 16);
       EXPECT_LT(all, 7 * (24 + 25) * 5 * 16);
@@ -482,18 +719,13 @@ TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
   const Entries e = distinct_entries(random, {40, 30, 20}, 4000, TD_F64);
   const Options options{{"tol", "0"}, {"max_iters", "5"}, {"deterministic", "1"}};
   for (const int size : {1, 2, 5}) {
-    Processes processes(size);
-    std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
-    processes.run(process_devices(), [&](int rank, td_context *context) {
-      const Tensor x = make_sparse(context, of_process(e, rank, size));
-      const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
-                                   static_cast<const td_options *>(options));
-      told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
-      sent[static_cast<std::size_t>(rank)] = report_i64(cpals(context, x, 5, options).report, "exchanged_bytes");
+    const Traffic traffic = traffic_of(size, options, 5, 5, [&](td_context *context, int rank) {
+      return make_sparse(context, of_process(e, rank, size));
     });
-    for (const int64_t one : told)
+    for (const int64_t one : traffic.told)
       EXPECT_EQ(one, (size - 1) * (40 + 30 + 20 + 20) * 5 * 8 / size);
-    EXPECT_EQ(std::accumulate(sent.begin(), sent.end(), int64_t{0}), (size - 1) * (40 + 30 + 20 + 20) * 5 * 8 * 5);
+    EXPECT_EQ(std::accumulate(traffic.sent.begin(), traffic.sent.end(), int64_t{0}),
+              (size - 1) * (40 + 30 + 20 + 20) * 5 * 8 * 5);
   }
 }
 

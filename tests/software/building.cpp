@@ -11,10 +11,10 @@ namespace td::software {
 namespace {
 
 using kernels::BitMove;
-using kernels::Building;
 using kernels::Copy;
 using kernels::CopyPlan;
 using kernels::DeviceArrays;
+using kernels::DeviceBuilding;
 using kernels::RowNumbers;
 using kernels::ValueSums;
 
@@ -56,7 +56,7 @@ std::vector<std::byte> bytes_of(const std::vector<i64> &numbers) {
   return {bytes.begin(), bytes.end()};
 }
 
-class SerialBuilding final : public Building {
+class SerialBuilding final : public DeviceBuilding {
 public:
   SerialBuilding(BuildingBackend &backend, const EntriesView &e)
       : backend_(backend), dims_(e.dims.begin(), e.dims.end()), type_(e.value_type) {
@@ -74,6 +74,10 @@ public:
         values_.push_back(static_cast<double>(values[k]));
     });
   }
+
+  SerialBuilding(const SerialBuilding &others, i64 size)
+      : backend_(others.backend_), type_(others.type_), values_(static_cast<std::size_t>(size)),
+        key_bytes_(others.key_bytes_), keys_(values_.size()) {}
 
   i64 size() const noexcept override { return std::ssize(values_); }
 
@@ -107,10 +111,72 @@ public:
     columns_.clear();
   }
 
-  void sort() override {
-    const auto order = ordered(keys_);
+  void sort() override { sort_by(0, 128); }
+
+  void sort_by(int shift, int bits) override {
+    std::vector<u128> fields;
+    for (const u128 key : keys_)
+      fields.push_back(key >> shift & low_bits(bits));
+    const auto order = ordered(fields);
     permute(keys_, order);
     permute(values_, order);
+    keys_there_ = kernels::DeviceBuffer();
+    values_there_ = kernels::DeviceBuffer();
+  }
+
+  // Others reach the device's memory alone, so entries are there while they are exchanged.
+  kernels::KeysAndValues here() override {
+    const auto put = [&](kernels::DeviceBuffer &to, const std::vector<std::byte> &from) {
+      if (to.bytes() != std::ssize(from)) {
+        to = kernels::DeviceBuffer(backend_, std::ssize(from), "entries that are exchanged");
+        backend_.upload(to.data(), from.data(), to.bytes());
+      }
+      return to.data();
+    };
+    void *const keys = put(keys_there_, written(keys_, key_bytes_));
+    return {keys, key_bytes_, put(values_there_, written(values_)), type_};
+  }
+
+  void arrived() override {
+    const auto take = [&](const kernels::DeviceBuffer &from, auto &&set) {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(from.bytes()));
+      if (!bytes.empty())
+        backend_.download(bytes.data(), from.data(), from.bytes());
+      for (std::size_t k = 0; k < keys_.size(); ++k)
+        set(k, bytes.data());
+    };
+    take(keys_there_, [&](std::size_t k, const std::byte *bytes) {
+      const auto each = static_cast<std::size_t>(key_bytes_);
+      keys_[k] = 0;
+      std::memcpy(&keys_[k], bytes + k * each, each);
+    });
+    take(values_there_, [&](std::size_t k, const std::byte *bytes) {
+      dispatch(type_, [&](auto zero) {
+        std::memcpy(&zero, bytes + k * sizeof zero, sizeof zero);
+        values_[k] = static_cast<double>(zero);
+      });
+    });
+  }
+
+  std::vector<i64> lower_bounds(std::span<const u128> keys) override {
+    std::vector<i64> found;
+    for (const u128 key : keys)
+      found.push_back(std::lower_bound(keys_.begin(), keys_.end(), key) - keys_.begin());
+    return found;
+  }
+
+  std::unique_ptr<DeviceBuilding> beside(i64 size) override { return std::make_unique<SerialBuilding>(*this, size); }
+
+  std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const u64> words) override {
+    auto some = std::make_unique<SerialBuilding>(*this, 0);
+    for (std::size_t k = 0; k < keys_.size(); ++k) {
+      const auto field = static_cast<std::size_t>(keys_[k] >> shift & low_bits(bits));
+      if ((words[field / 64] >> field % 64 & 1) == 0)
+        continue;
+      some->keys_.push_back(keys_[k]);
+      some->values_.push_back(values_[k]);
+    }
+    return some;
   }
 
   i64 first_repeat() override {
@@ -157,10 +223,10 @@ public:
     return begins;
   }
 
-  void sum_values(double scale, i64 block, ValueSums *sums) override {
-    for (i64 begin = 0; begin < size(); begin += block) {
+  void sum_values(double scale, i64 block, Range entries, ValueSums *sums) override {
+    for (i64 begin = entries.begin; begin < entries.end; begin += block) {
       ValueSums s{0, 0, HUGE_VAL, -HUGE_VAL, 0};
-      for (i64 k = begin; k < std::min(begin + block, size()); ++k) {
+      for (i64 k = begin; k < std::min(begin + block, entries.end); ++k) {
         const double x = values_[static_cast<std::size_t>(k)];
         const double y = x * scale;
         s.sum += y;
@@ -271,11 +337,12 @@ private:
   std::vector<double> values_; // f32 widened, which loses nothing
   int key_bytes_ = 8;
   std::vector<u128> keys_;
+  kernels::DeviceBuffer keys_there_, values_there_;
 };
 
 } // namespace
 
-std::unique_ptr<Building> BuildingBackend::begin_building(const EntriesView &entries) {
+std::unique_ptr<DeviceBuilding> BuildingBackend::begin_building(const EntriesView &entries, bool) {
   return std::make_unique<SerialBuilding>(*this, entries);
 }
 

@@ -28,8 +28,8 @@ namespace td::software {
 
 namespace {
 
-using kernels::Building;
 using kernels::DeviceArrays;
+using kernels::DeviceBuilding;
 using kernels::MttkrpArgs;
 using kernels::NormalEquations;
 using kernels::NormKind;
@@ -225,6 +225,13 @@ public:
     const Memory::Access access(*memory_);
     ReferenceBackend::download(to_host, from, bytes);
   }
+  void begin_download(void *to_host, const void *from, i64 bytes) override {
+    arriving_.resize(static_cast<std::size_t>(bytes));
+    download(arriving_.data(), from, bytes);
+    arriving_to_ = to_host;
+    std::memset(to_host, 0x7f, arriving_.size()); // nobody may look before it is there
+  }
+  void end_download() override { std::memcpy(arriving_to_, arriving_.data(), arriving_.size()); }
   const void *memory() const noexcept override { return memory_.get(); }
   std::shared_ptr<void> keep(i64 bytes, const char *) override {
     return bytes > room() ? nullptr : keep_block(kept_, bytes);
@@ -323,11 +330,11 @@ public:
 
   // ---- kernels ----
 
-  std::unique_ptr<Building> begin_building(const EntriesView &entries) override {
+  std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override {
     if (static_cast<double>(entries.nnz) * 64 > static_cast<double>(room()))
       return nullptr;
     const Memory::Access access(*memory_);
-    return BuildingBackend::begin_building(entries);
+    return BuildingBackend::begin_building(entries, together);
   }
   std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) override {
     return std::make_shared<BuiltArrays>(kept_, *arrays);
@@ -457,6 +464,8 @@ private:
   i64 limit_;
   std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
   LateCopies copies_;
+  std::vector<std::byte> arriving_; // a download that has begun
+  void *arriving_to_ = nullptr;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
   kernels::Exchange exchange_;
   std::shared_ptr<SoftwarePeers::Board> board_; // of processes

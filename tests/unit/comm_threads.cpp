@@ -105,6 +105,9 @@ public:
     self_->reduce_rows(partial, out, owned);
   }
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override { self_->allgather_rows(a, owned); }
+  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+    self_->exchange(sent, received);
+  }
   void broadcast(void *data, i64 bytes) override { self_->broadcast(data, bytes); }
   void abort() noexcept override { self_->abort(); }
 
@@ -236,6 +239,38 @@ TEST_P(Communicators, RowsAreReducedAndGathered) {
         EXPECT_EQ(got[static_cast<std::size_t>(i * 3 + r)],
                   static_cast<float>(size() * (i * 10 + r) + static_cast<i64>(size() * (size() - 1) / 2)));
       EXPECT_EQ(got[static_cast<std::size_t>(i * 3 + 2)], -1.0F) << "padding was written";
+    }
+  });
+}
+
+// Each sends each other one two arrays, of lengths that tell the two apart, and some nothing.
+TEST_P(Communicators, WhatIsExchangedArrivesInOrder) {
+  const auto length = [](int from, int to, int number) { return i64{(7 * from + 3 * to + 5 * number) % 11}; };
+  const auto content = [&](int from, int to, int number) {
+    return std::vector<double>(static_cast<std::size_t>(length(from, to, number)), 100.0 * from + 10 * to + number);
+  };
+  on_threads([&](Communicator &c, Backend &device) {
+    for (int round = 0; round < 3; ++round) {
+      std::vector<std::unique_ptr<OnDevice<double>>> arrays;
+      kernels::Transfers sent, received;
+      std::vector<std::pair<OnDevice<double> *, std::vector<double>>> expected;
+      const auto add = [&](kernels::Transfers &to, int other, const std::vector<double> &numbers) {
+        if (numbers.empty())
+          return;
+        arrays.push_back(std::make_unique<OnDevice<double>>(device, numbers));
+        to.push_back({other, arrays.back()->data(), static_cast<i64>(numbers.size() * sizeof(double))});
+      };
+      for (int other = 0; other < size(); ++other)
+        for (int number = 0; number < 2 && other != c.rank(); ++number) {
+          add(sent, other, content(c.rank(), other, number));
+          const std::vector<double> come = content(other, c.rank(), number);
+          add(received, other, std::vector<double>(come.size(), -1));
+          if (!come.empty())
+            expected.emplace_back(arrays.back().get(), come);
+        }
+      c.exchange(sent, received);
+      for (const auto &[there, numbers] : expected)
+        EXPECT_EQ(there->get(), numbers);
     }
   });
 }

@@ -15,6 +15,7 @@
 #include "kernels/loader.hpp"
 #include "software/building.hpp"
 #include "tensor/export.hpp"
+#include "tensor/joint_building.hpp"
 #include "tensor/tensor.hpp"
 
 namespace td::test {
@@ -24,7 +25,7 @@ using formats::EmptyRows;
 using formats::Numbering;
 
 std::vector<std::string> builders() {
-  std::vector<std::string> all{"serial"};
+  std::vector<std::string> all{"serial", "two", "three"};
   const char *devices = std::getenv("TD_TEST_DEVICES");
   std::istringstream words(devices == nullptr ? "" : devices);
   for (std::string word; words >> word;)
@@ -36,21 +37,43 @@ class FormatsBuilt : public testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
     try {
-      backend_ = GetParam() == "serial" ? std::make_shared<software::BuildingBackend>()
-                                        : kernels::open_backends(kernels::parse_devices(GetParam()), 1).front();
+      if (const int count = in_software(); count > 0)
+        for (int k = 0; k < count; ++k)
+          backends_.push_back(std::make_shared<software::BuildingBackend>());
+      else
+        backends_ = kernels::open_backends(kernels::parse_devices(GetParam(), true), 1);
     } catch (const Error &error) {
       ASSERT_EQ(error.status(), Status::backend_unavailable) << error.what();
       GTEST_SKIP() << error.what();
     }
-    if (GetParam() != "serial" && backend_->memory() == nullptr)
+    if (in_software() == 0 && backends_.front()->memory() == nullptr)
       GTEST_SKIP() << GetParam() << " has no memory of its own";
   }
-  std::unique_ptr<kernels::Building> begin(const EntriesView &e) {
-    auto building = backend_->begin_building(e);
+  /// How many stand for devices; 0: these are others.
+  int in_software() const {
+    return GetParam() == "serial" ? 1 : GetParam() == "two" ? 2 : GetParam() == "three" ? 3 : 0;
+  }
+  tensor::Builders devices() const {
+    tensor::Builders all;
+    for (const auto &backend : backends_)
+      all.push_back(backend.get());
+    return all;
+  }
+  std::unique_ptr<kernels::Building> begin(const EntriesView &e) { return begin(devices(), e); }
+  /// One device by itself, or several together.
+  static std::unique_ptr<kernels::Building> begin(const tensor::Builders &devices, const EntriesView &e) {
+    std::unique_ptr<kernels::Building> building;
+    if (devices.size() > 1 && e.nnz >= std::ssize(devices))
+      building = tensor::JointBuilding::begin(devices, e, plan::ShardingRule::automatic);
+    else
+      building = devices.front()->begin_building(e, false);
     EXPECT_NE(building, nullptr);
     return building;
   }
-  std::shared_ptr<kernels::Backend> backend_;
+  template <class Index, class T>
+  static void check(const tensor::Builders &devices, const std::vector<i64> &dims, i64 nnz, std::int32_t base,
+                    EmptyRows empty);
+  std::vector<std::shared_ptr<kernels::Backend>> backends_;
 };
 
 std::string place(const testing::TestParamInfo<std::string> &info) {
@@ -141,12 +164,13 @@ std::vector<std::vector<int>> bits_in_tiles(const std::vector<i64> &dims, int mo
 }
 
 template <class Index, class T>
-void check(kernels::Backend &backend, const std::vector<i64> &dims, i64 nnz, std::int32_t base, EmptyRows empty) {
+void FormatsBuilt::check(const tensor::Builders &devices, const std::vector<i64> &dims, i64 nnz, std::int32_t base,
+                         EmptyRows empty) {
   SCOPED_TRACE(testing::Message() << dims.size() << " modes, " << nnz << " entries, " << name_of(value_type_of<T>)
                                   << ", base " << base);
   auto entries = skewed<Index, T>(dims, nnz, base, static_cast<unsigned>(nnz + base));
   const EntriesView e = entries.view();
-  const auto building = backend.begin_building(e);
+  const auto building = begin(devices, e);
   ASSERT_NE(building, nullptr);
   formats::check_entries(formats::Given(e), *building);
   const Numbering there(e, empty, *building, 1), numbering(e, empty, 1);
@@ -156,7 +180,7 @@ void check(kernels::Backend &backend, const std::vector<i64> &dims, i64 nnz, std
   }
   auto packed = formats::build_packed(e, numbering, false, 2);
   {
-    const auto other = backend.begin_building(e);
+    const auto other = begin(devices, e);
     const auto built = formats::build_packed(*other, formats::Given(e), there, false);
     EXPECT_EQ(built.dims, packed.dims);
     EXPECT_TRUE(same_layout(built.layout, packed.layout));
@@ -170,7 +194,8 @@ void check(kernels::Backend &backend, const std::vector<i64> &dims, i64 nnz, std
   }
   const auto built = formats::build_packed(*building, formats::Given(e), there, false);
   expect_same(tensor::facts_of(*building), tensor::facts_of(packed.values, 2));
-  for (int mode = 0; mode < e.order(); ++mode)
+  const bool copies = devices.size() == 1 || tensor::JointBuilding::makes_copies(packed.dims, packed.nnz());
+  for (int mode = 0; mode < e.order() && copies; ++mode)
     for (const auto &bits : bits_in_tiles(packed.dims, mode, packed.nnz(), packed.values.type())) {
       SCOPED_TRACE(testing::Message() << "mode " << mode);
       expect_same(formats::build_sorted(built, mode, bits), formats::build_sorted(packed, mode, bits, 2));
@@ -182,12 +207,12 @@ TEST_P(FormatsBuilt, EveryFormBitForBit) {
   const i64 wide = i64{1} << 40;
   const bool light = std::getenv("TD_TEST_LIGHT") != nullptr;
   for (const i64 nnz : light ? std::vector<i64>{700} : std::vector<i64>{1, 700, 20000}) {
-    check<std::int32_t, double>(*backend_, {40, 30, 20}, nnz, 1, EmptyRows::keep); // many at the same coordinates
-    check<i64, float>(*backend_, {300, 7, 1, 5000}, nnz, 0, EmptyRows::keep);
-    check<i64, double>(*backend_, {100000, 3, 900}, nnz, 1, EmptyRows::drop); // rows that are numbered
-    check<std::int32_t, float>(*backend_, {1 << 20, 1 << 21, 1 << 22, 50}, nnz, 0, EmptyRows::drop);
-    check<i64, double>(*backend_, {wide, 4, wide}, nnz, 0, EmptyRows::keep); // keys of 128 bits, BLCO in blocks
-    check<i64, float>(*backend_, {wide, wide + 3, 11, 12, 13, 100}, nnz, 1, EmptyRows::keep);
+    check<std::int32_t, double>(devices(), {40, 30, 20}, nnz, 1, EmptyRows::keep); // many at the same coordinates
+    check<i64, float>(devices(), {300, 7, 1, 5000}, nnz, 0, EmptyRows::keep);
+    check<i64, double>(devices(), {100000, 3, 900}, nnz, 1, EmptyRows::drop); // rows that are numbered
+    check<std::int32_t, float>(devices(), {1 << 20, 1 << 21, 1 << 22, 50}, nnz, 0, EmptyRows::drop);
+    check<i64, double>(devices(), {wide, 4, wide}, nnz, 0, EmptyRows::keep); // keys of 128 bits, BLCO in blocks
+    check<i64, float>(devices(), {wide, wide + 3, 11, 12, 13, 100}, nnz, 1, EmptyRows::keep);
   }
 }
 
@@ -248,7 +273,7 @@ TEST_P(FormatsBuilt, TensorsAreTheSame) {
         options.set_text("empty_rows", rows);
         const auto host = tensor::Tensor::make_sparse(entries.view(), options, 1, "", tensor::Target::gpu);
         const auto built =
-            tensor::Tensor::make_sparse(entries.view(), options, 1, "", tensor::Target::gpu, backend_.get());
+            tensor::Tensor::make_sparse(formats::Given(entries.view()), options, 1, "", tensor::Target::gpu, devices());
         EXPECT_EQ(built->describe(), host->describe());
         EXPECT_EQ(built->bytes(), host->bytes());
         EXPECT_EQ(built->groups().text(), host->groups().text());

@@ -90,28 +90,95 @@ TEST(KernelsCudaDenseVariants, EachTileHasOnePart) {
   }
 }
 
-TEST(KernelsCudaDenseVariants, GemmTakesTheLongerSideFirst) {
-  const std::vector<i64> dims{4, 5, 6, 7};
-  const auto layout = [&](int mode, ValueType type = ValueType::f64, ValueType sums = ValueType::f64) {
-    return gemm_layout(dims, mode, dims[static_cast<std::size_t>(mode)], type, sums);
+GemmLayout gemm(const std::vector<i64> &dims, int mode, i64 rows, i64 rank, ValueType type = ValueType::f64,
+                ValueType sums = ValueType::f64) {
+  return gemm_layout(dims, mode, rows, rank, type, sums, chip);
+}
+
+// Whatever the cut, each row of it is in one box, boxes follow each other in memory, and what the first of a row of the
+// result writes the others add to.
+TEST(KernelsCudaDenseVariants, EachRowIsInOneBox) {
+  constexpr u64 seed = 20261124;
+  std::mt19937_64 random(seed);
+  const auto up_to = [&](i64 n) { return 1 + static_cast<i64>(random() % static_cast<u64>(n)); };
+  i64 most_boxes = 0;
+  for (int k = 0; k < 300; ++k) {
+    std::vector<i64> dims;
+    for (i64 m = 1 + up_to(4); m > 0; --m)
+      dims.push_back(up_to(12));
+    const auto mode = static_cast<int>(random() % dims.size());
+    const i64 wanted = up_to(dims[static_cast<std::size_t>(mode)]);
+    const GemmLayout l =
+        gemm(dims, mode, wanted, up_to(3000000), ValueType::f32, k % 2 == 0 ? ValueType::f32 : ValueType::f64);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", case " << k << ", cut " << l.cut << ", mode " << mode);
+    ASSERT_EQ(l.row_dims[l.place], wanted);
+    i64 next = 0;
+    i64 boxes = 0;
+    std::vector<bool> written(static_cast<std::size_t>(wanted), false);
+    kernels::cuda::GemmBox box(l);
+    do {
+      i64 at = 0;
+      i64 step = 1;
+      for (std::size_t m = 0; m < l.row_dims.size(); ++m) {
+        at += box.first[m] * step;
+        step *= l.row_dims[m];
+      }
+      ASSERT_EQ(at, next);
+      ASSERT_LE(box.rows(), l.box_rows());
+      next += box.rows();
+      ++boxes;
+      for (i64 i = box.first[l.place]; i < box.first[l.place] + box.dims[l.place]; ++i) {
+        ASSERT_EQ(written[static_cast<std::size_t>(i)], box.comes_later(l.place)) << "row " << i;
+        written[static_cast<std::size_t>(i)] = true;
+      }
+    } while (box.next(l));
+    i64 rows = 1;
+    for (const i64 d : l.row_dims)
+      rows *= d;
+    EXPECT_EQ(next, rows);
+    EXPECT_EQ(static_cast<double>(boxes), l.boxes());
+    most_boxes = std::max(most_boxes, boxes);
+  }
+  EXPECT_GT(most_boxes, 10);
+}
+
+TEST(KernelsCudaDenseVariants, GemmTakesBoundedWorkspace) {
+  const auto numbers = [](const GemmLayout &l, i64 rank) {
+    return (l.bytes(rank) - static_cast<double>(gemm_blas_bytes) - 8 * l.parts) / 8;
   };
-  const auto numbers = [](const GemmLayout &l) {
-    return (l.bytes(10) - static_cast<double>(gemm_blas_bytes)) / static_cast<double>(size_of(l.type)) / 10;
-  };
-  EXPECT_TRUE(layout(0).right_first);
-  EXPECT_EQ(numbers(layout(0)), 5 * 6 * 7); // the Khatri-Rao product of the others; cuBLAS writes the result
-  EXPECT_TRUE(layout(1).right_first);
-  EXPECT_EQ(numbers(layout(1)), 6 * 7 + 4 * 5); // and products with mode 0, whose factor serves as it is
-  EXPECT_FALSE(layout(2).right_first);
-  EXPECT_EQ(numbers(layout(2)), 4 * 5 + 6 * 7);
-  EXPECT_FALSE(layout(3).right_first);
-  EXPECT_EQ(numbers(layout(3)), 4 * 5 * 6);
-  EXPECT_EQ(numbers(layout(1, ValueType::f32, ValueType::f32)), 6 * 7 + 4 * 5);
-  // Sums of f32 terms in f64: mode 0's factor and the tensor are widened.
-  EXPECT_EQ(numbers(layout(1, ValueType::f32)), 6 * 7 + 4 * 5 + 4 + 4.0 * 5 * 6 * 7 / 10);
   // A matrix needs no product, whatever the mode.
-  EXPECT_EQ(gemm_layout(std::vector<i64>{40, 50}, 1, 50, ValueType::f64, ValueType::f64).bytes(10),
-            static_cast<double>(gemm_blas_bytes));
+  EXPECT_EQ(gemm({40, 50}, 1, 50, 10).bytes(10), static_cast<double>(gemm_blas_bytes));
+  // Of two modes the product is made, and the result is written by cuBLAS.
+  const GemmLayout direct = gemm({300000, 16, 16}, 0, 300000, 64);
+  EXPECT_EQ(direct.cut, 1);
+  EXPECT_EQ(numbers(direct, 64), 256 * 64);
+  // 40000 x 500 sums at a time, and a Khatri-Rao product of 300 x 200.
+  const GemmLayout inner = gemm({200, 200, 300, 200}, 1, 200, 64);
+  EXPECT_EQ(inner.cut, 2);
+  EXPECT_EQ(numbers(inner, 64), (40000 + 60000) * 64);
+  // Sums of f32 terms in f64: the other factor of the rows' side is widened, and so is the tensor, piece by piece.
+  const GemmLayout wide = gemm({200, 200, 300, 200}, 1, 200, 64, ValueType::f32);
+  EXPECT_EQ(wide.widened() > 0 && wide.widened() <= static_cast<double>(kernels::cuda::gemm_most_sums), true);
+  EXPECT_EQ(wide.factors(64), 200 * 64);
+  for (const i64 rank : {64, 500, 2000, 20000})
+    for (int mode = 0; mode < 5; ++mode)
+      EXPECT_LT(gemm({129, 129, 129, 12, 39}, mode, 12, rank).bytes(rank), 5e8);
+}
+
+// cuBLAS multiplies faster where all of a tile's columns are there; with few of them memory bounds both.
+TEST(KernelsCudaDenseVariants, AutoTakesWhatIsPredictedToBeFaster) {
+  for (const std::vector<i64> &dims : {std::vector<i64>{200, 150, 12, 250}, {128, 64, 96, 50}, {1000, 1000, 1000}})
+    for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode) {
+      for (const i64 rank : {1, 10, 32}) {
+        EXPECT_EQ(predict(dims, mode, rank, {}).dense, DenseKernel::fused) << "rank " << rank << ", mode " << mode;
+      }
+      for (const i64 rank : {128, 500, 2000}) {
+        EXPECT_EQ(predict(dims, mode, rank, {}).dense, DenseKernel::gemm) << "rank " << rank << ", mode " << mode;
+        EXPECT_EQ(predict(dims, mode, rank, {}).kernel, predict(dims, mode, rank, {DenseKernel::gemm}).kernel);
+        // Sums of f32 are in f64, which cuBLAS has none of.
+        EXPECT_EQ(predict(dims, mode, rank, {}, rates, ValueType::f32, ValueType::f32).dense, DenseKernel::fused);
+      }
+    }
 }
 
 TEST(KernelsCudaDenseVariants, PredictionsTellWhichAndWhatItTakes) {
@@ -121,7 +188,7 @@ TEST(KernelsCudaDenseVariants, PredictionsTellWhichAndWhatItTakes) {
   EXPECT_EQ(tile.bytes, 8.0 * static_cast<double>(l.parts) * 12 * 32);
   EXPECT_NE(tile.kernel.find("tiles of slices"), std::string::npos) << tile.kernel;
   const Prediction gemm = predict(dims, 2, 32, {DenseKernel::gemm});
-  EXPECT_EQ(gemm.bytes, static_cast<double>(gemm_blas_bytes) + 8.0 * 32 * (200 * 150 + 250 * 12));
+  EXPECT_EQ(gemm.bytes, kernels::cuda::gemm_layout(dims, 2, 12, 32, ValueType::f64, ValueType::f64, chip).bytes(32));
   EXPECT_NE(gemm.kernel.find("cuBLAS"), std::string::npos) << gemm.kernel;
   EXPECT_EQ(predict(dims, 2, 32, {}).kernel, predict(dims, 2, 32, {DenseKernel::fused}).kernel);
   for (const DenseKernel kernel : {DenseKernel::elem, DenseKernel::slice, DenseKernel::tile, DenseKernel::gemm})

@@ -184,13 +184,14 @@ TEST_F(KernelsDevice, RandomIsTheSameEverywhere) {
 
 TEST_F(KernelsDevice, Hadamard) {
   for (const auto &device : backends_)
-    for (const i64 rank : ranks()) {
-      const auto a = TestMatrix<double>::random(rank, rank, 0, 54);
-      const DeviceBuffer on_a = upload(*device, &a.at(0, 0), rank * rank);
-      const std::vector<const double *> host(3, &a.at(0, 0)), placed(3, on_a.f64());
-      EXPECT_EQ(numbers(*device, rank * rank, [&](double *v) { device->hadamard(placed, rank, 0.5, v); }),
-                numbers(*reference_, rank * rank, [&](double *v) { reference_->hadamard(host, rank, 0.5, v); }));
-    }
+    for (const i64 rank : ranks())
+      for (const std::size_t modes : {3, 6}) { // kernels may take some modes at a time
+        const auto a = TestMatrix<double>::random(rank, rank, 0, 54);
+        const DeviceBuffer on_a = upload(*device, &a.at(0, 0), rank * rank);
+        const std::vector<const double *> host(modes, &a.at(0, 0)), placed(modes, on_a.f64());
+        EXPECT_EQ(numbers(*device, rank * rank, [&](double *v) { device->hadamard(placed, rank, 0.5, v); }),
+                  numbers(*reference_, rank * rank, [&](double *v) { reference_->hadamard(host, rank, 0.5, v); }));
+      }
 }
 
 struct Factored {
@@ -367,6 +368,16 @@ template <class T> Update update_by(Backend &backend, i64 rows, i64 rank, bool s
   u.finished = brought(finished);
   const Numbers normalized = brought(gram);
   u.finished.insert(u.finished.end(), normalized.begin(), normalized.end());
+
+  Placed<T> again(backend, TestMatrix<T>::random(rows, rank, 5, 63));
+  const DeviceBuffer at_once = room(2 * rank);
+  backend.solve_and_sum({rank, v.f64(), f.f64(), static_cast<const SolveRecord *>(record.data())}, m.view(), out.read(),
+                        again.view(), {gram.f64(), sums.f64(), sums.f64() + rank, at_once.f64(), at_once.f64() + rank});
+  Numbers finished_at_once = brought(at_once);
+  const Numbers normalized_at_once = brought(gram);
+  finished_at_once.insert(finished_at_once.end(), normalized_at_once.begin(), normalized_at_once.end());
+  EXPECT_EQ(finished_at_once, u.finished);
+  EXPECT_EQ(brought(sums), u.sums);
   return u;
 }
 
@@ -679,24 +690,16 @@ TEST_F(KernelsDevice, DenseByEachVariant) {
       }
 }
 
-// Nothing has been read by then: there is no tensor.
-TEST_F(KernelsDevice, GemmMemoryErrorsNameWhatNeedsNone) {
-  const std::vector<i64> dims{2, 40000, 40000};
-  constexpr i64 rank = 64; // 819 GB of Khatri-Rao products
-  std::vector<ConstMatrix> factors;
-  for (const i64 dim : dims)
-    factors.emplace_back(nullptr, ValueType::f64, dim, rank, rank);
-  kernels::MttkrpArgs args{0, factors, {nullptr, ValueType::f64, 2, rank, rank}, {0, 2}, {0, 2 * dims[1] * dims[2]}};
-  args.dense = {kernels::DenseKernel::gemm};
-  for (const auto &device : backends_) {
-    try {
-      device->mttkrp(kernels::DenseView{dims, ValueType::f64, nullptr}, args);
-      FAIL() << "a GPU with more than 819 GB";
-    } catch (const Error &error) {
-      EXPECT_EQ(error.status(), Status::device_memory) << error.what();
-      EXPECT_NE(std::string(error.what()).find("dense_kernel = fused"), std::string::npos) << error.what();
+// So many columns that rows go by boxes, and the depth by parts, where the tensor is small.
+TEST_F(KernelsDevice, DenseByGemmInBoxes) {
+  if (light())
+    GTEST_SKIP() << "many columns";
+  for (const auto &device : backends_)
+    for (const i64 rank : {1000000, 1000003}) {
+      const DenseCase dense{{7, 6, 3, 3}, rank, 0, 0, {kernels::DenseKernel::gemm}};
+      rank % 2 == 0 ? check_dense<double, double>(*reference_, *device, dense, "f64")
+                    : check_dense<float, double>(*reference_, *device, dense, "f32 with f64 sums");
     }
-  }
 }
 
 template <class T> void check_compare(Backend &reference, Backend &device) {

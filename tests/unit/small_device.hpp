@@ -60,10 +60,10 @@ public:
 
   const void *memory() const noexcept override { return this; }
   i64 room() const override { return limit_ - kept(); }
-  std::unique_ptr<kernels::Building> begin_building(const EntriesView &entries) override {
-    return building_ > room() ? nullptr : BuildingBackend::begin_building(entries);
+  std::unique_ptr<kernels::DeviceBuilding> begin_building(const EntriesView &entries, bool together) override {
+    return building_ > room() ? nullptr : BuildingBackend::begin_building(entries, together);
   }
-  i64 room_to_build(const EntriesView &) const override { return building_; }
+  i64 room_to_build(const EntriesView &, bool) const override { return building_; }
   std::shared_ptr<const kernels::DeviceArrays> built(std::shared_ptr<const kernels::DeviceArrays> arrays) override {
     EXPECT_GE(room(), building_) << "building takes what it may not";
     return std::make_shared<BuiltArrays>(memory_, std::move(arrays));

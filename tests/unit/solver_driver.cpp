@@ -47,7 +47,7 @@ public:
   explicit HalvingMethod(bool takes_any_start = true, double rate = 0.5)
       : takes_any_start_(takes_any_start), rate_(rate) {}
   std::string path() const override { return "method=halving"; }
-  void check_start(const Ktensor *start) const override {
+  void check_start(const Ktensor *start, const std::function<bool(bool)> &) const override {
     if (start == nullptr && !takes_any_start_)
       throw_error(Status::argument, "halving: expected a start");
   }

@@ -293,7 +293,7 @@ TEST(PlanBuilt, IsBuiltOfCoordinatesWhereTheyAre) {
     const auto make = [&](const formats::Given &given, const char *duplicates) {
       Options options = options_of(format);
       options.set_text("duplicates", duplicates);
-      return Tensor::make_sparse(given, options, 1, "", tensor::Target::gpu, &device);
+      return Tensor::make_sparse(given, options, 1, "", tensor::Target::gpu, {&device});
     };
     const Made host = make(formats::Given(e), "sum");
     EXPECT_EQ(device.take_downloads(), 0);

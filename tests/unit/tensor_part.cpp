@@ -110,6 +110,137 @@ TEST(Part, GivesWhatTheWholeFormGives) {
       }
 }
 
+// Each device has its worker's part when the tensor is there: nothing but lists of tiles goes to it, and entries come
+// to the host only where somebody else needs them.
+TEST(Part, IsMadeWhereItIsToBe) {
+  for (const char *tiles : {"none", "24"})
+    for (const char *sharding : {"auto", "rows", "entries"})
+      for (const int workers : {2, 3}) {
+        SCOPED_TRACE(testing::Message() << "tiles " << tiles << ", sharding " << sharding << ", " << workers);
+        auto entries = heavy_entries();
+        const auto devices = small_devices(workers, much);
+        tensor::Builders builders;
+        for (const auto &device : devices)
+          builders.push_back(device.get());
+        Options options;
+        for (const auto &[name, value] : {std::pair("format", "sorted"), {"tiles", tiles}, {"sharding", sharding}})
+          options.set_text(name, value);
+        const auto x =
+            tensor::Tensor::make_sparse(formats::Given(entries.view()), options, 1, "", tensor::Target::gpu, builders);
+        const auto host = make(heavy_entries(), {{"tiles", tiles}, {"sharding", sharding}});
+        EXPECT_EQ(x->bytes(), host->bytes());
+        i64 uploaded = 0, there = 0;
+        for (const auto &device : devices) {
+          uploaded += device->take_uploaded();
+          there += x->kept_on(*device);
+        }
+        i64 entries_of_all = 0, lists_of_tiles = 0;
+        for (int mode = 0; mode < 3; ++mode) {
+          const tensor::FormBytes bytes = tensor::bytes_of(host->view(mode));
+          entries_of_all += bytes.entries;
+          lists_of_tiles += bytes.lists - 8 * (2 * std::get<kernels::SortedView>(host->view(mode)).rows + 1);
+        }
+        EXPECT_EQ(there, entries_of_all);
+        EXPECT_EQ(uploaded, workers * lists_of_tiles);
+        for (int mode = 0; mode < 3; ++mode)
+          EXPECT_TRUE(product(*x, mode, backends_of(devices), false)
+                          .same_bits(product(*host, mode, reference_backends(workers), false)))
+              << mode;
+        for (const auto &device : devices) {
+          EXPECT_EQ(device->take_uploaded(), 0);
+          EXPECT_EQ(device->own()->downloaded, 0);
+        }
+
+        // One device alone gets all of it, by way of the host; then the others have nothing any more that is not there.
+        for (int mode = 0; mode < 3; ++mode) {
+          const auto a = tensor::FormView(x->view(mode)).arrays(), b = tensor::FormView(host->view(mode)).arrays();
+          ASSERT_EQ(a.size(), b.size());
+          for (std::size_t k = 0; k < a.size(); ++k) {
+            ASSERT_EQ(a[k].bytes(), b[k].bytes());
+            EXPECT_EQ(std::memcmp(a[k].data, b[k].data, static_cast<std::size_t>(a[k].bytes())), 0) << mode << k;
+          }
+        }
+        devices.front()->run_short(much);
+        EXPECT_EQ(x->kept_on(*devices.front()), 0);
+        for (int mode = 0; mode < 3; ++mode)
+          EXPECT_TRUE(product(*x, mode, backends_of(devices), true)
+                          .same_bits(product(*host, mode, reference_backends(workers), true)))
+              << mode;
+      }
+}
+
+// Where one of the devices has no room to build, one or the host does; where it has none to keep its part, that comes
+// to the host.
+TEST(Part, IsMadeAsFarAsThereIsRoom) {
+  const auto host = make(heavy_entries(), {});
+  for (const auto &[room, building] : {std::pair(i64{60000}, i64{70000}), {i64{60000}, i64{0}}, {much, i64{0}}}) {
+    SCOPED_TRACE(testing::Message() << room << ", building takes " << building);
+    auto entries = heavy_entries();
+    const auto devices = small_devices(3, much);
+    devices[1]->set_limit(room);
+    devices[1]->set_building(building);
+    tensor::Builders builders;
+    for (const auto &device : devices)
+      builders.push_back(device.get());
+    Options options;
+    options.set_text("format", "sorted");
+    const auto x =
+        tensor::Tensor::make_sparse(formats::Given(entries.view()), options, 1, "", tensor::Target::gpu, builders);
+    EXPECT_EQ(x->kept_on(*devices[2]) > 0, building == 0) << "the first builds where one cannot";
+    EXPECT_LE(devices[1]->kept(), room);
+    for (int mode = 0; mode < 3; ++mode)
+      EXPECT_TRUE(
+          product(*x, mode, backends_of(devices), true).same_bits(product(*host, mode, reference_backends(3), true)))
+          << mode;
+  }
+}
+
+/// It has no memory for one of the allocations that are asked of it.
+class Failing : public SmallDevice {
+public:
+  explicit Failing(int allocation) : SmallDevice(much), left_(allocation) {}
+  void *allocate(i64 bytes, const char *what) override {
+    if (left_-- == 0)
+      throw_error(Status::device_memory, "out of device memory: {} bytes for {}", bytes, what);
+    return SmallDevice::allocate(bytes, what);
+  }
+  bool has_failed() const { return left_ < 0; }
+
+private:
+  int left_;
+};
+
+// Wherever one of them fails while they build together, nobody waits for it, its error is the caller's, nothing stays
+// on any device, and the next tensor can be made.
+TEST(Part, OneThatFailsEndsWhatAllMake) {
+  int failures = 0;
+  for (int allocation = 0;; ++allocation) {
+    SCOPED_TRACE(allocation);
+    auto entries = heavy_entries();
+    const auto devices = small_devices(2, much);
+    Failing failing(allocation);
+    const tensor::Builders builders{devices[0].get(), &failing, devices[1].get()};
+    Options options;
+    options.set_text("format", "sorted");
+    const auto build = [&] {
+      return tensor::Tensor::make_sparse(formats::Given(entries.view()), options, 1, "", tensor::Target::gpu, builders);
+    };
+    TensorPointer x;
+    try {
+      x = build();
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status(), Status::device_memory) << error.what();
+      EXPECT_EQ(devices[0]->kept() + failing.kept() + devices[1]->kept(), 0);
+      ++failures;
+      x = build();
+    }
+    EXPECT_GT(x->kept_on(failing), 0);
+    if (!failing.has_failed())
+      break;
+  }
+  EXPECT_GT(failures, 10);
+}
+
 /// What each of P devices has after a run of CP-ALS, with the model that it gave.
 std::vector<double> fitted(const tensor::Tensor &x, const Backends &backends, bool in_order = false,
                            const char *exact_residual = "never", const char *iterations = "3") {

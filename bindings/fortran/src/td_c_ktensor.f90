@@ -181,6 +181,28 @@ module td_c_ktensor
       real(c_double), intent(out) :: score
     end function
 
+    integer(c_int32_t) function c_td_ktensor_local_rows(ktensor, mode, first, count) &
+        bind(c, name='td_ktensor_local_rows')
+      import
+      type(c_ptr), value :: ktensor
+      integer(c_int32_t), value :: mode
+      integer(c_int64_t), intent(out) :: first, count
+    end function
+
+    integer(c_int32_t) function c_td_ktensor_get_local_factor(ktensor, mode, a, ld, space) &
+        bind(c, name='td_ktensor_get_local_factor')
+      import
+      type(c_ptr), value :: ktensor, a
+      integer(c_int32_t), value :: mode, space
+      integer(c_int64_t), value :: ld
+    end function
+
+    integer(c_int32_t) function c_td_ktensor_gather(ktensor, out) bind(c, name='td_ktensor_gather')
+      import
+      type(c_ptr), value :: ktensor
+      type(c_ptr), intent(out) :: out
+    end function
+
     integer(c_int32_t) function c_td_ktensor_read(context, path, out) bind(c, name='td_ktensor_read')
       import
       type(c_ptr), value :: context

@@ -31,6 +31,11 @@ module td_ktensors
     generic :: set_factor => set_factor_r32, set_factor_r64
     generic :: get_factor => get_factor_r32, get_factor_r64
     procedure :: factor
+    !> Of a model in blocks (option model = distributed): local_rows(mode, first, count) gives the rows that are here, from
+    !> 1; get_local_factor(mode, a) copies them into a, count x rank; gather(all) makes the whole of it on all processes.
+    procedure :: local_rows
+    generic :: get_local_factor => get_local_factor_r32, get_local_factor_r64
+    procedure :: gather
     procedure :: set_weights
     procedure :: weights
     procedure :: normalize
@@ -52,7 +57,8 @@ module td_ktensors
     procedure :: write_to
     generic :: assignment(=) => assign
     procedure, private :: create_i32, create_i64, set_factor_r32, set_factor_r64, get_factor_r32, get_factor_r64, &
-      dot_ktensor, dot_tensor, values_at_i32, values_at_i64, assign, label_i32, label_i64
+      get_local_factor_r32, get_local_factor_r64, dot_ktensor, dot_tensor, values_at_i32, values_at_i64, assign, &
+      label_i32, label_i64
     final :: finalize
   end type
 
@@ -161,12 +167,14 @@ contains
   end function
 
   ! Whether a matrix of `shape` and `kind` is no factor of that mode; then the call is finished.
-  logical function factor_refused(self, mode, shape, kind, stat, errmsg)
+  logical function factor_refused(self, mode, shape, kind, stat, errmsg, local)
     class(td_ktensor), intent(in) :: self
     integer, intent(in) :: mode, kind
     integer(int64), intent(in) :: shape(2)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    logical, intent(in), optional :: local
+    integer(int64) :: first
     integer(int64) :: expected(2)
     integer(int64), allocatable :: all(:)
     factor_refused = .true.
@@ -174,6 +182,7 @@ contains
     if (mode_refused(mode, self%order(), stat, errmsg)) return
     allocate (all, source=self%dims())
     expected = [all(mode), int(self%rank(), int64)]
+    if (present(local)) call self%local_rows(mode, first, expected(1))
     if (any(shape /= expected)) then
       call finish(TD_ERR_SHAPE, stat, errmsg, 'factor '//whole(mode)//' is '//shape_text(shape)//': expected '// &
         shape_text(expected))
@@ -226,6 +235,52 @@ contains
     if (factor_refused(self, mode, shape(a, int64), kind(a), stat, errmsg)) return
     call finish(c_td_ktensor_get_factor(self%c_handle(), int(mode - 1, c_int32_t), c_loc(a), &
       size(a, 1, c_int64_t), TD_HOST), stat, errmsg)
+  end subroutine
+
+  subroutine local_rows(self, mode, first, count, stat, errmsg)
+    class(td_ktensor), intent(in) :: self
+    integer, intent(in) :: mode
+    integer(int64), intent(out) :: first, count
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    first = 0
+    count = 0
+    call finish(c_td_ktensor_local_rows(self%c_handle(), int(mode - 1, c_int32_t), first, count), stat, errmsg)
+    first = first + 1
+  end subroutine
+
+  subroutine get_local_factor_r32(self, mode, a, stat, errmsg)
+    class(td_ktensor), intent(in) :: self
+    integer, intent(in) :: mode
+    real(real32), intent(inout), contiguous, target :: a(:,:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (factor_refused(self, mode, shape(a, int64), kind(a), stat, errmsg, .true.)) return
+    call finish(c_td_ktensor_get_local_factor(self%c_handle(), int(mode - 1, c_int32_t), c_loc(a), &
+      size(a, 1, c_int64_t), TD_HOST), stat, errmsg)
+  end subroutine
+
+  subroutine get_local_factor_r64(self, mode, a, stat, errmsg)
+    class(td_ktensor), intent(in) :: self
+    integer, intent(in) :: mode
+    real(real64), intent(inout), contiguous, target :: a(:,:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (factor_refused(self, mode, shape(a, int64), kind(a), stat, errmsg, .true.)) return
+    call finish(c_td_ktensor_get_local_factor(self%c_handle(), int(mode - 1, c_int32_t), c_loc(a), &
+      size(a, 1, c_int64_t), TD_HOST), stat, errmsg)
+  end subroutine
+
+  subroutine gather(self, all, stat, errmsg)
+    class(td_ktensor), intent(in) :: self
+    type(td_ktensor), intent(inout) :: all
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: handle
+    integer(c_int32_t) :: status
+    status = c_td_ktensor_gather(self%c_handle(), handle)
+    call all%adopt(handle)
+    call finish(status, stat, errmsg)
   end subroutine
 
   !> Factor `mode` as real64, whatever the ktensor's kind.

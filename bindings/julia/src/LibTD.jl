@@ -126,6 +126,9 @@ end
 @td td_ktensor_full(ktensor::Ptr{Cvoid}, strides::Ptr{Int64}, value_type::Int32, values::Ptr{Cvoid})::Int32
 @td td_ktensor_score(a::Ptr{Cvoid}, b::Ptr{Cvoid}, use_weights::Int32, score::Ptr{Float64},
                      match::Ptr{Int64})::Int32
+@td td_ktensor_local_rows(ktensor::Ptr{Cvoid}, mode::Int32, first::Ptr{Int64}, count::Ptr{Int64})::Int32
+@td td_ktensor_get_local_factor(ktensor::Ptr{Cvoid}, mode::Int32, a::Ptr{Cvoid}, ld::Int64, space::Int32)::Int32
+@td td_ktensor_gather(ktensor::Ptr{Cvoid}, out::Ptr{Ptr{Cvoid}})::Int32
 @td td_tensor_set_mode_name(tensor::Ptr{Cvoid}, mode::Int32, name::Cstring)::Int32
 @td td_tensor_get_mode_name(tensor::Ptr{Cvoid}, mode::Int32, buf::Ptr{UInt8}, cap::Int64, needed::Ptr{Int64})::Int32
 @td td_tensor_set_labels(tensor::Ptr{Cvoid}, mode::Int32, labels::Ptr{UInt8}, bytes::Int64)::Int32

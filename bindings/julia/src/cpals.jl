@@ -63,6 +63,8 @@ length(fits) == 3
 function cpals(x, R::Integer; init=nothing, progress=nothing, context=default_devices, keywords...)
     tensor = as_tensor(x; context=context)
     check_modes(keywords, ndims(tensor))
+    get(keywords, :model, "replicated") == "distributed" &&
+        throw(ArgumentError("model=\"distributed\": a KTensor has all rows, expected \"replicated\""))
     options = options_from(keywords, "cpals")
     start = init isa KTensor ? labelled_handle(init) : C_NULL
     init === nothing || init isa KTensor || set!(options, "init", init)

@@ -22,12 +22,16 @@ end
 
 """
     DenseTensor(A; borrow=false, context="auto")
+    DenseTensor(A; dims, first, context)
 
 A dense tensor: a copy of an array of any kind. An `Array`, and any view of one with strides, is read where it is. Calls
 that take a tensor take the array itself as well; this saves a copy where the same one is used again.
 
 With `borrow=true` there is no copy: the tensor works on `A`, a strided array of Float32 or Float64, and keeps it from
 being collected. Do not change `A` as long as the tensor is used.
+
+In a context that processes share `A` is one process's block of an array of size `dims`, whose element at `first` is the
+block's first; left out they are the block's own size, and the beginning.
 
 ```julia
 A = rand(4, 3, 2)
@@ -101,8 +105,9 @@ in_place(a::AbstractArray{<:Real32Or64}) = is_strided(a) ? a : Array(a)
 in_place(a::AbstractArray{<:Real}) = Array{Float64}(a)
 in_place(a::AbstractArray) = refuse_values(a, "array")
 
-function DenseTensor(array::AbstractArray; borrow::Bool=false, context=default_devices)
+function DenseTensor(array::AbstractArray; borrow::Bool=false, context=default_devices, dims=nothing, first=nothing)
     a = in_place(array)
+    dims === nothing && first === nothing || return dense_block(a, something(dims, size(a)), first, borrow, context)
     !borrow || a === array ||
         throw(ArgumentError("borrow=true of a $(typeof(array)): expected a strided array of Float32 or Float64"))
     options = options_from(pairs((borrow=Int(borrow),)), "tensor")
@@ -112,6 +117,21 @@ function DenseTensor(array::AbstractArray; borrow::Bool=false, context=default_d
             options, out))
     end
     return DenseTensor{eltype(a),ndims(a)}(ptr, size(a), borrow ? a : nothing)
+end
+
+function dense_block(a, dims, first, borrow, context)
+    offset = first === nothing ? ntuple(m -> 0, ndims(a)) : Tuple(first) .- 1
+    for (name, numbers) in (("dims", dims), ("first", offset))
+        length(numbers) == ndims(a) ||
+            throw(ArgumentError("$name: $(length(numbers)) numbers, expected $(ndims(a)), one for each mode of the block"))
+    end
+    options = options_from(pairs((borrow=Int(borrow),)), "tensor")
+    ptr = with_context(context) do c
+        GC.@preserve a new_handle(out -> LibTD.td_tensor_create_dense_block(
+            c, ndims(a), dims_of(Tuple(dims)), dims_of(offset), dims_of(size(a)), dims_of(strides(a)),
+            type_code(eltype(a)), pointer(a), LibTD.TD_HOST, options, out))
+    end
+    return DenseTensor{eltype(a),ndims(a)}(ptr, Tuple(Int.(dims)))
 end
 
 as_tensor(x::StoredTensor; context=default_devices) = x

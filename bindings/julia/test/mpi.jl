@@ -90,6 +90,22 @@ alone = cpals(SparseTensor(i, j, k, v; dims=(30, 25, 20), context="cpu"), 3; tol
     @test world.dups == size && all(isempty, values(world.messages))
 end
 
+# Slabs of a dense array, one a process.
+@testset "dense blocks of $size processes" for size in (1, 2, 3)
+    A = [(1 + a) * sin(b) / (2 + d) for a in 1:7, b in 1:6, d in 1:8]
+    whole = cpals(A, 2; tol=0, max_iters=5, context="cpu")
+    came, _ = TasksForMPI.run(size) do comm
+        c = Context(comm; threads=1)
+        slab = comm.rank*8÷size+1:(comm.rank+1)*8÷size
+        X = DenseTensor(A[:, :, slab]; dims=(7, 6, 8), first=(1, 1, slab[1]), context=c)
+        return Base.size(X), cpals(X, 2; tol=0, max_iters=5, context=c).report.fit
+    end
+    @test all(dims == (7, 6, 8) && fit ≈ whole.report.fit for (dims, fit) in came)
+    @test_throws ArgumentError DenseTensor(A; dims=(7, 6), context="cpu")
+    @test_throws ArgumentError DenseTensor(A; first=(1, 1), context="cpu")
+    @test_throws ArgumentError cpals(A, 2; model="distributed", context="cpu")
+end
+
 # What fails on one process, all hear of; what a function of the communicator throws is shown, and ends the call.
 @testset "failures" begin
     said, _ = TasksForMPI.run(2) do comm

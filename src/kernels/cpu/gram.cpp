@@ -259,6 +259,8 @@ void CpuBackend::solve_and_sum(const NormalEquations &equations, ConstMatrix m, 
   meet(largest, sums.largest, [](double x, double y) { return std::max(x, y); });
   if (wants_inner)
     meet(inner, sums.inner, std::plus<>());
+  if (sums.weights != nullptr)
+    finish_columns(rank, scales.solved, sums.largest, sums.weights, sums.scales, sums.gram);
 }
 
 } // namespace td::kernels::cpu

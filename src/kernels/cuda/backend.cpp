@@ -40,6 +40,16 @@ void CudaBackend::download(void *to_host, const void *from, i64 bytes) {
   staging_.download(to_host, from, bytes);
 }
 
+void CudaBackend::begin_download(void *to_host, const void *from, i64 bytes) {
+  const CurrentDevice current = enter();
+  device_.begin_download(to_host, from, bytes);
+}
+
+void CudaBackend::end_download() {
+  const CurrentDevice current = enter();
+  device_.end_download();
+}
+
 void CudaBackend::wait() {
   const CurrentDevice current = enter();
   device_.wait();
@@ -158,11 +168,11 @@ std::unique_ptr<Link> CudaBackend::link_peers(Peers &peers, std::string &why) {
   return end_ == nullptr ? nullptr : end_->link(peers);
 }
 
-std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries) {
+std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &entries, bool together) {
   const CurrentDevice current = enter();
   if (entries.nnz == 0 || entries.nnz > most_built_entries)
     return nullptr;
-  const i64 bytes = bytes_to_build(entries);
+  const i64 bytes = bytes_to_build(entries, together);
   const i64 limit = device_.kept()->limit;
   if (bytes > (limit > 0 ? limit : device_.memory_bytes()))
     return nullptr;
@@ -173,8 +183,8 @@ std::unique_ptr<Building> CudaBackend::begin_building(const EntriesView &entries
   return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries);
 }
 
-i64 CudaBackend::room_to_build(const EntriesView &entries) const {
-  return device_.kept()->limit > 0 ? bytes_to_build(entries) : 0;
+i64 CudaBackend::room_to_build(const EntriesView &entries, bool together) const {
+  return device_.kept()->limit > 0 ? bytes_to_build(entries, together) : 0;
 }
 
 Rates CudaBackend::rates() const {

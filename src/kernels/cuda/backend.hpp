@@ -24,6 +24,8 @@ public:
   void release(void *memory) noexcept override;
   void upload(void *to, const void *from_host, i64 bytes) override;
   void download(void *to_host, const void *from, i64 bytes) override;
+  void begin_download(void *to_host, const void *from, i64 bytes) override;
+  void end_download() override;
   void wait() override;
   void mark(std::size_t moment) override;
   double seconds_between(std::size_t first, std::size_t second) override;
@@ -50,8 +52,8 @@ public:
   void wait_for(Device &other, Signal signal) override;
   std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why) override;
   std::unique_ptr<Link> link_peers(Peers &peers, std::string &why) override;
-  std::unique_ptr<Building> begin_building(const EntriesView &entries) override;
-  i64 room_to_build(const EntriesView &entries) const override;
+  std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override;
+  i64 room_to_build(const EntriesView &entries, bool together) const override;
 
   Chip chip() const override { return device_.chip(); }
   Rates rates() const override;

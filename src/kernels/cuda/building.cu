@@ -17,15 +17,23 @@ constexpr const char *what = while_building;
 constexpr int bits_of_pass = 8; // of CUB's sort
 constexpr i64 copy_word = 8;    // unless tiles have more than 2^32 rows together
 
-class CudaBuilding final : public Building {
+class CudaBuilding final : public DeviceBuilding {
 public:
   CudaBuilding(Gpu &device, Staging &staging, const EntriesView &e)
       : device_(device), staging_(staging), dims_(e.dims.begin(), e.dims.end()), base_(e.index_base),
-        index_type_(e.index_type), type_(e.value_type), size_(e.nnz), spares_(device), flag_(spares_, sizeof(u64)) {
+        index_type_(e.index_type), type_(e.value_type), size_(e.nnz), spares_(std::make_shared<Spares>(device)),
+        flag_(*spares_, sizeof(u64)) {
     for (int m = 0; m < e.order(); ++m)
       columns_.push_back(given(e.indices[m], e.nnz * size_of(e.index_type)));
     values_ = given(e.values, e.nnz * size_of(e.value_type));
   }
+
+  /// It has room for so many packed entries.
+  CudaBuilding(const CudaBuilding &others, i64 size)
+      : device_(others.device_), staging_(others.staging_), base_(others.base_), index_type_(others.index_type_),
+        type_(others.type_), size_(size), spares_(others.spares_), flag_(*spares_, sizeof(u64)),
+        values_(Array(*spares_, size * size_of(type_))), key_bytes_(others.key_bytes_), key_bits_(others.key_bits_),
+        keys_(*spares_, size * key_bytes_) {}
 
   /// The caller's arrays may be read until then.
   ~CudaBuilding() override {
@@ -59,7 +67,7 @@ public:
   void mark_rows(int mode, u64 *words) override {
     const CurrentDevice current = device_.memory().enter();
     const i64 count = dims_[static_cast<std::size_t>(mode)] / 64 + 1;
-    const Array marks(spares_, count * 8);
+    const Array marks(*spares_, count * 8);
     check(cudaMemsetAsync(marks.as<void>(), 0, static_cast<std::size_t>(count) * 8, device_.stream()), what);
     with_index([&](auto zero) {
       using Index = decltype(zero);
@@ -73,7 +81,7 @@ public:
   void encode(int key_bytes, std::span<const std::vector<BitMove>> moves,
               std::span<const RowNumbers> numbers) override {
     const CurrentDevice current = device_.memory().enter();
-    Array keys(spares_, size_ * key_bytes);
+    Array keys(*spares_, size_ * key_bytes);
     with_packed_key(key_bytes, [&](auto key) {
       with_index([&](auto zero) {
         using Key = decltype(key);
@@ -99,7 +107,7 @@ public:
       });
     });
     columns_.clear();
-    spares_.trim();
+    spares_->trim();
     keys_ = std::move(keys);
     key_bytes_ = key_bytes;
     key_bits_ = 1;
@@ -108,10 +116,55 @@ public:
         key_bits_ = std::max(key_bits_, move.to + move.count);
   }
 
-  void sort() override {
+  void sort() override { sort_by(0, key_bits_); }
+
+  void sort_by(int shift, int bits) override {
     const CurrentDevice current = device_.memory().enter();
-    with_packed_key(key_bytes_,
-                    [&](auto key) { dispatch(type_, [&](auto zero) { sort_as<decltype(key), decltype(zero)>(); }); });
+    with_packed_key(key_bytes_, [&](auto key) {
+      dispatch(type_, [&](auto zero) { sort_as<decltype(key), decltype(zero)>(shift, shift + bits); });
+    });
+  }
+
+  KeysAndValues here() override { return {keys_.as<void>(), key_bytes_, values_.own.as<void>(), type_}; }
+
+  std::vector<i64> lower_bounds(std::span<const u128> keys) override {
+    const CurrentDevice current = device_.memory().enter();
+    const auto count = static_cast<i64>(keys.size());
+    std::vector<i64> found(keys.size());
+    const Array wanted = on_gpu(keys.data(), static_cast<i64>(keys.size_bytes()));
+    const Array places(*spares_, count * 8);
+    with_packed_key(key_bytes_, [&](auto key) {
+      using Key = decltype(key);
+      launch(device_, count, FindBound<Key>{keys_.as<const Key>(), size_, wanted.as<const u128>(), places.as<i64>()});
+    });
+    device_.download(found.data(), places.as<void>(), count * 8);
+    return found;
+  }
+
+  std::unique_ptr<DeviceBuilding> beside(i64 size) override {
+    const CurrentDevice current = device_.memory().enter();
+    return std::make_unique<CudaBuilding>(*this, size);
+  }
+
+  void arrived() override {}
+
+  std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const u64> words) override {
+    const CurrentDevice current = device_.memory().enter();
+    const Array marks = on_gpu(words.data(), static_cast<i64>(words.size_bytes()));
+    const Array entries(*spares_, size_ * 4);
+    std::unique_ptr<CudaBuilding> some;
+    with_packed_key(key_bytes_, [&](auto key) {
+      dispatch(type_, [&](auto zero) {
+        using Key = decltype(key);
+        using T = decltype(zero);
+        const HasField<Key> wanted{{keys_.as<const Key>(), shift, bits}, marks.as<const u64>()};
+        some = std::make_unique<CudaBuilding>(*this, select(device_, size_, wanted, entries.as<std::uint32_t>()));
+        launch(device_, some->size_,
+               TakeEntry<Key, T>{keys_.as<const Key>(), values_.template as<T>(), entries.as<const std::uint32_t>(),
+                                 some->keys_.template as<Key>(), some->values_.own.template as<T>()});
+      });
+    });
+    return some;
   }
 
   i64 first_repeat() override {
@@ -127,11 +180,11 @@ public:
       dispatch(type_, [&](auto zero) {
         using Key = decltype(key);
         using T = decltype(zero);
-        const Array begins(spares_, size_ * 4);
+        const Array begins(*spares_, size_ * 4);
         const i64 runs =
             select(device_, size_, Starts<Key>{keys_.as<const Key>(), ~Key{0}}, begins.as<std::uint32_t>());
-        Array kept(spares_, runs * static_cast<i64>(sizeof(Key)));
-        Array sums(spares_, runs * static_cast<i64>(sizeof(T)));
+        Array kept(*spares_, runs * static_cast<i64>(sizeof(Key)));
+        Array sums(*spares_, runs * static_cast<i64>(sizeof(T)));
         begin_search();
         launch(device_, runs,
                SumRun<Key, T>{keys_.as<const Key>(), values_.template as<T>(), begins.as<const std::uint32_t>(), runs,
@@ -148,7 +201,7 @@ public:
     const CurrentDevice current = device_.memory().enter();
     std::vector<u128> some(entries.size());
     const Array where = on_gpu(entries.data(), static_cast<i64>(entries.size_bytes()));
-    const Array wide(spares_, std::ssize(some) * 16);
+    const Array wide(*spares_, std::ssize(some) * 16);
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
       launch(device_, std::ssize(some), TakeKey<Key>{keys_.as<const Key>(), where.as<const i64>(), wide.as<u128>()});
@@ -160,7 +213,7 @@ public:
   void recode(int key_bytes, std::span<const BitMove> moves) override {
     const CurrentDevice current = device_.memory().enter();
     const bool in_place = key_bytes == key_bytes_;
-    Array others(spares_, in_place ? 0 : size_ * key_bytes);
+    Array others(*spares_, in_place ? 0 : size_ * key_bytes);
     with_packed_key(key_bytes_, [&](auto from) {
       with_packed_key(key_bytes, [&](auto to) {
         using From = decltype(from);
@@ -180,7 +233,7 @@ public:
 
   std::vector<i64> runs(u128 mask) override {
     const CurrentDevice current = device_.memory().enter();
-    const Array begins(spares_, size_ * 4);
+    const Array begins(*spares_, size_ * 4);
     i64 count = 0;
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
@@ -194,14 +247,14 @@ public:
     return all;
   }
 
-  void sum_values(double scale, i64 block, ValueSums *sums) override {
+  void sum_values(double scale, i64 block, Range entries, ValueSums *sums) override {
     const CurrentDevice current = device_.memory().enter();
-    const i64 blocks = (size_ + block - 1) / block;
-    const Array all(spares_, blocks * static_cast<i64>(sizeof(ValueSums)));
+    const i64 blocks = (entries.size() + block - 1) / block;
+    const Array all(*spares_, blocks * static_cast<i64>(sizeof(ValueSums)));
     dispatch(type_, [&](auto zero) {
       using T = decltype(zero);
       sum_blocks<<<static_cast<unsigned>((blocks + warp - 1) / warp), warp, 0, device_.stream()>>>(
-          values_.template as<T>(), size_, block, blocks, scale, all.as<ValueSums>());
+          values_.template as<T>() + entries.begin, entries.size(), block, blocks, scale, all.as<ValueSums>());
       check_launch(what);
     });
     device_.download(sums, all.as<void>(), blocks * static_cast<i64>(sizeof(ValueSums)));
@@ -210,7 +263,7 @@ public:
   void count_fields(int shift, int bits, std::span<i64> counts) override {
     const CurrentDevice current = device_.memory().enter();
     const i64 count = std::ssize(counts);
-    const Array all(spares_, count * 8);
+    const Array all(*spares_, count * 8);
     check(cudaMemsetAsync(all.as<void>(), 0, static_cast<std::size_t>(count) * 8, device_.stream()), what);
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
@@ -231,7 +284,7 @@ public:
 
   Copy make_copy(const CopyPlan &plan) override {
     const CurrentDevice current = device_.memory().enter();
-    return make_sorted_copy(spares_, staging_, {keys_.as<void>(), key_bytes_, values_.data, type_, size_}, plan);
+    return make_sorted_copy(*spares_, staging_, {keys_.as<void>(), key_bytes_, values_.data, type_, size_}, plan);
   }
 
   std::shared_ptr<const DeviceArrays> take_entries() override {
@@ -266,7 +319,7 @@ private:
     return here || found.type == cudaMemoryTypeManaged ? Values(array) : Values(on_gpu(array, bytes));
   }
 
-  Array on_gpu(const void *host, i64 bytes) { return uploaded(spares_, staging_, host, bytes); }
+  Array on_gpu(const void *host, i64 bytes) { return uploaded(*spares_, staging_, host, bytes); }
 
   // The first entry for which one of several conditions holds.
 
@@ -293,26 +346,26 @@ private:
 
   /// Keys and values move from one place to another and back, once a pass. What a caller holds is only read, by a first
   /// pass of its own.
-  template <class Key, class T> void sort_as() {
+  template <class Key, class T> void sort_as(int begin, int end) {
     const i64 bytes_of_values = size_ * size_of(type_);
-    Array keys(spares_, size_ * key_bytes_);
-    Array values(spares_, bytes_of_values);
+    Array keys(*spares_, size_ * key_bytes_);
+    Array values(*spares_, bytes_of_values);
     const auto sort_bits = [&](int begin, int end, auto &&...arrays) {
       with_memory(device_, [&](void *memory, std::size_t &bytes) {
         return cub::DeviceRadixSort::SortPairs(memory, bytes, arrays..., size_, begin, end, device_.stream());
       });
     };
-    int done = 0;
+    int done = begin;
     if (values_.own.template as<T>() == nullptr) {
-      done = std::min(key_bits_, bits_of_pass);
-      sort_bits(0, done, keys_.as<const Key>(), keys.as<Key>(), values_.template as<T>(), values.as<T>());
+      done = std::min(begin + bits_of_pass, end);
+      sort_bits(begin, done, keys_.as<const Key>(), keys.as<Key>(), values_.template as<T>(), values.as<T>());
       std::swap(keys_, keys);
-      values_ = Values(std::exchange(values, Array(spares_, bytes_of_values)));
+      values_ = Values(std::exchange(values, Array(*spares_, bytes_of_values)));
     }
     cub::DoubleBuffer<Key> both_keys(keys_.as<Key>(), keys.as<Key>());
     cub::DoubleBuffer<T> both_values(values_.own.template as<T>(), values.as<T>());
-    if (done < key_bits_)
-      sort_bits(done, key_bits_, both_keys, both_values);
+    if (done < end)
+      sort_bits(done, end, both_keys, both_values);
     if (both_keys.Current() == keys.as<Key>())
       std::swap(keys_, keys);
     if (both_values.Current() == values.as<T>())
@@ -326,7 +379,7 @@ private:
   IndexType index_type_;
   ValueType type_;
   i64 size_;
-  Spares spares_;
+  std::shared_ptr<Spares> spares_;
   Array flag_;
   std::vector<Values> columns_;
   Values values_;
@@ -337,7 +390,7 @@ private:
 
 } // namespace
 
-i64 bytes_to_build(const EntriesView &e) {
+i64 bytes_to_build(const EntriesView &e, bool together) {
   int bits = 0;
   for (const i64 dim : e.dims)
     bits += std::bit_width(static_cast<u64>(dim - 1));
@@ -348,10 +401,12 @@ i64 bytes_to_build(const EntriesView &e) {
   const i64 more = value < copy_word ? copy_word : 0; // one of a copy's two words takes the place of a key
   const i64 working = 2 * entry + 4 + more;           // from one place to another and back; where runs begin
   const i64 copy = entry + 16;                        // that stays, with as many rows as entries
-  return (std::max(encoding, working + copy) + 8) * e.nnz + (i64{64} << 20);
+  // The packed entries beside those that have come for a copy; and rows cannot be shared out quite evenly.
+  const i64 exchanged = together ? entry + (working + copy) / 8 : 0;
+  return (std::max(encoding, working + copy + exchanged) + 8) * e.nnz + (i64{64} << 20);
 }
 
-std::unique_ptr<Building> begin_building(Gpu &device, Staging &staging, const EntriesView &entries) {
+std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries) {
   return std::make_unique<CudaBuilding>(device, staging, entries);
 }
 

@@ -9,9 +9,10 @@ namespace td::kernels::cuda {
 inline constexpr i64 most_built_entries = (i64{1} << 31) - 1;
 
 /// What building takes at the worst moment: encoding, sorting keys, or making one copy; with some room for CUB.
-i64 bytes_to_build(const EntriesView &entries);
+/// `together` with other devices.
+i64 bytes_to_build(const EntriesView &entries, bool together);
 
 /// There are 1 to most_built_entries entries.
-std::unique_ptr<Building> begin_building(Gpu &device, Staging &staging, const EntriesView &entries);
+std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries);
 
 } // namespace td::kernels::cuda

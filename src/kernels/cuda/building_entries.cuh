@@ -219,6 +219,37 @@ template <class Key> struct TakeKey {
   __device__ void operator()(i64 k) const { out[k] = keys[entries[k]]; }
 };
 
+/// Where the entries with a key, or with greater ones, begin among sorted ones.
+template <class Key> struct FindBound {
+  const Key *keys;
+  i64 size;
+  const u128 *wanted;
+  i64 *found;
+  __device__ void operator()(i64 k) const {
+    i64 begin = 0;
+    for (i64 end = size; begin < end;) {
+      const i64 middle = begin + (end - begin) / 2;
+      if (u128{keys[middle]} < wanted[k])
+        begin = middle + 1;
+      else
+        end = middle;
+    }
+    found[k] = begin;
+  }
+};
+
+template <class Key, class T> struct TakeEntry {
+  const Key *keys;
+  const T *values;
+  const std::uint32_t *entries;
+  Key *keys_out;
+  T *values_out;
+  __device__ void operator()(i64 k) const {
+    keys_out[k] = keys[entries[k]];
+    values_out[k] = values[entries[k]];
+  }
+};
+
 template <class From, class To> struct Recode {
   const From *from;
   Tables<To> moves;
@@ -271,6 +302,15 @@ template <class Key> struct Field {
   const Key *keys;
   int shift, bits;
   __device__ i64 operator()(i64 k) const { return static_cast<i64>((keys[k] >> shift) & Moves::low_bits<Key>(bits)); }
+};
+
+template <class Key> struct HasField {
+  Field<Key> field;
+  const u64 *words;
+  __device__ bool operator()(i64 k) const {
+    const i64 at = field(k);
+    return (words[at / 64] >> (at % 64) & 1) != 0;
+  }
 };
 
 template <class Key> struct CountField {

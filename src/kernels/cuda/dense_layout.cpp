@@ -63,15 +63,22 @@ void deal_out(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
 // The constants are estimates with which predictions come within a third of what an H200 took (bench/results,
 // 2026-11-23-NVIDIA-H200-dense).
 double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, double memory_bytes) {
-  const double multiply_adds = l.multiply == Multiply::f64 ? 104 : 180; // a cycle, of 128 and a third of 640
-  constexpr double cache_bytes = 40;                                    // a cycle, from the second-level cache
-  const double tile_end = l.direct ? 0.5 : 2;                           // cycles for a row and a column
-  constexpr double product = 1;  // cycles to make a number of a Khatri-Rao product
-  constexpr double part = 14000; // cycles of each multiprocessor, to start the kernels of a part
+  // A cycle, of 128 and a third of 640; two or three warps for a quarter of a multiprocessor wait more than twice two.
+  const double multiply_adds = l.multiply == Multiply::tf32_pairs ? 180
+                               : l.across() == 1                  ? 104
+                               : l.across() == 2                  ? 88
+                                                                  : 95;
+  constexpr double cache_bytes = 40;          // a cycle, from the second-level cache
+  const double tile_end = l.direct ? 0.5 : 2; // cycles for a row and a column
+  constexpr double product = 1;               // cycles to make a number of a Khatri-Rao product
+  constexpr double part = 14000;              // cycles of each multiprocessor, to start the kernels of a part
   const auto number = [](i64 n) { return static_cast<double>(n); };
   const double columns = number(l.columns * l.column_tiles);
   const double reads = type == ValueType::f64 ? 0.9 : 0.7; // of the rate of memory
-  const double element = std::max(number(size_of(type)) / (reads * memory_bytes), columns / multiply_adds);
+  // Rows that begin anywhere are copied with what is before them where whole lines are not.
+  const bool shifted = !l.leading && !l.slabs && l.across() == 2 && l.depth * size_of(type) % 16 != 0;
+  const double element =
+      (shifted ? 1.5 : 1) * std::max(number(size_of(type)) / (reads * memory_bytes), columns / multiply_adds);
   const double depth = number(l.chunks() * l.chunk());
   const double elements = number(l.row_tiles() * dense_rows) * depth;
   const double made = l.makes_products ? number(l.depth) * columns * product : 0;
@@ -106,8 +113,7 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
     }
     l.depth_modes = l.leading ? order - cut : cut;
     deal_out(l, rank, type, chip);
-    constexpr double memory_bytes = 18; // a cycle and multiprocessor, of an H200
-    const double cost = dense_cycles(l, type, chip, memory_bytes);
+    const double cost = dense_cycles(l, type, chip, nominal_memory_bytes);
     if (best.cut == 0 || cost < least) {
       best = l;
       least = cost;

@@ -111,6 +111,9 @@ inline i64 dense_shared_bytes(const DenseLayout &l, ValueType type) {
   return dense_shared_bytes(l.leading, size_of(type), l.multiply, l.across(), l.stages);
 }
 
+/// Bytes a cycle and multiprocessor from memory, of an H200: for decisions, which go by no measurement.
+inline constexpr double nominal_memory_bytes = 18;
+
 /// Cycles of all multiprocessors together, where each gets so many bytes a cycle from memory.
 double dense_cycles(const DenseLayout &layout, ValueType type, const Chip &chip, double memory_bytes);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/dense_layout.hpp"
 #include "kernels/cuda/sizes.hpp"
 #include "kernels/gpu_model.hpp"
 
@@ -86,33 +87,196 @@ double tile_cycles(const TileLayout &l, std::span<const i64> dims, int mode, Val
   return groups * (elements * element_bytes + fibers * fiber_bytes) / (busy * reached * gpu::near_bytes);
 }
 
-GemmLayout gemm_layout(std::span<const i64> dims, int mode, i64 rows, ValueType type, ValueType sums) {
-  const int order = static_cast<int>(dims.size());
+i64 GemmLayout::box_rows() const {
+  i64 rows = box_width;
+  for (std::size_t m = 0; m < box_mode; ++m)
+    rows *= row_dims[m];
+  return rows;
+}
+
+double GemmLayout::boxes() const {
+  double boxes = number(quotient_up(row_dims[box_mode], box_width));
+  for (std::size_t m = box_mode + 1; m < row_dims.size(); ++m)
+    boxes *= number(row_dims[m]);
+  return boxes;
+}
+
+double GemmLayout::widened() const { return widens ? number(box_rows()) * number(depth_part) : 0; }
+double GemmLayout::products(i64 rank) const { return makes_products ? number(depth_part) * number(gemm_ld(rank)) : 0; }
+double GemmLayout::sums(i64 rank) const { return direct ? 0 : number(box_rows()) * number(gemm_ld(rank)); }
+double GemmLayout::factors(i64 rank) const {
+  double rows = 0;
+  for (std::size_t m = 0; m < row_dims.size() && widens; ++m)
+    rows += m == place ? 0 : number(row_dims[m]);
+  return rows * number(rank);
+}
+
+double GemmLayout::bytes(i64 rank) const {
+  return number(gemm_blas_bytes) + 8 * parts +
+         number(size_of(type)) * (gemm_rounded(widened()) + gemm_rounded(products(rank)) + gemm_rounded(sums(rank)) +
+                                  gemm_rounded(factors(rank)));
+}
+
+GemmBox::GemmBox(const GemmLayout &l) : first(l.row_dims.size(), 0), dims(l.row_dims.size(), 1) {
+  std::copy_n(l.row_dims.begin(), l.box_mode, dims.begin());
+  dims[l.box_mode] = l.box_width;
+}
+
+bool GemmBox::next(const GemmLayout &l) {
+  for (std::size_t m = l.box_mode; m < first.size(); ++m) {
+    first[m] += m == l.box_mode ? l.box_width : 1;
+    if (first[m] < l.row_dims[m]) {
+      dims[l.box_mode] = std::min(l.box_width, l.row_dims[l.box_mode] - first[l.box_mode]);
+      return true;
+    }
+    first[m] = 0;
+  }
+  return false;
+}
+
+i64 GemmBox::rows() const {
+  i64 rows = 1;
+  for (const i64 d : dims)
+    rows *= d;
+  return rows;
+}
+
+bool GemmBox::comes_later(std::size_t place) const {
+  for (std::size_t m = 0; m < first.size(); ++m)
+    if (m != place && first[m] > 0)
+      return true;
+  return false;
+}
+
+namespace {
+
+/// The longest box of at most so many rows, and what adding it up leaves in parts: the last one has other sizes.
+void cut_rows(GemmLayout &l, i64 most_rows, i64 rank, const Chip &chip) {
+  i64 below = 1;
+  l.box_mode = 0;
+  while (l.box_mode + 1 < l.row_dims.size() && l.row_dims[l.box_mode] <= most_rows / below)
+    below *= l.row_dims[l.box_mode++];
+  const i64 dim = l.row_dims[l.box_mode];
+  l.box_width = std::clamp<i64>(most_rows / below, 1, dim);
+  if (l.direct)
+    return;
+  for (const i64 width : {l.box_width, dim % l.box_width})
+    if (width > 0) {
+      std::vector<i64> box(l.row_dims.size(), 1);
+      std::copy_n(l.row_dims.begin(), l.box_mode, box.begin());
+      box[l.box_mode] = width;
+      const i64 parts = cells_layout(box, static_cast<int>(l.place), rank, chip.multiprocessors).parts;
+      if (parts > 1)
+        l.parts = std::max(l.parts, number(parts) * number(box[l.place]) * number(rank));
+    }
+}
+
+GemmLayout cut_gemm(std::span<const i64> dims, int cut, int mode, i64 rows, i64 rank, ValueType type, ValueType sums,
+                    const Chip &chip) {
   GemmLayout l;
-  l.rows = rows;
+  l.cut = cut;
+  l.leading = mode < cut;
   l.dim = dims[static_cast<std::size_t>(mode)];
   l.type = sums;
-  for (int m = 0; m < order; ++m)
-    if (m != mode)
-      (m < mode ? l.left : l.right) *= dims[static_cast<std::size_t>(m)];
-  l.right_first = mode == 0 || (mode + 1 < order && l.right >= l.left);
-  l.direct = mode == 0 || mode + 1 == order;
   l.widens = type != sums;
-  const int right_modes = order - 1 - mode;
-  const auto makes = [&](int modes) { return modes > 1 || l.widens; };
-  l.makes_depth = makes(l.right_first ? right_modes : mode);
-  l.makes_rest = !l.direct && makes(l.right_first ? mode : right_modes);
+  double all_rows = 1;
+  for (int m = 0; m < static_cast<int>(dims.size()); ++m) {
+    const i64 dim = dims[static_cast<std::size_t>(m)];
+    l.leading_size *= m < cut ? dim : 1;
+    if ((m < cut) != l.leading) {
+      l.depth *= dim;
+      ++l.depth_modes;
+      continue;
+    }
+    if (m == mode)
+      l.place = l.row_dims.size();
+    l.row_dims.push_back(m == mode ? std::max<i64>(rows, 1) : dim);
+    all_rows *= number(l.row_dims.back());
+  }
+  l.direct = l.row_dims.size() == 1;
+  l.makes_products = l.depth_modes > 1 || l.widens || rank % 2 == 1; // whose rows begin with 16 bytes
+  l.depth_part = l.depth;
+  const auto cut_depth = [&](i64 most) {
+    l.depth_part = quotient_up(l.depth, quotient_up(l.depth, std::max<i64>(most, 1)));
+  };
+  if (l.makes_products)
+    cut_depth(gemm_most_products / rank);
+  // Tiles of 128 rows for each multiprocessor, or fewer where they would have too many numbers.
+  i64 most_rows = i64{128} * chip.multiprocessors;
+  const i64 within = std::max<i64>(gemm_most_sums / rank, 1);
+  while (most_rows > within && most_rows % 2 == 0)
+    most_rows /= 2;
+  most_rows *= std::max<i64>(within / most_rows, 1);
+  if (l.direct && !l.widens)
+    most_rows = l.row_dims.front();
+  cut_rows(l, most_rows, rank, chip);
+  if (l.widens)
+    cut_depth(std::min(l.depth_part, gemm_most_sums / l.box_rows()));
   return l;
 }
 
-double GemmLayout::widened() const { return widens ? number(left) * number(rows) * number(right) : 0; }
-double GemmLayout::depth_products(i64 rank) const { return makes_depth ? number(depth()) * number(rank) : 0; }
-double GemmLayout::rest_products(i64 rank) const { return makes_rest ? number(rest()) * number(rank) : 0; }
-double GemmLayout::products(i64 rank) const { return direct ? 0 : number(rest()) * number(rows) * number(rank); }
+} // namespace
 
-double GemmLayout::bytes(i64 rank) const {
-  return number(gemm_blas_bytes) +
-         number(size_of(type)) * (widened() + depth_products(rank) + rest_products(rank) + products(rank));
+// The constants are estimates with which predictions come within a third of what an H200 took (bench/results,
+// 2026-11-23-NVIDIA-H200-gemm): cuBLAS has tiles of 64 columns or of several 128, which are faster, and copies 16 bytes
+// at a time where rows begin with such.
+double gemm_cycles(const GemmLayout &l, i64 rank, const Chip &chip, double memory_bytes) {
+  constexpr double start = 16000; // cycles of each multiprocessor, to start the kernels of a box and part
+  constexpr double tile = 128;
+  const bool narrow = rank <= 64;
+  const double columns = narrow ? 64 : std::ceil(number(rank) / tile) * tile;
+  const bool aligned = l.leading_size % 2 == 0 || l.widens;
+  const double reached = aligned ? 1 : (l.leading ? 0.86 : 0.74);
+  const double multiply_adds = reached * (narrow ? 95 : 112); // a cycle, of 128 of the tensor cores in f64
+  const double bytes = number(size_of(l.type));
+  const double depth = number(l.depth);
+  const double parts = std::ceil(depth / number(l.depth_part));
+  double rows = 1;
+  for (const i64 d : l.row_dims)
+    rows *= number(d);
+  const double box_rows = number(l.box_rows());
+  // Tiles that all multiprocessors work on at a time; where there are few, cuBLAS divides the depth.
+  const double box_tiles = std::ceil(box_rows / tile);
+  const double waves = box_tiles * (columns / tile) / number(chip.multiprocessors);
+  const double used = waves < 1 ? 0.95 : std::max(waves / std::ceil(waves), 0.83);
+  const double element = std::max(box_tiles * tile / box_rows * columns / (multiply_adds * used),
+                                  number(size_of(l.widens ? ValueType::f32 : l.type)) / (0.9 * memory_bytes));
+  // Sums that are written and read; adding up a box takes three times that, since neither kernel works beside the
+  // other.
+  const double written = rows * number(rank) * 2 * bytes / memory_bytes;
+  const double made = (parts > 1 ? l.boxes() : 1) * depth * number(rank) * 2;
+  return rows * depth * element + (l.direct ? 0 : 3 * written) + (parts - 1) * written + (l.makes_products ? made : 0) +
+         (l.widens ? rows * depth * 2 * bytes / memory_bytes : 0) + l.boxes() * parts * start * chip.multiprocessors;
+}
+
+GemmLayout gemm_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, ValueType sums,
+                       const Chip &chip) {
+  GemmLayout best;
+  double least = 0;
+  for (int cut = 1; cut < static_cast<int>(dims.size()); ++cut) {
+    GemmLayout l = cut_gemm(dims, cut, mode, rows, rank, type, sums, chip);
+    const double cost = gemm_cycles(l, rank, chip, nominal_memory_bytes);
+    if (best.cut == 0 || cost < least) {
+      best = std::move(l);
+      least = cost;
+    }
+  }
+  return best;
+}
+
+DenseKernel dense_kernel(const DenseView &x, const MttkrpArgs &args, const Chip &chip) {
+  if (args.dense.kernel != DenseKernel::automatic)
+    return args.dense.kernel;
+  const i64 rank = args.out.cols;
+  constexpr i64 few = 32; // columns, with which memory bounds `fused`, and cuBLAS multiplies as with 64
+  if (x.type == ValueType::f32 || rank <= few)
+    return DenseKernel::fused;
+  const i64 rows = std::max<i64>(args.rows.size(), 1);
+  const DenseLayout fused = dense_layout(x.dims, args.mode, rows, rank, x.type, Multiply::f64, chip);
+  const GemmLayout gemm = gemm_layout(x.dims, args.mode, rows, rank, x.type, args.out.type, chip);
+  return gemm_cycles(gemm, rank, chip, nominal_memory_bytes) < dense_cycles(fused, x.type, chip, nominal_memory_bytes)
+             ? DenseKernel::gemm
+             : DenseKernel::fused;
 }
 
 } // namespace td::kernels::cuda

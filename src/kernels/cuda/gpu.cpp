@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -293,6 +295,9 @@ Gpu::~Gpu() {
   for (cudaEvent_t moment : moments_)
     cudaEventDestroy(moment);
   memory_.close(stream_);
+  if (arrived_ != nullptr)
+    cudaEventDestroy(arrived_);
+  cudaFreeHost(arrivals_); // nothing is copied there any more
 }
 
 i64 Gpu::free_bytes() const { return memory_.free_bytes(); }
@@ -319,6 +324,40 @@ void Gpu::download(void *to_host, const void *from, i64 bytes) {
     check(cudaMemcpyAsync(to_host, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
           "copying from the GPU");
   wait();
+}
+
+// Copies to memory that is not pinned wait for the work before them, whatever they are called.
+bool Gpu::has_arrivals(i64 bytes) {
+  constexpr i64 most = i64{1} << 20; // the numbers of an iteration of rank 300
+  if (bytes <= arrivals_bytes_ || bytes > most)
+    return bytes <= arrivals_bytes_;
+  if (arrived_ == nullptr)
+    check(cudaEventCreateWithFlags(&arrived_, cudaEventDisableTiming), "making an event");
+  cudaFreeHost(std::exchange(arrivals_, nullptr));
+  arrivals_bytes_ = 0;
+  if (cudaMallocHost(&arrivals_, static_cast<std::size_t>(bytes)) == cudaSuccess)
+    arrivals_bytes_ = bytes;
+  else
+    cudaGetLastError();
+  return arrivals_bytes_ > 0;
+}
+
+void Gpu::begin_download(void *to_host, const void *from, i64 bytes) {
+  arriving_to_ = nullptr; // a call that failed may have left one
+  if (!has_arrivals(bytes))
+    return download(to_host, from, bytes);
+  check(cudaMemcpyAsync(arrivals_, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
+        "copying from the GPU");
+  check(cudaEventRecord(arrived_, stream_), "recording an event");
+  arriving_to_ = to_host;
+  arriving_bytes_ = bytes;
+}
+
+void Gpu::end_download() {
+  if (arriving_to_ == nullptr)
+    return;
+  check(cudaEventSynchronize(arrived_), "waiting for the GPU");
+  std::memcpy(std::exchange(arriving_to_, nullptr), arrivals_, static_cast<std::size_t>(arriving_bytes_));
 }
 
 void Gpu::mark(std::size_t moment) {

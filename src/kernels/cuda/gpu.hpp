@@ -155,6 +155,9 @@ public:
   void wait() { check(cudaStreamSynchronize(stream_), "waiting for the GPU"); }
   void upload(void *to, const void *from_host, i64 bytes);
   void download(void *to_host, const void *from, i64 bytes);
+  // These are as the backend's.
+  void begin_download(void *to_host, const void *from, i64 bytes);
+  void end_download();
 
   /// Moments in the order of the stream's work, by number; see Backend::mark.
   void mark(std::size_t moment);
@@ -188,6 +191,7 @@ private:
     cudaEvent_t used = nullptr;
   };
   Passing &passing(int buffer);
+  bool has_arrivals(i64 bytes);
   cudaError_t record_caller(cudaStream_t callers);
 
   Memory &memory_;
@@ -197,6 +201,11 @@ private:
   cudaStream_t callers_ = nullptr;              // null: whatever the caller has started counts
   cudaEvent_t caller_ = nullptr;                // how far the caller's stream has come; made at its first use
   cudaEvent_t signals_[2] = {nullptr, nullptr}; // made when first raised
+  void *arrivals_ = nullptr;                    // pinned memory for a download; made at its first use
+  i64 arrivals_bytes_ = 0;
+  cudaEvent_t arrived_ = nullptr;
+  void *arriving_to_ = nullptr; // where the download under way goes to; null: there is none
+  i64 arriving_bytes_ = 0;
   std::shared_ptr<Kept> kept_;
   cusolverDnHandle_t solver_ = nullptr;
   cublasHandle_t blas_ = nullptr;
@@ -212,6 +221,8 @@ template <class T> class Scratch {
 public:
   Scratch(Gpu &device, i64 count, const char *what)
       : device_(device), data_(static_cast<T *>(device.allocate(count * static_cast<i64>(sizeof(T)), what))) {}
+  /// Takes memory that was allocated, or null.
+  Scratch(Gpu &device, void *memory) : device_(device), data_(static_cast<T *>(memory)) {}
   Scratch(const Scratch &) = delete;
   Scratch &operator=(const Scratch &) = delete;
   ~Scratch() { device_.release(data_); }

@@ -29,7 +29,7 @@ template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Row
   right += left;
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const int own = static_cast<int>(threadIdx.x) / warp;
-  double d[4][4][2] = {};
+  TileEntries d = {};
   const i64 step = i64{gridDim.x} * warps * 4 * ahead;
   for (i64 first = (i64{blockIdx.x} * warps + own) * 4 * ahead; first < a.rows; first += step) {
     double u[ahead][4];
@@ -55,15 +55,10 @@ template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Row
   }
   for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
     if (own == w)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-#pragma unroll
-          for (int k = 0; k < 2; ++k) {
-            double &sum = sums[(i * 8 + lane / 4) * mma_tile + j * 8 + 2 * (lane % 4) + k];
-            sum = w == 0 ? d[i][j][k] : sum + d[i][j][k];
-          }
+      for_entries(d, [&](int i, int column, double x) {
+        double &sum = sums[i * mma_tile + column];
+        sum = w == 0 ? x : sum + x;
+      });
     __syncthreads();
   }
   double *to = part + (i64{blockIdx.x} * gridDim.y + blockIdx.y) * mma_tile * mma_tile;

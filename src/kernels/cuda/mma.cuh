@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/types.hpp"
+#include "kernels/cuda/sizes.hpp"
 
 namespace td::kernels::cuda {
 
@@ -25,6 +26,21 @@ __device__ inline void mma(double a0, double a1, double b, double (&d0)[2], doub
   mma(a0, b, d0);
   mma(a1, b, d1);
 #endif
+}
+
+/// Entries of a 32 x 32 matrix in a warp, as sums of mma: lane t holds rows t / 4 + 8 i, columns 8 j + 2 (t % 4) + k.
+using TileEntries = double[4][4][2];
+
+/// Calls f(row, column, entry) with those of the lane.
+template <class Entries, class F> __device__ inline void for_entries(Entries &entries, F &&f) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+      for (int k = 0; k < 2; ++k)
+        f(i * 8 + lane / 4, j * 8 + 2 * (lane % 4) + k, entries[i][j][k]);
 }
 
 /// What TensorFloat-32 holds of a number, rounded to its 11 bits, and what is left of it: the next 12. The number is

@@ -5,6 +5,7 @@
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/dense_layout.hpp"
 #include "kernels/cuda/lanes.cuh"
+#include "kernels/cuda/mttkrp.hpp"
 #include "kernels/cuda/parts.cuh"
 
 namespace td::kernels::cuda {
@@ -19,6 +20,7 @@ template <class T> struct CellsJob {
   const T *cells;
   i64 ld;
   i64 columns;
+  bool grows; // with one part: the result
   CellsLayout layout;
   Range entries; // of the cells
   Range wanted;  // of a row's cells: those that may be among the entries
@@ -158,8 +160,10 @@ __global__ void __launch_bounds__(block_threads, Others > 0 ? 3 : 2)
     }
     if (counts && row < job.rows && (l.rows > 1 || group == 0))
 #pragma unroll
-      for (int w = 0; w < Wide; ++w)
-        part(number * job.rows + row, r + w) = static_cast<Out>(sum[w]);
+      for (int w = 0; w < Wide; ++w) {
+        Out &to = part(number * job.rows + row, r + w);
+        to = static_cast<Out>(job.grows ? static_cast<double>(to) + sum[w] : sum[w]);
+      }
     __syncthreads();
   }
 }
@@ -171,6 +175,7 @@ template <class T> CellsJob<T> job_of(const CellsView &x, const MttkrpArgs &args
   job.cells = cells.data;
   job.ld = cells.ld;
   job.columns = cells.cols;
+  job.grows = args.add && layout.parts == 1;
   job.layout = layout;
   job.entries = args.entries;
   job.first = args.rows.begin;
@@ -240,24 +245,28 @@ template <class T, class Out> void launch(Gpu &device, const CellsJob<T> &job, R
 
 } // namespace
 
-void CudaBackend::mttkrp_cells(const CellsView &x, const MttkrpArgs &args) {
-  const CurrentDevice current = enter();
-  const i64 columns = args.out.cols;
-  if (args.rows.size() == 0)
-    return;
-  const CellsLayout layout = cells_layout(x.dims, args.mode, columns, device_.multiprocessors());
+void mttkrp_cells(Gpu &device, const CellsView &x, const MttkrpArgs &args, double *parts) {
+  const CellsLayout layout = cells_layout(x.dims, args.mode, args.out.cols, device.multiprocessors());
   const bool long_modes = *std::max_element(x.dims.begin(), x.dims.end()) >= i64{1} << 31;
   dispatch(args.out.type, [&](auto zero) {
     using T = decltype(zero);
     const CellsJob<T> job = job_of<T>(x, args, layout);
     const Rows<T> out = rows_of<T>(args.out.slice(args.rows.begin, args.rows.end));
     if (layout.parts == 1)
-      return launch(device_, job, out, long_modes);
-    const i64 rows = layout.parts * job.rows;
-    const Scratch<double> part(device_, rows * columns, "sums of MTTKRP on a partial product");
-    launch(device_, job, Rows<double>{part.data(), rows, columns, columns}, long_modes);
-    add_parts(device_, part.data(), layout.parts, out, false);
+      return launch(device, job, out, long_modes);
+    launch(device, job, Rows<double>{parts, layout.parts * job.rows, job.columns, job.columns}, long_modes);
+    add_parts(device, parts, layout.parts, out, args.add);
   });
+}
+
+void CudaBackend::mttkrp_cells(const CellsView &x, const MttkrpArgs &args) {
+  const CurrentDevice current = enter();
+  if (args.rows.size() == 0)
+    return;
+  const i64 parts = cells_layout(x.dims, args.mode, args.out.cols, device_.multiprocessors()).parts;
+  const Scratch<double> sums(device_, parts > 1 ? parts * args.rows.size() * args.out.cols : 0,
+                             "sums of MTTKRP on a partial product");
+  cuda::mttkrp_cells(device_, x, args, sums.data());
 }
 
 } // namespace td::kernels::cuda

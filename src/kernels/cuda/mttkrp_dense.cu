@@ -390,10 +390,13 @@ void run(Gpu &device, Job<T> job, const DepthModes<T> &depth, const DenseLayout 
 } // namespace
 
 void mttkrp_dense(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
-  if (is_tiled(args.dense.kernel))
+  const DenseKernel kernel = dense_kernel(x, args, device.chip());
+  if (is_tiled(kernel))
     return mttkrp_tile(device, x, args);
-  if (args.dense.kernel == DenseKernel::gemm)
-    return mttkrp_gemm(device, x, args);
+  // What nobody asked for by name evicts nothing, unless results may not depend on what is free.
+  const bool may_be_other = args.dense.kernel == DenseKernel::automatic && args.conflicts != Conflicts::owner;
+  if (kernel == DenseKernel::gemm && mttkrp_gemm(device, x, args, may_be_other))
+    return;
   const DenseLayout l =
       dense_layout(x.dims, args.mode, args.rows.size(), args.out.cols, x.type, dense_multiply(x, args), device.chip());
   dispatch(x.type, [&](auto zero) {

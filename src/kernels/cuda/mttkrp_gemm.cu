@@ -1,5 +1,5 @@
-// MTTKRP of a dense tensor by a matrix product of cuBLAS with a Khatri-Rao product in memory (GemmLayout): what is
-// known as the matrix-based way, for comparison with the others. Its workspace grows with the product of dims.
+// MTTKRP of a dense tensor by matrix products of cuBLAS with Khatri-Rao products in memory (GemmLayout), box by box of
+// rows and part by part of the depth, in one order: what is known as the matrix-based way, in bounded workspace.
 //
 // A row of a factor or of a result is a column of cuBLAS's matrices.
 #include "kernels/cuda/backend.hpp"
@@ -23,73 +23,6 @@ template <class T> struct Side {
   } mode[max_order - 1];
 };
 
-/// to[k, :] := row k of the Khatri-Rao product.
-template <class T, class G>
-__global__ void __launch_bounds__(block_threads) multiply_side(const __grid_constant__ Side<T> side, i64 rows, G *to) {
-  const i64 step = i64{gridDim.x} * block_warps;
-  for (i64 k = i64{blockIdx.x} * block_warps + threadIdx.x / warp; k < rows; k += step)
-    for (i64 r = threadIdx.x % warp; r < side.rank; r += warp) {
-      double product = 1;
-      i64 rest = k;
-      for (int m = 0; m < side.modes; ++m) {
-        const auto &mode = side.mode[m];
-        const i64 upper = rest / mode.dim;
-        product *= static_cast<double>(mode.data[(rest - upper * mode.dim) * mode.ld + r]);
-        rest = upper;
-      }
-      to[k * side.rank + r] = static_cast<G>(product);
-    }
-}
-
-/// to := the slices of the rows asked for, in a wider type, without gaps.
-template <class T, class G>
-__global__ void widen(const T *values, i64 left, i64 dim, i64 first, i64 rows, i64 size, G *to) {
-  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < size; n += i64{gridDim.x} * blockDim.x) {
-    const i64 upper = n / left;
-    const i64 right = upper / rows;
-    const i64 row = first + upper - right * rows;
-    to[n] = static_cast<G>(values[n - upper * left + left * (row + dim * right)]);
-  }
-}
-
-/// What cuBLAS has summed over one side, and the Khatri-Rao product of the other one.
-template <class G> struct Rest {
-  const G *products; // of row i and the other side's k-th combination: row i * row_step + k * step
-  i64 row_step;
-  i64 step;
-  const G *side;
-  i64 side_ld;
-  i64 count;
-};
-
-/// out := the sums over the other side, or grows by them. A block takes 32 columns of a row, each warp a part of the
-/// sum; parts are added in order.
-template <class G>
-__global__ void __launch_bounds__(block_threads) sum_rest(const Rest<G> rest, Rows<G> out, bool add) {
-  __shared__ double sums[block_warps][warp];
-  const int lane = static_cast<int>(threadIdx.x) % warp;
-  const int part = static_cast<int>(threadIdx.x) / warp;
-  const i64 column_tiles = (out.cols + warp - 1) / warp;
-  for (i64 n = blockIdx.x; n < out.rows * column_tiles; n += gridDim.x) {
-    const i64 i = n / column_tiles;
-    const i64 r = (n - i * column_tiles) * warp + lane;
-    double sum = 0;
-    if (r < out.cols)
-#pragma unroll 4
-      for (i64 k = part; k < rest.count; k += block_warps)
-        sum += static_cast<double>(rest.products[(i * rest.row_step + k * rest.step) * out.cols + r]) *
-               static_cast<double>(rest.side[k * rest.side_ld + r]);
-    sums[part][lane] = sum;
-    __syncthreads();
-    if (part == 0 && r < out.cols) {
-      for (int p = 1; p < block_warps; ++p)
-        sum += sums[p][lane];
-      out(i, r) = static_cast<G>(add ? static_cast<double>(out(i, r)) + sum : sum);
-    }
-    __syncthreads();
-  }
-}
-
 template <class T> Side<T> side_of(const DenseView &x, const MttkrpArgs &args, int begin, int end) {
   Side<T> side;
   side.rank = args.out.cols;
@@ -100,21 +33,56 @@ template <class T> Side<T> side_of(const DenseView &x, const MttkrpArgs &args, i
   return side;
 }
 
+/// to[k, :] := row first + k of the Khatri-Rao product.
+template <class T, class G>
+__global__ void __launch_bounds__(block_threads)
+    multiply_side(const __grid_constant__ Side<T> side, i64 first, i64 rows, G *to, i64 ld) {
+  const i64 step = i64{gridDim.x} * block_warps;
+  for (i64 k = i64{blockIdx.x} * block_warps + threadIdx.x / warp; k < rows; k += step)
+    for (i64 r = threadIdx.x % warp; r < side.rank; r += warp) {
+      double product = 1;
+      i64 rest = first + k;
+      for (int m = 0; m < side.modes; ++m) {
+        const auto &mode = side.mode[m];
+        const i64 upper = rest / mode.dim;
+        product *= static_cast<double>(mode.data[(rest - upper * mode.dim) * mode.ld + r]);
+        rest = upper;
+      }
+      to[k * ld + r] = static_cast<G>(product);
+    }
+}
+
+/// Rows and depths of the tensor that are multiplied at a time. Rows follow each other in memory, or do so in runs of
+/// one length, whose beginnings are as far from each other.
+template <class T> struct Piece {
+  const T *values;
+  i64 row_step;
+  i64 depth_step;
+  i64 run;      // rows
+  i64 run_step; // elements from a run to the next one
+  i64 rows;
+  i64 depth;
+};
+
+/// to := a piece in a wider type, without gaps, in the order that it has in memory.
+template <class T, class G> __global__ void widen(const Piece<T> from, bool rows_first, G *to) {
+  const i64 fast = rows_first ? from.rows : from.depth;
+  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < from.rows * from.depth;
+       n += i64{gridDim.x} * blockDim.x) {
+    const i64 upper = n / fast;
+    const i64 row = rows_first ? n - upper * fast : upper;
+    const i64 k = rows_first ? upper : n - upper * fast;
+    const i64 run = row / from.run;
+    to[n] =
+        static_cast<G>(from.values[run * from.run_step + (row - run * from.run) * from.row_step + k * from.depth_step]);
+  }
+}
+
 /// Rows of a Khatri-Rao product, without gaps or as a factor has them.
 template <class G> struct Products {
   const G *data;
   i64 ld;
 };
-
-/// Made in `memory`, or the one mode's factor.
-template <class T, class G> Products<G> products_of(Gpu &device, const Side<T> &side, i64 rows, bool made, G *memory) {
-  if constexpr (std::is_same_v<T, G>)
-    if (!made)
-      return {side.mode[0].data, side.mode[0].ld};
-  multiply_side<<<blocks_for(device, rows, block_warps), block_threads, 0, device.stream()>>>(side, rows, memory);
-  check_launch("a Khatri-Rao product");
-  return {memory, side.rank};
-}
 
 /// c := a b, or a b^T if b is transposed, plus beta c, in `count` products, each so many numbers behind the one before.
 /// The factors' columns are c's rows, of which there are `rank`.
@@ -146,80 +114,171 @@ template <class G> void multiply(cublasHandle_t blas, const Gemm<G> &g) {
     run(cublasDgemm_64, cublasDgemmStridedBatched_64);
 }
 
-/// The tensor that is multiplied: the whole one, of whose mode rows from `first` on are asked for, or a copy of these.
-template <class G> struct Slices {
-  const G *values;
-  i64 dim;
-  i64 first;
+/// Workspace, one array after the other.
+template <class G> struct Workspace {
+  char *blas;
+  G *widened;
+  G *products;
+  G *sums;
+  G *factors;
+  double *parts;
+
+  Workspace(char *memory, const GemmLayout &l, i64 rank) : blas(memory) {
+    widened = reinterpret_cast<G *>(memory + gemm_blas_bytes);
+    const auto behind = [](G *array, double numbers) { return array + static_cast<i64>(gemm_rounded(numbers)); };
+    products = behind(widened, l.widened());
+    sums = behind(products, l.products(rank));
+    factors = behind(sums, l.sums(rank));
+    parts = reinterpret_cast<double *>(behind(factors, l.factors(rank)));
+  }
 };
 
-template <class G>
-Gemm<G> gemm_of(const GemmLayout &l, const Slices<G> &x, const Products<G> &depth, i64 rank, G beta, G *to, i64 ld) {
-  const G *b = x.values + l.left * x.first;
-  if (l.right_first) // the combinations of left side and mode are a matrix's rows, which follow each other
-    return {true, rank, l.left * l.rows, l.right, depth, b, l.left * x.dim, 0, beta, to, ld, 0, 1};
-  const i64 rows = l.rows == x.dim ? l.rows * l.right : l.rows; // all at once where none lies between them
-  return {false,
-          rank,
-          rows,
-          l.left,
-          depth,
-          b,
-          l.left,
-          l.left * x.dim,
-          beta,
-          to,
-          ld,
-          l.rows * ld,
-          l.rows == x.dim ? 1 : l.right};
-}
-
-template <class T, class G> void run(Gpu &device, const DenseView &x, const MttkrpArgs &args, const GemmLayout &l) {
-  const i64 rank = args.out.cols;
-  constexpr const char *what = "Khatri-Rao products of a dense MTTKRP, of which dense_kernel = fused needs few";
-  const Scratch<char> workspace(device, gemm_blas_bytes, "cuBLAS");
-  const Scratch<G> widened(device, static_cast<i64>(l.widened()), "rows of a dense tensor in f64");
-  const Scratch<G> depth_memory(device, static_cast<i64>(l.depth_products(rank)), what);
-  const Scratch<G> rest_memory(device, static_cast<i64>(l.rest_products(rank)), what);
-  const Scratch<G> products(device, static_cast<i64>(l.products(rank)), what);
-
-  Slices<G> slices{nullptr, l.dim, args.rows.begin};
-  if constexpr (std::is_same_v<T, G>) {
-    slices.values = static_cast<const T *>(x.values);
-  } else {
-    const i64 size = l.left * l.rows * l.right;
-    widen<<<blocks_for(device, size, block_threads), block_threads, 0, device.stream()>>>(
-        static_cast<const T *>(x.values), l.left, l.dim, args.rows.begin, l.rows, size, widened.data());
-    check_launch("widening a dense tensor");
-    slices = {widened.data(), l.rows, 0};
+/// One MTTKRP, from T to G.
+template <class T, class G> class Multiplication {
+public:
+  Multiplication(Gpu &device, const DenseView &x, const MttkrpArgs &args, const GemmLayout &l, char *memory)
+      : device_(device), args_(args), l_(l), values_(static_cast<const T *>(x.values)), rank_(args.out.cols),
+        memory_(memory, l, rank_) {
+    const int order = static_cast<int>(x.dims.size());
+    depth_ = side_of<T>(x, args, l.leading ? l.cut : 0, l.leading ? order : l.cut);
+    i64 step = l.leading ? 1 : l.leading_size; // of the tensor, from row to row
+    row_step_ = step;
+    G *widened = memory_.factors;
+    for (std::size_t m = 0; m < l.row_dims.size(); ++m) {
+      const std::size_t mode = m + static_cast<std::size_t>(l.leading ? 0 : l.cut);
+      steps_.push_back(step);
+      step *= x.dims[mode];
+      rows_.push_back(args.factors[mode]);
+      if (l.widens && m != l.place) {
+        const i64 n = l.row_dims[m];
+        make_products(side_of<T>(x, args, static_cast<int>(mode), static_cast<int>(mode) + 1), {0, n}, widened, rank_);
+        rows_.back() = {widened, l.type, n, rank_, rank_};
+        widened += n * rank_;
+      }
+    }
   }
-  const int order = static_cast<int>(x.dims.size());
-  const Side<T> left = side_of<T>(x, args, 0, args.mode);
-  const Side<T> right = side_of<T>(x, args, args.mode + 1, order);
-  const Products<G> depth =
-      products_of(device, l.right_first ? right : left, l.depth(), l.makes_depth, depth_memory.data());
 
-  const Rows<G> out = rows_of<G>(args.out.slice(args.rows.begin, args.rows.end));
-  const cublasHandle_t blas = device.blas();
-  check(cublasSetWorkspace(blas, workspace.data(), static_cast<std::size_t>(gemm_blas_bytes)), "starting cuBLAS");
-  if (l.direct)
-    return multiply(blas, gemm_of<G>(l, slices, depth, rank, args.add ? 1 : 0, out.data, out.ld));
-  multiply(blas, gemm_of<G>(l, slices, depth, rank, 0, products.data(), rank));
-  const Products<G> side =
-      products_of(device, l.right_first ? left : right, l.rest(), l.makes_rest, rest_memory.data());
-  const Rest<G> rest{products.data(), l.right_first ? l.left : 1, l.right_first ? 1 : l.rows, side.data, side.ld,
-                     l.rest()};
-  sum_rest<<<blocks_for(device, l.rows * ((rank + warp - 1) / warp), 1), block_threads, 0, device.stream()>>>(rest, out,
-                                                                                                              args.add);
-  check_launch("a dense MTTKRP");
-}
+  void run() {
+    const cublasHandle_t blas = device_.blas();
+    check(cublasSetWorkspace(blas, memory_.blas, static_cast<std::size_t>(gemm_blas_bytes)), "starting cuBLAS");
+    GemmBox box(l_);
+    bool made = false;
+    do {
+      for (i64 k = 0; k < l_.depth; k += l_.depth_part) {
+        const Range depth{k, std::min(k + l_.depth_part, l_.depth)};
+        const bool whole = depth.size() == l_.depth;
+        if (l_.makes_products && !(made && whole))
+          make_products(depth_, depth, memory_.products, gemm_ld(rank_));
+        made = true;
+        multiply_box(blas, box, depth);
+      }
+      if (!l_.direct)
+        add_box(box);
+    } while (box.next(l_));
+  }
+
+private:
+  void make_products(const Side<T> &side, Range rows, G *to, i64 ld) {
+    multiply_side<<<blocks_for(device_, rows.size(), block_warps), block_threads, 0, device_.stream()>>>(
+        side, rows.begin, rows.size(), to, ld);
+    check_launch("a Khatri-Rao product");
+  }
+  Products<G> products(Range depth) const {
+    if constexpr (std::is_same_v<T, G>)
+      if (!l_.makes_products)
+        return {depth_.mode[0].data + depth.begin * depth_.mode[0].ld, depth_.mode[0].ld};
+    return {memory_.products, gemm_ld(rank_)};
+  }
+
+  /// Where rows that are not all of the mode's lie between others, each run of rows is the modes' below it.
+  Piece<T> piece_of(const GemmBox &box, Range depth) const {
+    const i64 depth_step = l_.leading ? l_.leading_size : 1;
+    Piece<T> piece{values_ + depth.begin * depth_step, row_step_, depth_step, box.rows(), 0, box.rows(), depth.size()};
+    i64 below = 1;
+    bool gaps = false;
+    for (std::size_t m = 0; m < box.dims.size(); ++m) {
+      const bool here = m == l_.place;
+      piece.values += (box.first[m] + (here ? args_.rows.begin : 0)) * steps_[m];
+      below *= m <= l_.place ? box.dims[m] : 1;
+      gaps |= m > l_.place && box.dims[m] > 1;
+    }
+    if (gaps && l_.row_dims[l_.place] < l_.dim) {
+      piece.run = below;
+      piece.run_step = steps_[l_.place] * l_.dim;
+    }
+    return piece;
+  }
+
+  void multiply_box(cublasHandle_t blas, const GemmBox &box, Range depth) {
+    const Piece<T> piece = piece_of(box, depth);
+    Gemm<G> g{l_.leading, rank_, piece.run, piece.depth, products(depth), nullptr, 0, 0, 0, nullptr, 0, 0, 1};
+    if constexpr (std::is_same_v<T, G>) {
+      g.b = piece.values;
+      g.ld_b = l_.leading_size;
+      g.step_b = piece.run_step;
+      g.count = piece.rows / piece.run;
+    } else {
+      widen<<<blocks_for(device_, piece.rows * piece.depth, block_threads), block_threads, 0, device_.stream()>>>(
+          piece, l_.leading, memory_.widened);
+      check_launch("widening a dense tensor");
+      g.b = memory_.widened;
+      g.ld_b = l_.leading ? piece.rows : piece.depth;
+      g.columns = piece.rows;
+    }
+    g.c = l_.direct ? args_.out.row<G>(args_.rows.begin + box.first[0]) : memory_.sums;
+    g.ld_c = l_.direct ? args_.out.ld : gemm_ld(rank_);
+    g.step_c = piece.run * g.ld_c;
+    g.beta = depth.begin > 0 || (l_.direct && args_.add) ? 1 : 0;
+    multiply(blas, g);
+  }
+
+  /// What cuBLAS has left of a box is a partial product.
+  void add_box(const GemmBox &box) {
+    const std::size_t place = l_.place;
+    std::vector<ConstMatrix> factors;
+    for (std::size_t m = 0; m < box.dims.size(); ++m)
+      factors.push_back(m == place ? rows_[m] : rows_[m].slice(box.first[m], box.first[m] + box.dims[m]));
+    const i64 first = args_.rows.begin + box.first[place];
+    const i64 rows = box.rows();
+    const CellsView cells{box.dims, {memory_.sums, l_.type, rows, rank_, gemm_ld(rank_)}};
+    MttkrpArgs args{static_cast<int>(place),
+                    factors,
+                    args_.out.slice(first, first + box.dims[place]),
+                    {0, box.dims[place]},
+                    {0, rows}};
+    args.add = args_.add || box.comes_later(place);
+    mttkrp_cells(device_, cells, args, memory_.parts);
+  }
+
+  Gpu &device_;
+  const MttkrpArgs &args_;
+  const GemmLayout &l_;
+  const T *values_;
+  i64 rank_;
+  Workspace<G> memory_;
+  Side<T> depth_;
+  i64 row_step_ = 1;
+  std::vector<i64> steps_;        // of the tensor, from an index of each row mode to the next
+  std::vector<ConstMatrix> rows_; // factors of the row modes
+};
 
 } // namespace
 
-void mttkrp_gemm(Gpu &device, const DenseView &x, const MttkrpArgs &args) {
-  const GemmLayout l = gemm_layout(x.dims, args.mode, args.rows.size(), x.type, args.out.type);
-  dispatch_mixed(x.type, args.out.type,
-                 [&](auto element, auto sum) { run<decltype(element), decltype(sum)>(device, x, args, l); });
+bool mttkrp_gemm(Gpu &device, const DenseView &x, const MttkrpArgs &args, bool in_free_memory) {
+  if (args.rows.size() == 0)
+    return true;
+  const i64 rank = args.out.cols;
+  const GemmLayout l = gemm_layout(x.dims, args.mode, args.rows.size(), rank, x.type, args.out.type, device.chip());
+  const auto bytes = static_cast<i64>(l.bytes(rank));
+  constexpr const char *what = "Khatri-Rao products of a dense MTTKRP, of which dense_kernel = fused needs less";
+  const Scratch<char> memory(device, in_free_memory ? device.memory().try_allocate(bytes, what, device.stream())
+                                                    : device.allocate(bytes, what));
+  if (memory.data() == nullptr)
+    return false;
+  dispatch_mixed(x.type, args.out.type, [&](auto element, auto sum) {
+    Multiplication<decltype(element), decltype(sum)>(device, x, args, l, memory.data()).run();
+  });
+  return true;
 }
 
 } // namespace td::kernels::cuda

@@ -15,7 +15,7 @@ constexpr int ld = solve_ld(tiles);
 
 /// 32 rows and as many columns of a product, in a warp's registers.
 struct Tile {
-  double sum[4][4][2] = {};
+  TileEntries sum = {};
 
   /// Adds left(row, k) * right(k, column) over k in [begin, end); rows and columns count from the tile's first.
   template <class Left, class Right> __device__ void add(i64 begin, i64 end, Left &&left, Right &&right) {
@@ -40,18 +40,6 @@ struct Tile {
           for (int j = 0; j < 4; ++j)
             mma(u[g][i], u[g][i + 1], v[g][j], sum[i][j], sum[i + 1][j]);
     }
-  }
-
-  /// Calls f(row, column, sum).
-  template <class F> __device__ void each(F &&f) const {
-    const int lane = static_cast<int>(threadIdx.x) % warp;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-#pragma unroll
-        for (int k = 0; k < 2; ++k)
-          f(i * 8 + lane / 4, j * 8 + 2 * (lane % 4) + k, sum[i][j][k]);
   }
 };
 
@@ -78,7 +66,7 @@ __global__ void __launch_bounds__(warps *warp)
         0, m.cols, [&](int i, i64 k) { return entry(m, first + i, k); },
         [&](i64 k, int j) { return first_column + j < to.cols ? p[k * to.cols + first_column + j] : 0.0; });
     __syncwarp(); // `to` may be m
-    tile.each([&](int i, int j, double sum) {
+    for_entries(tile.sum, [&](int i, int j, double sum) {
       if (first + i < m.rows && first_column + j < to.cols)
         to(first + i, first_column + j) = static_cast<T>(sum);
     });
@@ -143,7 +131,8 @@ template <class T> __global__ void __launch_bounds__(warps *warp) solve_whole(So
     __syncwarp(); // all have read what is there
 #pragma unroll
     for (int t = 0; t < tiles; ++t)
-      tile[t].each([&](int i, int j, double sum) { own[i * ld + t * mma_tile + j] = from(i, t * mma_tile + j, sum); });
+      for_entries(tile[t].sum,
+                  [&](int i, int j, double sum) { own[i * ld + t * mma_tile + j] = from(i, t * mma_tile + j, sum); });
     __syncwarp();
   };
   const WarpRows rows;
@@ -174,7 +163,7 @@ template <class T> __global__ void __launch_bounds__(warps *warp) solve_whole(So
       Tile whole;
       whole.add(solve.begin_below(t * mma_tile), solve.rank, of_staged,
                 [&](i64 k, int j) { return solve.f_at(k, t * mma_tile + j); });
-      whole.each([&](int i, int j, double sum) {
+      for_entries(whole.sum, [&](int i, int j, double sum) {
         const i64 column = t * mma_tile + j;
         if (first + i < a.rows && column < solve.rank)
           a(first + i, column) = solve.solved(a, first + i, column, sum, corrects);
@@ -196,7 +185,7 @@ __global__ void __launch_bounds__(warps *warp) solve_residual(Solve solve, Rows<
     tile.add(
         0, solve.rank, [&](int i, i64 k) { return solve.before(a, first + i, k); },
         [&](i64 k, int j) { return solve.v_at(k, first_column + j); });
-    tile.each([&](int i, int j, double sum) {
+    for_entries(tile.sum, [&](int i, int j, double sum) {
       if (first + i < m.rows && first_column + j < solve.rank)
         r(first + i, first_column + j) = solve.left(m, first + i, first_column + j, sum);
     });
@@ -218,7 +207,7 @@ __global__ void __launch_bounds__(warps *warp)
           return corrects ? solve.f_transposed_at(k, first_column + j)
                           : solve.scaled_f_transposed_at(k, first_column + j);
         });
-    tile.each([&](int i, int j, double sum) {
+    for_entries(tile.sum, [&](int i, int j, double sum) {
       if (first + i < m.rows && first_column + j < solve.rank)
         half(first + i, first_column + j) = sum;
     });
@@ -235,7 +224,7 @@ __global__ void __launch_bounds__(warps *warp) solve_rest(Solve solve, Rows<doub
     tile.add(
         solve.begin_below(first_column), solve.rank, [&](int i, i64 k) { return entry(half, first + i, k); },
         [&](i64 k, int j) { return solve.f_at(k, first_column + j); });
-    tile.each([&](int i, int j, double sum) {
+    for_entries(tile.sum, [&](int i, int j, double sum) {
       const i64 column = first_column + j;
       if (first + i < a.rows && column < solve.rank)
         a(first + i, column) = solve.solved(a, first + i, column, sum, corrects);

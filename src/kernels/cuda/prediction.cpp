@@ -144,7 +144,10 @@ public:
   Prediction operator()(const DenseView &x) const {
     if (!x.strides.empty())
       return strided(x);
-    return is_tiled(args_.dense.kernel) ? by_tiles(x) : args_.dense.kernel == DenseKernel::gemm ? by_gemm(x) : fused(x);
+    const DenseKernel kernel = dense_kernel(x, args_, chip_);
+    Prediction f = is_tiled(kernel) ? by_tiles(x) : kernel == DenseKernel::gemm ? by_gemm(x) : fused(x);
+    f.dense = kernel;
+    return f;
   }
 
 private:
@@ -183,20 +186,17 @@ private:
   }
 
   Prediction by_gemm(const DenseView &x) const {
-    const GemmLayout l = gemm_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), x.type, args_.out.type);
+    const GemmLayout l =
+        gemm_layout(x.dims, args_.mode, args_.rows.size(), args_.out.cols, x.type, args_.out.type, chip_);
     Prediction f;
-    f.kernel = fmt::format(
-        "cuBLAS multiplies by the Khatri-Rao product of the modes {} it{}", l.right_first ? "above" : "below",
-        l.direct ? "" : fmt::format(", then by that of the modes {}", l.right_first ? "below" : "above"));
+    f.kernel = fmt::format("cuBLAS multiplies a matrix of the first {} by the last {} with a Khatri-Rao product{}",
+                           modes_text(l.cut), modes_text(static_cast<int>(std::ssize(x.dims)) - l.cut),
+                           l.direct ? "" : fmt::format(", {:.6g} rows at a time", number_of(l.box_rows())));
     f.conflicts = "sums of matrix products";
     f.bytes = l.bytes(args_.out.cols);
-    if (known()) {
-      constexpr double multiply_adds = 104; // a cycle, of 128: of the tensor cores in f64, of the others in f32
-      const double elements = dense_part() * number_of(entries_of(x));
-      const double bytes = elements * number_of(size_of(x.type));
-      f.seconds = std::max(cycles(elements * rank_ / multiply_adds), bytes / rates_.read) +
-                  2 * (f.bytes - number_of(gemm_blas_bytes)) / rates_.read + 4 * launch; // what is made is read, too
-    }
+    if (known())
+      f.seconds =
+          cycles(gemm_cycles(l, args_.out.cols, chip_, rates_.read * gpu::near_bytes / rates_.near_rows)) + 2 * launch;
     return f;
   }
   /// The part of a dense tensor that has the rows asked for.

@@ -25,16 +25,6 @@ __global__ void write_scales(const __grid_constant__ SolveInput in, SolveScalesO
     in.write_scales(r, out);
 }
 
-/// What a column comes to.
-struct Finished {
-  double weight, scale;
-  __device__ Finished(double largest, double solved) : weight(largest / solved) {
-    if (weight != 0 && weight < 1) // a NaN stays
-      weight = 1;
-    scale = weight == 0 ? 1 : weight * solved;
-  }
-};
-
 __global__ void finish_gram(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
                             double *gram) {
   for (i64 k = grid_thread(); k < rank * rank; k += grid_threads()) {

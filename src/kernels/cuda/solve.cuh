@@ -28,19 +28,57 @@ struct SolveInput {
 
   /// An entry of the normal equations.
   __device__ double normal(i64 row, i64 column) const {
-    double product = 1;
-    for (int m = 0; m < count; ++m)
-      product *= gram[m][row * rank + column];
-    return row == column ? product + ridge : product;
+    const i64 at[] = {row * rank + column};
+    double product[1];
+    over_modes(gram, at, product);
+    return row == column ? product[0] + ridge : product[0];
+  }
+  /// Some of them, without the ridge, by where they are.
+  template <int Count> __device__ void products(const i64 (&at)[Count], double (&product)[Count]) const {
+    over_modes(gram, at, product);
   }
   __device__ void write_scales(i64 r, const SolveScalesOut &out) const {
-    double product = 1;
-    for (int m = 0; m < count; ++m)
-      product *= scales[m][r];
-    out.right[r] = 1 / product;
+    const i64 at[] = {r};
+    double product[1];
+    over_modes(scales, at, product);
+    out.right[r] = 1 / product[0];
     const double weight = weights != nullptr ? weights[r] : 0;
     out.before[r] = weight / own[r];
     out.solved[r] = isfinite(weight) && weight > 0 ? scalbn(1.0, solved_exponent(ilogb(weight))) : 1;
+  }
+
+private:
+  /// The products of the modes' numbers at some places, in the order of modes. Those of four modes are asked for
+  /// together: one by one each would take as long as all.
+  template <int Count>
+  __device__ void over_modes(const double *const (&of)[max_order], const i64 (&at)[Count],
+                             double (&product)[Count]) const {
+    constexpr int together = 4;
+    for (double &p : product)
+      p = 1;
+    for (int first = 0; first < count; first += together) {
+      double number[together][Count];
+#pragma unroll
+      for (int m = 0; m < together; ++m)
+#pragma unroll
+        for (int k = 0; k < Count; ++k)
+          number[m][k] = first + m < count ? of[first + m][at[k]] : 1;
+#pragma unroll
+      for (int m = 0; m < together; ++m)
+#pragma unroll
+        for (int k = 0; k < Count; ++k)
+          product[k] *= number[m][k];
+    }
+  }
+};
+
+/// What a column comes to.
+struct Finished {
+  double weight, scale;
+  __device__ Finished(double largest, double solved) : weight(largest / solved) {
+    if (weight != 0 && weight < 1) // a NaN stays
+      weight = 1;
+    scale = weight == 0 ? 1 : weight * solved;
   }
 };
 

@@ -13,27 +13,12 @@ constexpr int warps = 4;
 constexpr int ld = solve_ld(1);
 constexpr int tile_numbers = mma_tile * ld;
 
-/// Entries of a 32 x 32 matrix in a warp: lane t holds rows t / 4 + 8 i and columns 8 j + 2 (t % 4) + k.
-using Entries = double[4][4][2];
-
-/// Calls f(row, column, entry).
-template <class F> __device__ void for_entries(Entries &entries, F &&f) {
-  const int lane = static_cast<int>(threadIdx.x) % warp;
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-#pragma unroll
-      for (int k = 0; k < 2; ++k)
-        f(i * 8 + lane / 4, j * 8 + 2 * (lane % 4) + k, entries[i][j][k]);
-}
-
 /// Where a matrix is not zero, if its shape says that; the diagonal included.
 enum class Nonzeros { all, above, below };
 
 /// sum += left right over k below depth; left(row, k) is 0 from there on, right(k, column) is zero as `where` says.
 template <Nonzeros where, class Left, class Right>
-__device__ void multiply(Entries &sum, int depth, Left &&left, Right &&right) {
+__device__ void multiply(TileEntries &sum, int depth, Left &&left, Right &&right) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
 #pragma unroll
   for (int k = 0; k < mma_tile; k += 4) {
@@ -57,7 +42,7 @@ __device__ void multiply(Entries &sum, int depth, Left &&left, Right &&right) {
 
 /// sum += the upper triangle of a^T a, of 32 rows: an entry of a^T as the left operand is the same as the right one, so
 /// each is read once.
-template <class A> __device__ void add_gram(Entries &sum, A &&a) {
+template <class A> __device__ void add_gram(TileEntries &sum, A &&a) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
 #pragma unroll
   for (int row = 0; row < mma_tile; row += 4) {
@@ -87,18 +72,160 @@ struct Solve {
 /// f^T with its rows scaled as the right-hand side is, and f with its columns scaled as the result is. Where dropped
 /// eigenvalues are corrected for, the right-hand side is scaled before.
 __device__ void stage_factor(const Solve &solve, int rank, double *transposed, double *as_it_is) {
-  const bool scaled = solve.scales.right != nullptr && !solve.corrects();
-  for (int n = static_cast<int>(threadIdx.x); n < mma_tile * mma_tile; n += warps * warp) {
-    const int k = n / mma_tile;
-    const int j = n % mma_tile;
+  const int j = static_cast<int>(threadIdx.x) % warp;
+  const int first = static_cast<int>(threadIdx.x) / warp;
+  const int at = min(j, rank - 1); // no load depends on whether the entry is there: all are under way together
+  double entry[mma_tile / warps];
+#pragma unroll
+  for (int i = 0; i < mma_tile / warps; ++i)
+    entry[i] = solve.f[min(first + i * warps, rank - 1) * rank + at];
+  const double right = solve.scales.right != nullptr ? solve.scales.right[at] : 1;
+  const double solved = solve.scales.solved != nullptr ? solve.scales.solved[at] : 1;
+  const double before = solve.corrects() ? 1 : right;
+#pragma unroll
+  for (int i = 0; i < mma_tile / warps; ++i) {
+    const int k = first + i * warps;
     const bool inside = k < rank && j < rank;
-    transposed[k * ld + j] = inside ? solve.f[j * rank + k] * (scaled ? solve.scales.right[k] : 1) : 0;
-    as_it_is[k * ld + j] =
-        inside ? solve.f[k * rank + j] * (solve.scales.solved != nullptr ? solve.scales.solved[j] : 1) : 0;
+    transposed[j * ld + k] = inside ? entry[i] * before : 0;
+    as_it_is[k * ld + j] = inside ? entry[i] * solved : 0;
   }
 }
 
 __device__ double larger(double a, double b) { return b > a || isnan(b) ? b : a; } // a NaN stays
+
+/// A matrix f with f^T f = v^+ in shared memory, as stage_factor leaves it.
+struct StagedFactor {
+  const double *transposed, *as_it_is;
+  const bool full, corrects;
+
+  __device__ double first(int k, int column) const { return transposed[k * ld + column]; }
+  __device__ double second(int k, int column) const { return as_it_is[k * ld + column]; }
+};
+
+/// 32 rows in a warp's shared memory: first in T, as they were fetched, then in f64.
+template <class T> struct RowTile {
+  double *at;
+  int rank;
+
+  __device__ double fetched(int i, int k) const {
+    return k < rank ? static_cast<double>(reinterpret_cast<const T *>(at)[i * ld + k]) : 0.0;
+  }
+  __device__ double operator()(int i, int k) const { return k < rank ? at[i * ld + k] : 0.0; }
+  __device__ double any(int i, int column) const { return at[i * ld + column]; }
+  __device__ void put(TileEntries &entries) const {
+    __syncwarp(); // all have read what is there
+    for_entries(entries, [&](int i, int column, double x) { at[i * ld + column] = x; });
+    __syncwarp();
+  }
+};
+
+/// Begins to copy the 32 rows of m from `first` on, if there are any.
+template <class T> __device__ void fetch(double *to, const Rows<const T> &m, int rank, i64 first) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  if (first < m.rows && lane < rank)
+#pragma unroll 8
+    for (int i = 0; i < mma_tile; ++i)
+      copy_or_zero<sizeof(T)>(reinterpret_cast<T *>(to) + i * ld + lane, &m(min(first + i, m.rows - 1), lane),
+                              first + i < m.rows ? static_cast<int>(sizeof(T)) : 0);
+  commit_copies();
+}
+
+/// tile := the solution for the rows of the right-hand side that it holds, those of `a` from `first` on, as `a` will
+/// store them.
+template <class T>
+__device__ void solve_tile(const Solve &solve, const StagedFactor &factor, const RowTile<T> &tile, const Rows<T> &a,
+                           i64 first) {
+  const int rank = tile.rank;
+  const auto before = [&](int i, int column) {
+    return first + i < a.rows && column < rank ? static_cast<double>(a(first + i, column)) * solve.scales.before[column]
+                                               : 0.0;
+  };
+  const auto fetched = [&](int i, int k) { return tile.fetched(i, k); };
+  const auto first_factor = [&](int k, int column) { return factor.first(k, column); };
+  const auto second_factor = [&](int k, int column) { return factor.second(k, column); };
+  TileEntries half = {};
+  if (factor.corrects) {
+    TileEntries left = {};
+    multiply<Nonzeros::all>(left, rank, before, [&](int k, int column) {
+      return k < rank && column < rank ? solve.v[k * rank + column] : 0.0;
+    });
+    for_entries(left, [&](int i, int column, double &x) {
+      const double scale = solve.scales.right != nullptr && column < rank ? solve.scales.right[column] : 1;
+      x = tile.fetched(i, column) * scale - x;
+    });
+    tile.put(left);
+    multiply<Nonzeros::all>(half, rank, tile, first_factor);
+  } else if (factor.full)
+    multiply<Nonzeros::all>(half, rank, fetched, first_factor);
+  else
+    multiply<Nonzeros::above>(half, rank, fetched, first_factor);
+  tile.put(half);
+  TileEntries whole = {};
+  if (factor.full)
+    multiply<Nonzeros::all>(whole, rank, tile, second_factor);
+  else
+    multiply<Nonzeros::below>(whole, rank, tile, second_factor);
+  for_entries(whole, [&](int i, int column, double &x) {
+    if (factor.corrects && column < rank)
+      x += before(i, column) * (solve.scales.solved != nullptr ? solve.scales.solved[column] : 1);
+    x = static_cast<double>(static_cast<T>(x)); // sums are over what is stored
+  });
+  tile.put(whole);
+}
+
+/// What a lane sums over rows of its column.
+struct LaneSums {
+  double largest = 0;
+  double dots = 0;
+};
+
+/// Writes a tile's rows, those of `a` from `first` on, whole, and adds to the sums over them.
+template <class T>
+__device__ void write_rows(const RowTile<T> &tile, const Rows<const T> &m, const Rows<T> &a, i64 first, bool inner,
+                           LaneSums &sums) {
+  constexpr int ahead = 8;
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  if (lane >= tile.rank)
+    return;
+#pragma unroll 1
+  for (int begin = 0; begin < mma_tile; begin += ahead) {
+    double right[ahead];
+    if (inner)
+#pragma unroll
+      for (int i = 0; i < ahead; ++i)
+        right[i] = static_cast<double>(m(min(first + begin + i, m.rows - 1), lane));
+#pragma unroll
+    for (int i = 0; i < ahead; ++i)
+      if (first + begin + i < a.rows) {
+        const double x = tile.any(begin + i, lane);
+        a(first + begin + i, lane) = static_cast<T>(x);
+        sums.largest = larger(sums.largest, fabs(x));
+        if (inner)
+          sums.dots = fma(right[i], x, sums.dots);
+      }
+  }
+}
+
+/// part := the block's sums; `staged` is shared memory that is no longer needed.
+__device__ void sum_over_warps(TileEntries &gram, const LaneSums &of_lane, double *staged, double *part) {
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  const int own_warp = static_cast<int>(threadIdx.x) / warp;
+  __syncthreads();
+  for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
+    if (own_warp == w) {
+      for_entries(gram, [&](int i, int column, double x) {
+        double &sum = staged[i * mma_tile + column];
+        sum = w == 0 ? x : sum + x;
+      });
+      double *const others = staged + mma_tile * mma_tile + lane;
+      others[0] = w == 0 ? of_lane.largest : larger(others[0], of_lane.largest);
+      others[mma_tile] = w == 0 ? of_lane.dots : others[mma_tile] + of_lane.dots;
+    }
+    __syncthreads();
+  }
+  for (int n = static_cast<int>(threadIdx.x); n < narrow_part; n += warps * warp)
+    part[n] = staged[n];
+}
 
 /// Solves for rows of a, sums over them, or both; without solving, m is the matrix that is summed. part[block] := the
 /// sums of the block's rows: a Gram matrix's upper triangle, then a row of largest magnitudes and one of inner
@@ -107,141 +234,82 @@ template <class T, bool Solves, bool Sums>
 __global__ void __launch_bounds__(warps *warp, 2)
     pass_over_rows(Solve solve, Rows<const T> m, Rows<T> a, bool inner, double *part) {
   extern __shared__ double staged[];
-  double *const transposed = staged;
-  double *const as_it_is = staged + tile_numbers;
-  const int lane = static_cast<int>(threadIdx.x) % warp;
   const int own_warp = static_cast<int>(threadIdx.x) / warp;
   double *const own = staged + (2 * (Solves ? 1 : 0) + 2 * own_warp) * tile_numbers; // two tiles, turn about
   const int rank = static_cast<int>(m.cols);
-  if constexpr (Solves) {
-    stage_factor(solve, rank, transposed, as_it_is);
-    __syncthreads();
-  }
-  const bool full = Solves && solve.full();
-  const bool corrects = Solves && solve.corrects();
-
-  const auto fetch = [&](double *to, i64 first) {
-    if (first < m.rows && lane < rank)
-#pragma unroll 8
-      for (int i = 0; i < mma_tile; ++i)
-        copy_or_zero<sizeof(T)>(reinterpret_cast<T *>(to) + i * ld + lane, &m(min(first + i, m.rows - 1), lane),
-                                first + i < m.rows ? static_cast<int>(sizeof(T)) : 0);
-    commit_copies();
-  };
-  Entries gram = {};
-  double largest = 0;
-  double dots = 0;
   const i64 step = i64{gridDim.x} * warps * mma_tile;
   i64 first = (i64{blockIdx.x} * warps + own_warp) * mma_tile;
-  int now = 0;
-  fetch(own, first);
-  for (; first < m.rows; first += step, now ^= 1) {
-    double *const tile = own + now * tile_numbers;
+  fetch(own, m, rank, first);
+  if constexpr (Solves) {
+    stage_factor(solve, rank, staged, staged + tile_numbers);
+    __syncthreads();
+  }
+  const StagedFactor factor{staged, staged + tile_numbers, Solves && solve.full(), Solves && solve.corrects()};
+  TileEntries gram = {};
+  LaneSums sums;
+  for (int now = 0; first < m.rows; first += step, now ^= 1) {
+    const RowTile<T> tile{own + now * tile_numbers, rank};
     __syncwarp(); // all have read what the other tile held
-    fetch(own + (now ^ 1) * tile_numbers, first + step);
+    fetch(own + (now ^ 1) * tile_numbers, m, rank, first + step);
     await_copies_but<1>();
     __syncwarp();
-    const auto fetched = [&](int i, int k) {
-      return k < rank ? static_cast<double>(reinterpret_cast<const T *>(tile)[i * ld + k]) : 0.0;
-    };
     if constexpr (Solves) {
-      const auto put = [&](Entries &entries) { // into the tile, which all have read then
-        __syncwarp();
-        for_entries(entries, [&](int i, int column, double x) { tile[i * ld + column] = x; });
-        __syncwarp();
-      };
-      const auto in_tile = [&](int i, int k) { return k < rank ? tile[i * ld + k] : 0.0; };
-      const auto before = [&](int i, int column) {
-        return first + i < a.rows && column < rank
-                   ? static_cast<double>(a(first + i, column)) * solve.scales.before[column]
-                   : 0.0;
-      };
-      const auto first_factor = [&](int k, int column) { return transposed[k * ld + column]; };
-      const auto second_factor = [&](int k, int column) { return as_it_is[k * ld + column]; };
-      Entries half = {};
-      if (corrects) {
-        Entries left = {};
-        multiply<Nonzeros::all>(left, rank, before, [&](int k, int column) {
-          return k < rank && column < rank ? solve.v[k * rank + column] : 0.0;
-        });
-        for_entries(left, [&](int i, int column, double &x) {
-          const double scale = solve.scales.right != nullptr && column < rank ? solve.scales.right[column] : 1;
-          x = fetched(i, column) * scale - x;
-        });
-        put(left);
-        multiply<Nonzeros::all>(half, rank, in_tile, first_factor);
-      } else if (full)
-        multiply<Nonzeros::all>(half, rank, fetched, first_factor);
-      else
-        multiply<Nonzeros::above>(half, rank, fetched, first_factor);
-      put(half);
-      Entries whole = {};
-      if (full)
-        multiply<Nonzeros::all>(whole, rank, in_tile, second_factor);
-      else
-        multiply<Nonzeros::below>(whole, rank, in_tile, second_factor);
-      for_entries(whole, [&](int i, int column, double &x) {
-        if (corrects && column < rank)
-          x += before(i, column) * (solve.scales.solved != nullptr ? solve.scales.solved[column] : 1);
-        x = static_cast<double>(static_cast<T>(x)); // sums are over what is stored
-      });
-      put(whole);
-      if (lane < rank)
-#pragma unroll 8
-        for (int i = 0; i < mma_tile; ++i)
-          if (first + i < a.rows) {
-            const double x = tile[i * ld + lane];
-            a(first + i, lane) = static_cast<T>(x);
-            largest = larger(largest, fabs(x));
-            if (inner)
-              dots = fma(static_cast<double>(m(first + i, lane)), x, dots);
-          }
+      solve_tile(solve, factor, tile, a, first);
+      write_rows(tile, m, a, first, inner, sums);
       if constexpr (Sums)
-        add_gram(gram, [&](int i, int column) { return tile[i * ld + column]; });
+        add_gram(gram, [&](int i, int column) { return tile.any(i, column); });
     } else
-      add_gram(gram, fetched);
+      add_gram(gram, [&](int i, int column) { return tile.fetched(i, column); });
   }
-  if constexpr (Sums) {
-    __syncthreads();                  // what is staged is no longer needed
-    for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
-      if (own_warp == w) {
-        for_entries(gram, [&](int i, int column, double x) {
-          double &sum = staged[i * mma_tile + column];
-          sum = w == 0 ? x : sum + x;
-        });
-        double *const others = staged + mma_tile * mma_tile + lane;
-        others[0] = w == 0 ? largest : larger(others[0], largest);
-        others[mma_tile] = w == 0 ? dots : others[mma_tile] + dots;
-      }
-      __syncthreads();
-    }
-    for (int n = static_cast<int>(threadIdx.x); n < narrow_part; n += warps * warp)
-      part[blockIdx.x * narrow_part + n] = staged[n];
-  }
+  if constexpr (Sums)
+    sum_over_warps(gram, sums, staged, part + blockIdx.x * narrow_part);
 }
 
-/// Adds up the parts, a row a block of 32 x 32 threads.
-__global__ void sum_over_parts(const double *part, i64 blocks, int columns, ColumnSums out) {
-  __shared__ double sums[mma_tile][mma_tile + 1];
+/// Adds up the parts, a row a block of 32 x 32 threads. Where columns are finished, each block sums all their largest
+/// magnitudes besides, which decide what its row is divided by: another launch would take longer.
+template <bool Finishes>
+__global__ void sum_over_parts(const double *part, i64 blocks, int columns, const double *solved, ColumnSums out) {
+  __shared__ double sums[2][mma_tile][mma_tile + 1];
+  __shared__ double scales[mma_tile];
   const int row = static_cast<int>(blockIdx.x);
   const int column = static_cast<int>(threadIdx.x);
-  const auto join = [&](double a, double b) { return row == mma_tile ? larger(a, b) : a + b; };
-  double sum = 0;
+  const int y = static_cast<int>(threadIdx.y);
+  const bool divides = Finishes && row < mma_tile;
+  const auto join = [](int of, double a, double b) { return of == mma_tile ? larger(a, b) : a + b; };
+  const auto begin = [&](int of) {
+    double sum = 0;
 #pragma unroll 4
-  for (i64 b = threadIdx.y; b < blocks; b += mma_tile)
-    sum = join(sum, part[b * narrow_part + row * mma_tile + column]);
-  sums[threadIdx.y][column] = sum;
+    for (i64 b = y; b < blocks; b += mma_tile)
+      sum = join(of, sum, part[b * narrow_part + of * mma_tile + column]);
+    return sum;
+  };
+  sums[0][y][column] = begin(row);
+  if (divides)
+    sums[1][y][column] = begin(mma_tile);
   __syncthreads();
-  if (threadIdx.y != 0 || column >= columns)
+  double sum = 0;
+  if (y == 0 || (y == 1 && divides))
+    for (int k = 0; k < min(static_cast<int>(blocks), mma_tile); ++k)
+      sum = join(y == 0 ? row : mma_tile, sum, sums[y][k][column]);
+  if (divides) {
+    if (y == 1 && column < columns)
+      scales[column] = Finished(sum, solved[column]).scale;
+    __syncthreads();
+  }
+  if (y != 0 || column >= columns)
     return;
-  for (int k = 1; k < mma_tile; ++k)
-    sum = join(sum, sums[k][column]);
-  if (row == mma_tile)
-    out.largest[column] = sum;
-  else if (row > mma_tile)
+  if (row > mma_tile)
     out.inner[column] = sum;
-  else if (row <= column)
-    out.gram[row * columns + column] = out.gram[column * columns + row] = sum;
+  else if (row == mma_tile) {
+    out.largest[column] = sum;
+    if constexpr (Finishes) {
+      const Finished finished(sum, solved[column]);
+      out.weights[column] = finished.weight;
+      out.scales[column] = finished.scale;
+    }
+  } else if (row <= column)
+    out.gram[row * columns + column] = out.gram[column * columns + row] =
+        divides ? sum / scales[row] / scales[column] : sum;
 }
 
 template <class T, bool Solves, bool Sums>
@@ -262,8 +330,9 @@ template <bool Solves> void pass_and_sum(Gpu &device, const Solve &solve, ConstM
     pass<decltype(zero), Solves, true>(device, solve, m, a, out.inner != nullptr, part.data());
   });
   const int rows = mma_tile + (out.largest != nullptr ? 1 : 0) + (out.inner != nullptr ? 1 : 0);
-  sum_over_parts<<<static_cast<unsigned>(rows), dim3(mma_tile, mma_tile), 0, device.stream()>>>(
-      part.data(), blocks, static_cast<int>(m.cols), out);
+  const auto sum = out.weights != nullptr ? sum_over_parts<true> : sum_over_parts<false>;
+  sum<<<static_cast<unsigned>(rows), dim3(mma_tile, mma_tile), 0, device.stream()>>>(
+      part.data(), blocks, static_cast<int>(m.cols), solve.scales.solved, out);
   check_launch("sums over rows");
 }
 

@@ -207,3 +207,18 @@ def test_files(tmp_path, rng):
     td.write(tmp_path / "model.txt", td.KTensor(None, [np.eye(2), np.eye(3, 2)]))
     with pytest.raises(td.FileError, match="is a ktensor, expected a tensor"):
         td.read(tmp_path / "model.txt")
+
+
+def test_a_block_of_a_dense_tensor():
+    a = np.arange(24.0).reshape(2, 3, 4)
+    assert (td.tensor(a[:, ::-1], shape=a.shape, first=(0, 0, 0)).to_numpy() == a[:, ::-1]).all()
+    with pytest.raises(td.ShapeError):
+        td.tensor(a, shape=(2, 3, 5))
+    with pytest.raises(td.ShapeError):
+        td.tensor(a, first=(0, 0, 1))
+    with pytest.raises(ValueError, match="first: 2 numbers, expected 3"):
+        td.tensor(a, first=(0, 0))
+    with pytest.raises(TypeError, match="expected an array"):
+        td.tensor("x.tdb", shape=(2, 3))
+    with pytest.raises(ValueError, match="a KTensor has all rows"):
+        td.cpals(a, 1, model="distributed")

@@ -106,6 +106,8 @@ def cpals(x: Any, rank: int, *, init: Any = None, progress: Progress = None, con
     keywords = dict(options)
     stored = _stored(x, devices if context is None else context, keywords)
     settings = options_from(keywords, "cpals", own=("init", "progress", "context", "interrupt"))
+    if keywords.get("model") == "distributed":
+        raise ValueError('model="distributed": a KTensor has all rows, expected "replicated"')
     start = None
     if isinstance(init, str):
         set_option(settings, "init", init)

@@ -235,7 +235,8 @@ def _require_device(x: Any, mode: int) -> Memory:
     return memory
 
 
-def tensor(x: Any, *, context: ContextLike = None, **options: Any) -> Tensor:
+def tensor(x: Any, *, shape: Sequence[int] | None = None, first: Sequence[int] | None = None,
+           context: ContextLike = None, **options: Any) -> Tensor:
     """Makes a tensor of an array of any kind. Calls that take a tensor take the array itself as well; this saves time where
     the same one is used again.
 
@@ -246,6 +247,10 @@ def tensor(x: Any, *, context: ContextLike = None, **options: Any) -> Tensor:
         strides; other real numbers become float64. An array on a GPU (PyTorch, CuPy, JAX, Numba; ``__dlpack__`` or
         ``__cuda_array_interface__``) is read there. A sparse array of SciPy, of pydata's ``sparse``, of PyTorch, CuPy
         or pyttb becomes a sparse tensor. A `Tensor` is given back.
+    shape : sequence of int, optional
+        x is one process's block of an array of this shape; left out where `first` is given: the block's own.
+    first : sequence of int, optional
+        Where in that array the block's first element is, from 0; left out where `shape` is given: the beginning.
     context : Context or str, optional
         Where work runs; for an array on a GPU that GPU.
     **options
@@ -262,8 +267,10 @@ def tensor(x: Any, *, context: ContextLike = None, **options: Any) -> Tensor:
     >>> bool((x.to_numpy() == a[:, ::-1, :]).all())
     True
     """
+    if shape is not None or first is not None:
+        return _dense_block(x, shape, first, context, options)
     if isinstance(x, Tensor):
-        options_from(options, "tensor", own=("context",))
+        options_from(options, "tensor", own=("shape", "first", "context"))
         if options:
             raise TypeError(f"{', '.join(options)}: how a td.Tensor is stored was settled when it was made")
         return x
@@ -272,7 +279,7 @@ def tensor(x: Any, *, context: ContextLike = None, **options: Any) -> Tensor:
     coordinates = coordinates_of(x)
     if coordinates is not None:
         return sparse_tensor(*coordinates, context=context, **options)
-    settings = options_from(options, "tensor", own=("context",))
+    settings = options_from(options, "tensor", own=("shape", "first", "context"))
     memory = dense_memory(dense_of(x), "array")
     with working(context, device_string(x) if memory.space == _abi.TD_DEVICE else None) as (c, _):
         handle = Handle("tensor", lib.td_tensor_create_dense, c, len(memory.shape), int64s(memory.shape, "shape"),
@@ -282,6 +289,25 @@ def tensor(x: Any, *, context: ContextLike = None, **options: Any) -> Tensor:
     if _is_borrowed(made):
         handle.kept = memory.owner
     return made
+
+
+def _dense_block(x: Any, shape: Sequence[int] | None, first: Sequence[int] | None, context: ContextLike,
+                 options: dict[str, Any]) -> Tensor:
+    """A process's block of a dense tensor."""
+    if isinstance(x, (Tensor, str, os.PathLike)) or coordinates_of(x) is not None:
+        raise TypeError(f"shape and first of {type(x).__name__}: expected an array, of which they say where it belongs")
+    settings = options_from(options, "tensor", own=("shape", "first", "context"))
+    memory = dense_memory(dense_of(x), "array")
+    order = len(memory.shape)
+    whole = memory.shape if shape is None else shape
+    offset = (0,) * order if first is None else first
+    for name, numbers in (("shape", whole), ("first", offset)):
+        if len(numbers) != order:
+            raise ValueError(f"{name}: {len(numbers)} numbers, expected {order}, one for each mode of the block")
+    with working(context) as (c, _):
+        return Tensor(Handle("tensor", lib.td_tensor_create_dense_block, c, order, int64s(whole, "shape"),
+                             int64s(offset, "first"), int64s(memory.shape, "shape"), int64s(memory.strides, "strides"),
+                             REAL_CODES[memory.dtype], memory.address, memory.space, settings))
 
 
 def _is_borrowed(x: Tensor) -> bool:

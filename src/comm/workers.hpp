@@ -8,7 +8,7 @@
 #include "comm/processes.hpp"
 #include "kernels/backend.hpp"
 
-namespace td::solvers {
+namespace td {
 
 using Backends = std::vector<std::shared_ptr<kernels::Backend>>;
 
@@ -20,4 +20,4 @@ void run_workers(const Backends &backends, const std::function<void(kernels::Bac
 
 int total_threads(const Backends &backends) noexcept;
 
-} // namespace td::solvers
+} // namespace td

@@ -1,4 +1,4 @@
-#include "solvers/workers.hpp"
+#include "comm/workers.hpp"
 
 #include <cxxabi.h>
 
@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 
-namespace td::solvers {
+namespace td {
 
 namespace {
 
@@ -104,4 +104,4 @@ int total_threads(const Backends &backends) noexcept {
   return threads;
 }
 
-} // namespace td::solvers
+} // namespace td

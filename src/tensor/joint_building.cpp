@@ -1,0 +1,393 @@
+#include "tensor/joint_building.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/buffer.hpp"
+#include "tensor/joint_copy.hpp"
+#include "tensor/part.hpp"
+
+namespace td::tensor {
+
+using kernels::Copy;
+using kernels::DeviceArrays;
+using kernels::KeysAndValues;
+using kernels::ValueSums;
+
+namespace {
+
+/// Keys, or values, of which several devices have some each.
+class GatheredArrays final : public DeviceArrays {
+public:
+  struct Part {
+    std::shared_ptr<const DeviceArrays> arrays; // keys and values come first
+    Chosen entries;                             // of all
+  };
+  GatheredArrays(std::vector<Part> parts, i64 entries, i64 key_bytes, i64 value_bytes)
+      : parts_(std::move(parts)), entries_(entries), each_{key_bytes, value_bytes} {}
+
+  std::vector<Array> arrays() const override {
+    return {{nullptr, entries_ * each_[0]}, {nullptr, entries_ * each_[1]}};
+  }
+
+  void download(std::span<void *const> to_host) const override {
+    for (const Part &part : parts_) {
+      std::vector<Buffer<std::byte>> come(2);
+      std::vector<void *> places(part.arrays->arrays().size(), nullptr);
+      for (std::size_t k = 0; k < 2; ++k)
+        if (to_host[k] != nullptr) {
+          come[k] = Buffer<std::byte>(part.entries.count() * each_[k], "what a GPU has of a copy");
+          places[k] = come[k].data();
+        }
+      part.arrays->download(places);
+      for (std::size_t k = 0; k < 2; ++k)
+        if (to_host[k] != nullptr)
+          scatter(part.entries, come[k].data(), each_[k], static_cast<std::byte *>(to_host[k]));
+    }
+  }
+
+private:
+  static void scatter(const Chosen &entries, const std::byte *from, i64 each, std::byte *to) {
+    entries.each({0, entries.count()}, [&](Range some) {
+      std::copy_n(from, some.size() * each, to + some.begin * each);
+      from += some.size() * each;
+    });
+  }
+
+  std::vector<Part> parts_;
+  i64 entries_;
+  i64 each_[2];
+};
+
+constexpr i64 samples_of_device = 1024; // by which keys are shared out: to a thousandth of each device's
+
+Backends not_owned(const std::vector<kernels::Backend *> &devices) {
+  Backends all;
+  for (kernels::Backend *device : devices)
+    all.emplace_back(std::shared_ptr<void>(), device);
+  return all;
+}
+
+/// Keys that cut those of all devices into equal parts.
+std::vector<u128> splitters_of(const std::vector<std::vector<u128>> &samples) {
+  std::vector<u128> all;
+  for (const auto &some : samples)
+    all.insert(all.end(), some.begin(), some.end());
+  std::sort(all.begin(), all.end());
+  std::vector<u128> splitters;
+  for (std::size_t k = 1; k < samples.size(); ++k)
+    splitters.push_back(all[all.size() * k / samples.size()]);
+  return splitters;
+}
+
+std::vector<u128> sample(kernels::DeviceBuilding &entries) {
+  const i64 count = std::min(samples_of_device, entries.size());
+  std::vector<i64> some;
+  for (i64 k = 0; k < count; ++k)
+    some.push_back(part_of({0, entries.size()}, k, count).begin);
+  return entries.keys(some);
+}
+
+} // namespace
+
+EntriesView JointBuilding::given_to(std::size_t device, std::size_t devices, const EntriesView &entries,
+                                    std::vector<const void *> &columns) {
+  const Range some = part_of({0, entries.nnz}, static_cast<i64>(device), static_cast<i64>(devices));
+  columns.clear();
+  for (int m = 0; m < entries.order(); ++m)
+    columns.push_back(static_cast<const char *>(entries.indices[m]) + some.begin * size_of(entries.index_type));
+  EntriesView part = entries;
+  part.nnz = some.size();
+  part.indices = columns.data();
+  part.values = static_cast<const char *>(entries.values) + some.begin * size_of(entries.value_type);
+  return part;
+}
+
+std::unique_ptr<JointBuilding> JointBuilding::begin(const std::vector<kernels::Backend *> &devices,
+                                                    const EntriesView &entries, plan::ShardingRule rule) {
+  if (entries.nnz < static_cast<i64>(devices.size()))
+    return nullptr;
+  std::unique_ptr<JointBuilding> all(new JointBuilding(not_owned(devices), entries.dims, rule));
+  run_workers(all->backends_, [&](kernels::Backend &device, Communicator &others) {
+    std::vector<const void *> columns;
+    const auto rank = static_cast<std::size_t>(others.rank());
+    all->devices_[rank] = device.begin_building(given_to(rank, devices.size(), entries, columns), true);
+  });
+  const bool any = std::find(all->devices_.begin(), all->devices_.end(), nullptr) != all->devices_.end();
+  return any ? nullptr : std::move(all);
+}
+
+/// Calls f(entries of a device, its number) for the devices that have some, each from its thread.
+template <class F> void JointBuilding::on_all(F &&f) {
+  run_workers(backends_, [&](kernels::Backend &, Communicator &others) {
+    const auto rank = static_cast<std::size_t>(others.rank());
+    if (devices_[rank]->size() > 0)
+      f(*devices_[rank], rank);
+  });
+}
+
+/// The first entry that f finds on a device, counted over all; -1: none.
+template <class F> i64 JointBuilding::first_of_all(F &&f) {
+  std::vector<i64> found(devices_.size(), -1);
+  on_all([&](kernels::DeviceBuilding &entries, std::size_t device) { found[device] = f(entries); });
+  for (std::size_t device = 0; device < found.size(); ++device)
+    if (found[device] >= 0)
+      return before(device) + found[device];
+  return -1;
+}
+
+i64 JointBuilding::size() const noexcept { return before(devices_.size()); }
+
+i64 JointBuilding::before(std::size_t device) const noexcept {
+  i64 sum = 0;
+  for (std::size_t k = 0; k < device; ++k)
+    sum += devices_[k]->size();
+  return sum;
+}
+
+std::size_t JointBuilding::device_of(i64 entry) const noexcept {
+  std::size_t device = 0;
+  while (entry >= devices_[device]->size())
+    entry -= devices_[device++]->size();
+  return device;
+}
+
+i64 JointBuilding::first_outside() {
+  return first_of_all([](kernels::DeviceBuilding &entries) { return entries.first_outside(); });
+}
+
+i64 JointBuilding::first_not_finite() {
+  return first_of_all([](kernels::DeviceBuilding &entries) { return entries.first_not_finite(); });
+}
+
+void JointBuilding::mark_rows(int mode, u64 *words) {
+  const auto count = static_cast<std::size_t>(dims_[static_cast<std::size_t>(mode)] / 64 + 1);
+  std::vector<std::vector<u64>> marks(devices_.size());
+  on_all([&](kernels::DeviceBuilding &entries, std::size_t device) {
+    marks[device].resize(count);
+    entries.mark_rows(mode, marks[device].data());
+  });
+  std::fill_n(words, count, u64{0});
+  for (const std::vector<u64> &some : marks)
+    for (std::size_t k = 0; k < some.size(); ++k)
+      words[k] |= some[k];
+}
+
+void JointBuilding::encode(int key_bytes, std::span<const std::vector<kernels::BitMove>> moves,
+                           std::span<const kernels::RowNumbers> numbers) {
+  on_all([&](kernels::DeviceBuilding &entries, std::size_t) { entries.encode(key_bytes, moves, numbers); });
+}
+
+// Each sorts what it has. Keys at equal distances there tell where to cut the order of all; a device gets what lies
+// between two cuts from each, in the order of the devices, which is that of the entries.
+void JointBuilding::sort() {
+  const std::size_t count = devices_.size();
+  std::vector<std::vector<u128>> samples(count);
+  std::vector<std::vector<i64>> bounds(count); // [devices][devices + 1]
+  run_workers(backends_, [&](kernels::Backend &device, Communicator &others) {
+    const auto rank = static_cast<std::size_t>(others.rank());
+    kernels::DeviceBuilding &own = *devices_[rank];
+    own.sort();
+    samples[rank] = sample(own);
+    others.barrier();
+    bounds[rank] = own.lower_bounds(splitters_of(samples));
+    bounds[rank].insert(bounds[rank].begin(), 0);
+    bounds[rank].push_back(own.size());
+    others.barrier();
+    const auto cut = [&](std::size_t from, std::size_t to) { return Range{bounds[from][to], bounds[from][to + 1]}; };
+    i64 size = 0;
+    for (std::size_t from = 0; from < count; ++from)
+      size += cut(from, rank).size();
+    auto arrived = own.beside(size);
+    const KeysAndValues here = own.here(), there = arrived->here();
+    kernels::Transfers sent, received;
+    i64 at = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      const i64 out = cut(rank, k).size(), in = cut(k, rank).size();
+      const i64 first = cut(rank, k).begin;
+      if (k == rank && in > 0) {
+        device.copy_from(device, there.key(at), here.key(first), in * here.key_bytes);
+        device.copy_from(device, there.value(at), here.value(first), in * size_of(here.type));
+      }
+      if (k != rank && out > 0) {
+        sent.push_back({static_cast<int>(k), here.key(first), out * here.key_bytes});
+        sent.push_back({static_cast<int>(k), here.value(first), out * size_of(here.type)});
+      }
+      if (k != rank && in > 0) {
+        received.push_back({static_cast<int>(k), there.key(at), in * here.key_bytes});
+        received.push_back({static_cast<int>(k), there.value(at), in * size_of(here.type)});
+      }
+      at += in;
+    }
+    others.exchange(sent, received);
+    devices_[rank] = std::move(arrived);
+    devices_[rank]->arrived();
+    if (size > 0)
+      devices_[rank]->sort();
+  });
+}
+
+i64 JointBuilding::first_repeat() {
+  return first_of_all([](kernels::DeviceBuilding &entries) { return entries.first_repeat(); });
+}
+
+i64 JointBuilding::merge() {
+  return first_of_all([](kernels::DeviceBuilding &entries) { return entries.merge(); });
+}
+
+std::vector<u128> JointBuilding::keys(std::span<const i64> entries) {
+  std::vector<u128> all;
+  for (const i64 entry : entries) {
+    const std::size_t device = device_of(entry);
+    const i64 there = entry - before(device);
+    all.push_back(devices_[device]->keys({&there, 1}).front());
+  }
+  return all;
+}
+
+void JointBuilding::recode(int key_bytes, std::span<const kernels::BitMove> moves) {
+  on_all([&](kernels::DeviceBuilding &entries, std::size_t) { entries.recode(key_bytes, moves); });
+}
+
+std::vector<i64> JointBuilding::runs(u128 mask) {
+  std::vector<std::vector<i64>> found(devices_.size());
+  on_all([&](kernels::DeviceBuilding &entries, std::size_t device) { found[device] = entries.runs(mask); });
+  std::vector<i64> all;
+  for (std::size_t device = 0; device < found.size(); ++device)
+    for (std::size_t k = 0; k + 1 < found[device].size(); ++k) {
+      const i64 begin = before(device) + found[device][k];
+      if (k == 0 && begin > 0) {
+        const i64 neighbours[] = {begin - 1, begin};
+        const std::vector<u128> both = keys(neighbours);
+        if (((both[0] ^ both[1]) & mask) == 0)
+          continue; // goes on from the device before
+      }
+      all.push_back(begin);
+    }
+  all.push_back(size());
+  return all;
+}
+
+// Blocks within a device are summed there, those across on the host: each in the same order as by one device.
+void JointBuilding::sum_values(double scale, i64 block, Range entries, ValueSums *sums) {
+  const i64 blocks = (entries.size() + block - 1) / block;
+  const auto block_at = [&](i64 b) {
+    return Range{entries.begin + b * block, std::min(entries.end, entries.begin + (b + 1) * block)};
+  };
+  std::vector<Range> inside(devices_.size()); // blocks
+  for (std::size_t device = 0; device < devices_.size(); ++device) {
+    const i64 begin = before(device) - entries.begin, end = begin + devices_[device]->size();
+    const i64 first = std::max<i64>(begin + block - 1, 0) / block;
+    const i64 last = end >= entries.size() ? blocks : std::max<i64>(end, 0) / block;
+    inside[device] = {first, std::max(first, last)};
+  }
+  on_all([&](kernels::DeviceBuilding &own, std::size_t device) {
+    if (const Range some = inside[device]; some.size() > 0) {
+      const i64 offset = before(device);
+      own.sum_values(scale, block, {block_at(some.begin).begin - offset, block_at(some.end - 1).end - offset},
+                     sums + some.begin);
+    }
+  });
+  i64 next = 0;
+  for (const Range &some : inside) {
+    if (some.size() == 0)
+      continue;
+    for (; next < some.begin; ++next)
+      sums[next] = sum_across(scale, block_at(next));
+    next = some.end;
+  }
+  for (; next < blocks; ++next)
+    sums[next] = sum_across(scale, block_at(next));
+}
+
+ValueSums JointBuilding::sum_across(double scale, Range entries) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  ValueSums sums{0, 0, infinity, -infinity, 0};
+  while (entries.size() > 0) {
+    const std::size_t device = device_of(entries.begin);
+    const i64 offset = before(device);
+    const i64 count = std::min(entries.end, offset + devices_[device]->size()) - entries.begin;
+    const KeysAndValues here = devices_[device]->here();
+    dispatch(here.type, [&](auto zero) {
+      std::vector<decltype(zero)> values(static_cast<std::size_t>(count));
+      backends_[device]->download(values.data(), here.value(entries.begin - offset), count * size_of(here.type));
+      for (const auto value : values)
+        sums.add(static_cast<double>(value), scale);
+    });
+    entries.begin += count;
+  }
+  return sums;
+}
+
+void JointBuilding::count_fields(int shift, int bits, std::span<i64> counts) {
+  std::vector<std::vector<i64>> of_devices(devices_.size());
+  on_all([&](kernels::DeviceBuilding &entries, std::size_t device) {
+    of_devices[device].resize(counts.size());
+    entries.count_fields(shift, bits, of_devices[device]);
+  });
+  std::fill(counts.begin(), counts.end(), i64{0});
+  for (const std::vector<i64> &some : of_devices)
+    for (std::size_t k = 0; k < some.size(); ++k)
+      counts[k] += some[k];
+}
+
+plan::Partition JointBuilding::partition_of(const kernels::CopyPlan &plan) {
+  std::vector<i64> counts(static_cast<std::size_t>(plan.dim));
+  count_fields(plan.row_shift, plan.row_bits, counts);
+  std::vector<i64> index, begin{0};
+  for (i64 row = 0; row < plan.dim; ++row)
+    if (const i64 count = counts[static_cast<std::size_t>(row)]; count > 0) {
+      index.push_back(row);
+      begin.push_back(begin.back() + count);
+    }
+  return partition_by({plan.dim, index, begin}, static_cast<int>(devices_.size()), cut_of(rule_, false));
+}
+
+Copy JointBuilding::make_copy(const kernels::CopyPlan &plan) {
+  const auto workers = static_cast<int>(devices_.size());
+  const plan::Partition partition = partition_of(plan);
+  CopyExchange exchange(plan, partition);
+  std::vector<Copy> parts(devices_.size());
+  run_workers(backends_, [&](kernels::Backend &device, Communicator &others) {
+    const auto rank = static_cast<std::size_t>(others.rank());
+    parts[rank] = exchange.make_part(device, others, *devices_[rank]);
+  });
+  Copy all = merged_lists(parts, plan.tiles);
+  kernels::SortedView lists;
+  const i64 dims[] = {plan.dim};
+  lists.dims = dims;
+  lists.nnz = size();
+  lists.rows = std::ssize(all.row_index);
+  lists.row_index = all.row_index.data();
+  lists.row_begin = all.row_begin.data();
+  lists.tiles = plan.tiles;
+  lists.tile_begin = all.tile_begin.data();
+  lists.tile_light = all.tile_light.data();
+  const Sharded sharded = shard_copy(lists, workers, cut_of(rule_, false));
+  std::vector<GatheredArrays::Part> gathered;
+  held_.clear();
+  for (std::size_t worker = 0; worker < parts.size(); ++worker) {
+    held_.push_back({parts[worker].arrays, select_load(lists, sharded.loads[worker])});
+    if (parts[worker].arrays != nullptr)
+      gathered.push_back({parts[worker].arrays, held_.back().some.entries});
+  }
+  all.arrays = std::make_shared<GatheredArrays>(std::move(gathered), size(), plan.key_bytes,
+                                                size_of(devices_.front()->here().type));
+  return all;
+}
+
+std::shared_ptr<const DeviceArrays> JointBuilding::take_entries() {
+  std::vector<GatheredArrays::Part> parts;
+  const i64 all = size();
+  const KeysAndValues here = devices_.front()->here();
+  for (std::size_t device = 0; device < devices_.size(); ++device)
+    if (devices_[device]->size() > 0) {
+      const i64 begin = before(device);
+      Chosen entries;
+      entries.add({begin, begin + devices_[device]->size()});
+      parts.push_back({devices_[device]->take_entries(), std::move(entries)});
+    }
+  return std::make_shared<GatheredArrays>(std::move(parts), all, here.key_bytes, size_of(here.type));
+}
+
+} // namespace td::tensor
