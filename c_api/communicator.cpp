@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include "comm/gpu_choice.hpp"
 #include "together.hpp"
 
 namespace td::c_api {
@@ -25,6 +26,57 @@ void require_same(const Context &context, std::span<const i64> dims, ValueType t
       "order, dims, value_type or options of a tensor");
 }
 
+/// Throws Status::unsupported for what processes that share a context cannot have.
+void require_one_worker(std::string_view devices, const Options &options) {
+  if (devices.starts_with("cpu:") || devices == "cuda:all" || devices.find(',') != devices.npos)
+    throw_error(Status::unsupported,
+                "devices = \"{}\" in a context that processes share: expected \"cpu\", \"cuda:local\" or one GPU; the "
+                "workers are the processes, each with its threads or a GPU",
+                devices);
+  if (options.text("exchange") == "peer")
+    throw_error(Status::unsupported,
+                "option 'exchange' = \"peer\" in a context that processes share: a GPU does not copy out of the memory "
+                "of another process; expected auto or host");
+}
+
+/// The device of this process: of "cuda:local" a GPU for each process of a machine, of "auto" too, if there are enough
+/// for all processes.
+std::string own_device(Processes &processes, std::string_view devices, const Options &options) {
+  require_one_worker(devices, options);
+  const bool automatic = devices == "auto";
+  const bool gpu = devices.starts_with("cuda");
+  processes.require_same(fmt::format("{} {} {}",
+                                     automatic ? "auto"
+                                     : gpu     ? "cuda"
+                                               : "cpu",
+                                     options.text("exchange"), options.integer("virtual_devices")),
+                         "devices (GPUs, or none), or options 'exchange' or 'virtual_devices',");
+  if (!automatic && !gpu)
+    return std::string(devices);
+  const bool local = automatic || devices == "cuda:local";
+  const bool shared = options.integer("virtual_devices") == 1;
+  std::vector<i64> gpus;
+  try {
+    gpus = kernels::list_gpus();
+  } catch (const Error &error) {
+    if (!automatic || error.status() != Status::backend_unavailable)
+      throw;
+  }
+  const std::size_t named = local ? 0 : static_cast<std::size_t>(kernels::parse_devices(devices).devices.front());
+  if (!local && named < gpus.size()) // else it is refused when it is opened
+    gpus = {gpus[named]};
+  const int chosen = choose_gpu(processes, gpus, shared);
+  if (automatic)
+    return processes.any(chosen < 0) ? "cpu" : fmt::format("cuda:{}", chosen);
+  if (chosen < 0)
+    throw_error(Status::backend_unavailable,
+                "devices = \"{}\": {} has a process of a smaller rank; expected {}a GPU for each process, or option "
+                "'virtual_devices' = 1, by which several share one",
+                devices, local ? fmt::format("each of the GPUs that this process sees, {},", gpus.size()) : "this GPU",
+                local ? "" : "\"cuda:local\", ");
+  return local ? fmt::format("cuda:{}", chosen) : std::string(devices);
+}
+
 } // namespace
 
 std::shared_ptr<const tensor::Tensor> store(const Context &context, const formats::Given &given, const Options &options,
@@ -38,7 +90,7 @@ std::shared_ptr<const tensor::Tensor> store(const Context &context, const format
   formats::check_entries(entries, context.threads());
   return tensor::Tensor::make_distributed(
       tensor::distribute(context.processes, entries, context.budget(), context.threads()), options, context.threads(),
-      std::move(source));
+      std::move(source), context.target(), context.backends.front().get());
 }
 
 std::shared_ptr<const tensor::Tensor> store(const Context &context, std::span<const i64> dims,
@@ -47,7 +99,7 @@ std::shared_ptr<const tensor::Tensor> store(const Context &context, std::span<co
   require_same(context, dims, block.elements.value_type, options);
   return tensor::Tensor::make_distributed(
       tensor::distribute(context.processes, dims, block, context.budget(), context.threads()), options,
-      context.threads(), std::move(source));
+      context.threads(), std::move(source), context.target());
 }
 
 void require_alone(const Context &context, std::string_view call) {
@@ -106,14 +158,11 @@ td_status td_context_create_distributed(const char *devices, const td_options *o
     shared.processes = processes;
     make_together(shared, out, [&] {
       require(devices, "devices");
-      auto context = open_context(devices, options_or_defaults(options));
-      if (context->backends.size() > 1 || context->backends.front()->memory() != nullptr)
-        throw_error(Status::unsupported,
-                    "devices = \"{}\" in a context that processes share: expected \"cpu\" or "
-                    "\"reference\"; the workers are the processes, each with its threads",
-                    devices);
+      const Options o = options_or_defaults(options);
+      auto context = open_context(own_device(*processes, devices, o).c_str(), o);
       context->processes = processes;
-      processes->agree(); // all have come as far
+      make_process_communicator(*processes, *context->backends.front()); // it connects GPUs, or says why it cannot
+      processes->agree();                                                // all have come as far
       *out = make_handle<td_context>(std::move(context));
     });
   });

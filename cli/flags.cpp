@@ -134,8 +134,7 @@ void print_warning(std::int32_t level, const char *text, void *) {
 Context WorkFlags::context() const {
   Context context;
   const Processes &processes = Processes::all();
-  const char *const shared_devices = devices == "auto" ? "cpu" : devices.c_str();
-  const td_status status = processes.shared() ? td_context_create_distributed(shared_devices, table.options(),
+  const td_status status = processes.shared() ? td_context_create_distributed(devices.c_str(), table.options(),
                                                                               processes.communicator(), context.out())
                                               : td_context_create(devices.c_str(), table.options(), context.out());
   if (status == TD_ERR_ARGUMENT) // a device string with no meaning is the command line's fault, not the input's

@@ -289,7 +289,13 @@ TD_API td_status td_communicator_create(int32_t rank, int32_t size, td_all_reduc
 TD_API void td_communicator_destroy(td_communicator *communicator);
 
 /** As td_context_create, of a context that the processes of a communicator share. Collective. Each process may have its
- *  own number of threads. devices: "cpu" or "reference".
+ *  own number of threads. devices:
+ *    "cpu", "reference"
+ *    "cuda:local"  a GPU for each process: of those that it sees the first that no process of a smaller rank has
+ *    "cuda", "cuda:2"    this GPU, which no other process may have unless option "virtual_devices" is 1
+ *    "auto"        "cuda:local" where there are GPUs enough for all processes, else "cpu"
+ *  Either all processes have a GPU or none. What is in the memories of GPUs goes by NCCL, which is connected here, or,
+ *  where it cannot be, by way of the host and the communicator's functions (option "exchange").
  *
  *  Collective in such a context:
  *    td_tensor_create      each process brings any of the entries, of the tensor's whole dims; those at the same
@@ -301,13 +307,15 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *                          dense text is parsed by process 0
  *    td_cpals              every process gets the same model and report, or with option "model" = distributed its
  *                          block of the model's rows. A callback is called on each process that gave one, and stops
- * all. init: a model in blocks on these processes, or a whole one, of which that of process 0 counts. All write the
- * checkpoint together, in one file, and each reads its block of "resume". With "deterministic" = 1 each makes a copy of
- * the whole tensor for the run, and results are bitwise the same for any number of processes td_mttkrp,
- * td_mttkrp_ktensor    with the same factors on every process; every process gets all rows Other functions that work on
- * a tensor refuse one that processes share, and such a context (TD_ERR_UNSUPPORTED).
+ *                          all. init: a model in blocks on these processes, or a whole one, of which that of process 0
+ *                          counts. All write the checkpoint together, in one file, and each reads its block of
+ *                          "resume". With "deterministic" = 1 each makes a copy of the whole tensor for the run, and
+ *                          results are bitwise the same for any number of processes; refused on GPUs
+ *    td_mttkrp, td_mttkrp_ktensor    with the same factors on every process; every process gets all rows
+ *  Other functions that work on a tensor refuse one that processes share, and such a context (TD_ERR_UNSUPPORTED).
  *
- *  Errors: as td_context_create; TD_ERR_UNSUPPORTED (several workers, a GPU); TD_ERR_COMMUNICATION. */
+ *  Errors: as td_context_create; TD_ERR_UNSUPPORTED (several workers or GPUs a process, "exchange" = peer);
+ *  TD_ERR_BACKEND_UNAVAILABLE (too few GPUs, or "exchange" = nccl without it); TD_ERR_COMMUNICATION. */
 TD_API td_status td_context_create_distributed(const char *devices, const td_options *options,
                                                td_communicator *communicator, td_context **out);
 

@@ -56,6 +56,13 @@ std::unique_ptr<Communicator> make_staged_communicator(kernels::Device &device, 
 /// Bytes of the host that such a one takes for a matrix with rows of so many bytes.
 i64 staged_bytes(i64 rows, i64 row_bytes, i64 most = i64{32} << 20);
 
+class Processes;
+/// A communicator whose workers are the processes, one each, with what is in the memory of their devices: the caller's
+/// functions exchange it, or where devices have memory of their own a library of theirs, or these by way of the host,
+/// as the device is asked for. All processes call it. Throws Status::backend_unavailable, with the reason, where what
+/// is asked for cannot be. `processes` must live as long.
+std::unique_ptr<Communicator> make_process_communicator(Processes &processes, kernels::Backend &device);
+
 /// One a worker whose devices have memory of their own, in the order of the devices, as wanted: copies from device to
 /// device, a library of theirs, or by way of the host; or the first of these that can be. Throws
 /// Status::backend_unavailable, with the reason, where what is wanted cannot be.

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "comm/communicator.hpp"
+#include "comm/processes.hpp"
 #include "comm/transfers.hpp"
 #include "core/error.hpp"
 #include "core/rows.hpp"
@@ -206,6 +206,51 @@ private:
   std::unique_ptr<kernels::Link> link_;
 };
 
+class ProcessPeers final : public kernels::Peers {
+public:
+  explicit ProcessPeers(Processes &processes) : processes_(processes) {}
+  int rank() const noexcept override { return processes_.rank(); }
+  int size() const noexcept override { return processes_.size(); }
+  void broadcast(void *data, i64 bytes) override { processes_.broadcast(data, bytes); }
+  int largest(int number) override {
+    double all = number;
+    processes_.all_reduce({&all, 1}, Reduction::max);
+    return static_cast<int>(all);
+  }
+  bool all_failed() const noexcept override { return processes_.told(); }
+
+private:
+  Processes &processes_;
+};
+
+/// Rows go by a library of the devices', the few numbers that are summed over all processes by way of the host.
+class LinkedProcesses final : public DeviceCommunicator {
+public:
+  LinkedProcesses(Processes &processes, kernels::Backend &device)
+      : DeviceCommunicator(device, make_process_communicator(processes)), processes_(processes), peers_(processes),
+        sums_(make_staged_communicator(device, make_process_communicator(processes))) {}
+
+  /// Whether there is a link, else why not.
+  bool connect(std::string &why) {
+    link_ = device().link_peers(peers_, why);
+    return link_ != nullptr;
+  }
+
+  void allreduce_sum(std::span<double> data) override { sums_->allreduce_sum(data); }
+  void allreduce_max(std::span<double> data) override { sums_->allreduce_max(data); }
+  void exchange(const Transfers &sent, const Transfers &received) override {
+    link_->exchange(sent, received);
+    for (const Transfer &to : sent)
+      processes_.count_sent(to.bytes);
+  }
+
+private:
+  Processes &processes_;
+  ProcessPeers peers_;
+  std::unique_ptr<Communicator> sums_;
+  std::unique_ptr<kernels::Link> link_;
+};
+
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
 std::vector<kernels::Device *> devices_of(const std::vector<kernels::Backend *> &backends) {
@@ -257,6 +302,21 @@ Communicators make_device_communicators(const std::vector<kernels::Backend *> &d
       throw_error(Status::backend_unavailable, "option 'exchange' = \"{}\": {}", name_of(wanted), why);
   }
   return make_staged(devices);
+}
+
+std::unique_ptr<Communicator> make_process_communicator(Processes &processes, kernels::Backend &device) {
+  if (device.memory() == nullptr)
+    return make_process_communicator(processes);
+  const Exchange wanted = device.exchange();
+  if (wanted != Exchange::host) {
+    auto linked = std::make_unique<LinkedProcesses>(processes, device);
+    std::string why;
+    if (linked->connect(why))
+      return linked;
+    if (wanted == Exchange::nccl)
+      throw_error(Status::backend_unavailable, "option 'exchange' = \"nccl\": {}", why);
+  }
+  return make_staged_communicator(device, make_process_communicator(processes));
 }
 
 i64 exchange_bytes(Exchange exchange, i64 workers, i64 numbers, i64 rows, i64 row_bytes) {

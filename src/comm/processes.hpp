@@ -50,6 +50,8 @@ public:
   void begin_call() noexcept { told_ = false; }
   /// Waits for all. Throws AgreedError where one has failed.
   void agree() { meet(0, Status::ok, {}); }
+  /// Whether all know of a failure in this call.
+  bool told() const noexcept { return told_; }
   /// Tells the others of an error here. All throw that of the first process, in their order, which had one.
   [[noreturn]] void fail(Status status, std::string_view text);
 
@@ -66,8 +68,9 @@ public:
   /// Throws Status::argument on those whose text is not that of process 0.
   void require_same(std::string_view text, std::string_view what);
 
-  /// Bytes that this process has sent to others in all_to_all.
+  /// Bytes that this process has sent to others in all_to_all, or by other ways that it was told of.
   i64 sent_bytes() const noexcept { return sent_bytes_; }
+  void count_sent(i64 bytes) noexcept { sent_bytes_ += bytes; }
 
 private:
   /// `failed`: 0 where nothing has, else how urgent it is.

@@ -1,4 +1,5 @@
 #include "comm/communicator.hpp"
+#include "core/error.hpp"
 #include "core/rows.hpp"
 
 namespace td {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "comm/communicator.hpp"
@@ -10,6 +11,8 @@ namespace td {
 namespace {
 
 i64 rows_at_once(i64 row_bytes, i64 most) { return std::max<i64>(most / std::max<i64>(row_bytes, 1), 1); }
+
+constexpr i64 page = 4096;
 
 /// The parts of ranges that lie in `some`, counted from where that begins.
 Ranges within(const Ranges &ranges, Range some) {
@@ -76,7 +79,10 @@ public:
         longest = std::max(longest, static_cast<double>(transfer.bytes));
     others_->allreduce_max({&longest, 1}); // all go as many rounds
     for (i64 begin = 0; begin < static_cast<i64>(longest); begin += each) {
-      const Staged out(sent, {begin, begin + each}), in(received, {begin, begin + each});
+      Staged out(sent, {begin, begin + each}), in(received, {begin, begin + each});
+      std::byte *const room = locked(out.bytes + in.bytes);
+      out.place(room);
+      in.place(room + out.bytes);
       for (const auto &[memory, staged] : out.pairs)
         device_.download(staged.memory, memory, staged.bytes);
       others_->exchange(out.transfers(), in.transfers());
@@ -86,17 +92,16 @@ public:
   }
 
 private:
-  /// A part of each transfer, counted in bytes from its begin, with room for it on the host.
+  /// A part of each transfer, counted in bytes from its begin.
   struct Staged {
     Staged(const kernels::Transfers &all, Range part) {
-      i64 total = 0;
       for (const kernels::Transfer &transfer : all)
-        if (const i64 bytes = std::min(part.end, transfer.bytes) - part.begin; bytes > 0) {
-          pairs.push_back({static_cast<char *>(transfer.memory) + part.begin, {transfer.worker, nullptr, bytes}});
-          total += bytes;
+        if (const i64 some = std::min(part.end, transfer.bytes) - part.begin; some > 0) {
+          pairs.push_back({static_cast<char *>(transfer.memory) + part.begin, {transfer.worker, nullptr, some}});
+          bytes += some;
         }
-      room = Buffer<std::byte>(total, "bytes on their way between workers");
-      std::byte *next = room.data();
+    }
+    void place(std::byte *next) {
       for (auto &[memory, staged] : pairs)
         staged.memory = std::exchange(next, next + staged.bytes);
     }
@@ -107,8 +112,27 @@ private:
       return staged;
     }
     std::vector<std::pair<void *, kernels::Transfer>> pairs; // where it is on the device, and on the host
-    Buffer<std::byte> room;
+    i64 bytes = 0;
   };
+
+  /// Memory that stays, which the device copies to and from by itself where it can be locked: whole pages, as a copy
+  /// may not be half locked.
+  std::byte *locked(i64 bytes) {
+    const i64 whole = (bytes + page - 1) / page * page;
+    if (locked_bytes_ < whole) {
+      pin_.reset();
+      arrays_ = Buffer<std::byte>();
+      locked_bytes_ = 0;
+      arrays_ = Buffer<std::byte>(whole + page, "bytes on their way between workers");
+      locked_bytes_ = whole;
+      pin_ = device_.pin(first_page(), whole);
+    }
+    return first_page();
+  }
+  std::byte *first_page() {
+    const auto at = reinterpret_cast<std::uintptr_t>(arrays_.data());
+    return arrays_.data() + (page - at % page) % page;
+  }
 
   template <class Work> void with_numbers(std::span<double> data, Work &&work) {
     std::vector<double> staged(data.size());
@@ -143,6 +167,9 @@ private:
   kernels::Device &device_;
   std::unique_ptr<Communicator> others_;
   i64 most_;
+  Buffer<std::byte> arrays_;
+  i64 locked_bytes_ = 0;            // of these
+  std::shared_ptr<const void> pin_; // of these, which outlive it
 };
 
 } // namespace

@@ -55,7 +55,7 @@ void wait_for_all(const Backends &backends) noexcept {
 void run_workers(const Backends &backends, const std::function<void(kernels::Backend &, Communicator &)> &body,
                  Processes *processes) {
   if (processes != nullptr)
-    return body(*backends.front(), *make_process_communicator(*processes));
+    return body(*backends.front(), *make_process_communicator(*processes, *backends.front()));
   if (backends.size() == 1) {
     body(*backends.front(), *make_self_communicator());
     return;

@@ -29,11 +29,11 @@ constexpr OptionRow table[] = {
      "bytes of a GPU's memory that copies of tensors, and building them there, may take; what has no room is built by "
      "the host, or streamed from its memory; 0: what is free"},
     {"context", "exchange", OptionType::str, "auto", 0, 0, "auto|nccl|peer|host",
-     "how several GPUs exchange rows and sums: peer (copies from memory to memory), nccl (NVIDIA's library), host (by "
-     "way of the host's memory), auto (the first that can be of peer, nccl, host)"},
+     "how several GPUs exchange rows and sums: peer (copies from memory to memory, in one process), nccl (NVIDIA's "
+     "library), host (by way of the host's memory), auto (the first that can be of peer, nccl, host)"},
     {"context", "virtual_devices", OptionType::i64, "0", 0, 1, "",
      "1: a device string may name a GPU more than once, as \"cuda:0,0\", each time for a worker of its own, which "
-     "shares the GPU and nothing else: for tests"},
+     "shares the GPU and nothing else, and processes may share one: for tests"},
 
     {"tensor", "format", OptionType::str, "auto", 0, 0, "auto|coo|blco|sorted",
      "how a sparse tensor is stored: coo (coordinates), blco (one linearized copy for all modes), sorted (a copy "

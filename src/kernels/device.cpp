@@ -61,6 +61,11 @@ std::vector<std::unique_ptr<Link>> Device::link(std::span<Device *const>, std::s
   return {};
 }
 
+std::unique_ptr<Link> Device::link_peers(Peers &, std::string &why) {
+  why = fmt::format("{} has no library to exchange by", describe());
+  return nullptr;
+}
+
 void Device::follow(void *) {
   throw_error(Status::unsupported, "a stream for {}: expected a context with a GPU", describe());
 }

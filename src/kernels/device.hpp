@@ -44,6 +44,21 @@ public:
   virtual void exchange(const Transfers &sent, const Transfers &received) = 0;
 };
 
+/// By it the processes of a link agree, each with a device of its own.
+class Peers {
+public:
+  virtual ~Peers() = default;
+  virtual int rank() const noexcept = 0;
+  virtual int size() const noexcept = 0;
+  /// Copies the first process's bytes to all.
+  virtual void broadcast(void *data, i64 bytes) = 0;
+  /// Gives the largest of the numbers that the processes give. Throws where another one has failed, or what they meet
+  /// by fails here.
+  virtual int largest(int number) = 0;
+  /// Whether all know of a failure: none goes on.
+  virtual bool all_failed() const noexcept = 0;
+};
+
 /// Copies on a device that can be evicted.
 class Evictable {
 public:
@@ -135,6 +150,10 @@ public:
   /// A worker's end each of a link between devices, of which this is the first; it is made once for the same devices.
   /// None, with the reason, where it cannot be.
   virtual std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why);
+  /// This process's end of a link between the devices of several processes, which all call it; they are connected once,
+  /// and anew where a link broke. Null for all where it cannot be for one, which has a reason. What it exchanges is
+  /// there when that returns; the peers must outlive it.
+  virtual std::unique_ptr<Link> link_peers(Peers &peers, std::string &why);
 
 private:
   std::vector<std::chrono::steady_clock::time_point> moments_; // of a device that works at once

@@ -162,6 +162,12 @@ public:
   /// to[r, rows[k]] := from[k, r]; the other elements of `to` are not written.
   virtual void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) = 0;
 
+  /// to[k, :] := from[rows[k], :], both of one type; `rows` is in backend memory.
+  virtual void gather_rows(ConstMatrix from, const i64 *rows, Matrix to) = 0;
+
+  /// to[rows[k], :] += from[k, :], in their one type; the rows that are named differ.
+  virtual void add_rows(ConstMatrix from, const i64 *rows, Matrix to) = 0;
+
   /// a := 0; what is beyond its columns is not written.
   virtual void set_zero(Matrix a) = 0;
 

@@ -76,7 +76,8 @@ CudaOpen *find_cuda(std::string &why) {
 }
 
 /// CUDA does not survive fork: the first process that asks for GPUs has them, its children do not.
-Status open_cuda(const DeviceSpec &spec, std::vector<std::shared_ptr<Backend>> &out, std::string &why) {
+Status open_cuda(const DeviceSpec &spec, std::vector<std::shared_ptr<Backend>> *out, std::vector<i64> *seen,
+                 std::string &why) {
   static std::atomic<pid_t> owner{0};
   CudaOpen *open = find_cuda(why);
   if (open == nullptr)
@@ -88,13 +89,13 @@ Status open_cuda(const DeviceSpec &spec, std::vector<std::shared_ptr<Backend>> &
                       getpid(), first);
     return Status::backend_unavailable;
   }
-  return static_cast<Status>(open(TD_VERSION, &spec, &out, &why));
+  return static_cast<Status>(open(TD_VERSION, &spec, out, seen, &why));
 }
 
 bool gpu_is_there() {
   std::vector<std::shared_ptr<Backend>> backends;
   std::string why;
-  return open_cuda({DeviceSpec::Kind::cuda, 1, {0}}, backends, why) == Status::ok;
+  return open_cuda({DeviceSpec::Kind::cuda, 1, {0}}, &backends, nullptr, why) == Status::ok;
 }
 
 } // namespace
@@ -143,13 +144,22 @@ std::vector<std::shared_ptr<Backend>> open_backends(const DeviceSpec &spec, int 
     DeviceSpec with_threads = spec;
     with_threads.host_threads = threads > 0 ? threads : available_threads();
     std::string why;
-    const Status status = open_cuda(with_threads, backends, why);
+    const Status status = open_cuda(with_threads, &backends, nullptr, why);
     if (status != Status::ok)
       throw Error(status, why);
     break;
   }
   }
   return backends;
+}
+
+std::vector<i64> list_gpus() {
+  std::vector<i64> seen;
+  std::string why;
+  const Status status = open_cuda({DeviceSpec::Kind::cuda, 0, {}}, nullptr, &seen, why);
+  if (status != Status::ok)
+    throw Error(status, why);
+  return seen;
 }
 
 bool cuda_library_loads(std::string *why) {

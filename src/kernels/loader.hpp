@@ -37,6 +37,10 @@ DeviceSpec parse_devices(std::string_view text, bool virtual_devices = false);
 /// Status::backend_unavailable with the reason.
 std::vector<std::shared_ptr<Backend>> open_backends(const DeviceSpec &spec, int threads);
 
+/// A number for each GPU that this process sees, in the order of their ordinals; of one GPU it is the same in all
+/// processes. Throws Status::backend_unavailable with the reason.
+std::vector<i64> list_gpus();
+
 /// Whether libtd_cuda is found beside libtd and loads; `why` (may be null) says why not.
 bool cuda_library_loads(std::string *why);
 

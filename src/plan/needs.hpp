@@ -45,6 +45,7 @@ struct SolverSizes {
   double part_lists = 0;    // on the host, of the rows of all workers' parts
   RowBlock block = {};      // of the start and of the model that a process has
   bool gathers = false;     // it has all rows of the model in the end
+  bool apart = false;       // that is not in the workers' memory
 };
 
 /// What is needed at the worst moment: in workers' own memory, and in that of the host for what they share.

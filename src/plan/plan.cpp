@@ -210,6 +210,49 @@ i64 gathered_entries(const Layout &l) {
   return std::min(l.nnz, std::max(slab, span_entries(l.nnz) / slab * slab));
 }
 
+/// Of the columns that processes multiply for a start by eigenvectors, three times on the host.
+double columns_bytes(const Layout &l, i64 rank) {
+  const i64 longest = *std::max_element(l.dims.begin(), l.dims.end());
+  const i64 columns = std::max(identity_columns, subspace_columns(longest, std::min(longest, rank)));
+  return 3 * 8 * static_cast<double>(longest) * 2 * static_cast<double>(columns);
+}
+
+/// What processes exchange takes. Where each has all of the tensor: rows that go to each other process, and those of
+/// all that come. Else sums that come, or rows that go; or the rows of a block of the model with their numbers. Of GPUs
+/// rows are on them, with their lists and some of a start, and on the host where that is the way, and as they come to
+/// or from a block.
+void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request, const Asked &asked) {
+  const auto rank = static_cast<double>(request.rank);
+  const double row = rank * static_cast<double>(size_of(l.type));
+  const auto longest = static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end()));
+  if (l.shared.shared.empty()) {
+    sizes.staged = 2 * longest * row;
+    return;
+  }
+  sizes.block = {0, l.shared.processes};
+  sizes.gathers = l.shared.processes > 1 && !asked.solver.distributed;
+  i64 most = 0, both = 0, lists = 0; // rows
+  for (std::size_t m = 0; m < l.dims.size(); ++m) {
+    most = std::max(most, l.shared.shared[m]);
+    both = std::max(both, l.shared.shared[m] + l.shared.lent[m]);
+    lists += l.shared.shared[m];
+  }
+  const double settled =
+      std::min(std::ceil(longest / l.shared.processes), static_cast<double>(l.shared.entries)) * (row + 16);
+  if (!is_gpu(request)) {
+    sizes.staged = std::max(static_cast<double>(most) * rank * 8, settled);
+    return;
+  }
+  const i64 row_bytes = saturated(rank * 8);
+  sizes.exchanged = static_cast<double>(most) * rank * 8 + 8 * static_cast<double>(lists);
+  sizes.staged = static_cast<double>(*std::max_element(l.stored_dims.begin(), l.stored_dims.end())) * row + settled;
+  if (request.backends.front()->exchange() != kernels::Exchange::nccl)
+    sizes.staged += static_cast<double>(staged_bytes(both, row_bytes));
+  for (const i64 dim : l.dims)
+    sizes.kernels = std::max(sizes.kernels, start_rows_bytes(sizes.block.of(dim).size(), row));
+  sizes.apart = true;
+}
+
 /// Refers to the layout's dims.
 SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPrediction &sweep, const PlanRequest &request,
                      const Asked &asked) {
@@ -248,29 +291,18 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
     for (const formats::CopySize &copy : l.copies)
       sizes.part_lists += 16 * copy.rows + sizes.workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
   }
-  if (l.shared.processes > 1 || !l.shared.shared.empty()) {
-    const auto rank = static_cast<double>(request.rank);
-    const double row = rank * static_cast<double>(size_of(l.type));
-    const auto longest = static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end()));
-    // Rows that go to each other process, and those of all that come. Or sums that come, or rows that go; or the rows
-    // of a block of the model with their numbers.
-    if (l.shared.shared.empty())
-      sizes.staged = 2 * longest * row;
-    else {
-      sizes.block = {0, l.shared.processes};
-      sizes.gathers = l.shared.processes > 1 && !asked.solver.distributed;
-      sizes.staged = std::max(
-          static_cast<double>(*std::max_element(l.shared.shared.begin(), l.shared.shared.end())) * rank * 8,
-          std::min(std::ceil(longest / l.shared.processes), static_cast<double>(l.shared.entries)) * (row + 16));
-    }
-  }
+  if (l.shared.processes > 1 || !l.shared.shared.empty())
+    add_shared(sizes, l, request, asked);
   if (asked.solver.nvecs) {
     NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
-    if (!l.shared.shared.empty()) // entries on their way to the processes that have their fibers, and a factor
-      start.together += 2 * static_cast<double>(l.nnz) *
-                            static_cast<double>(size_of(l.type) + (l.sparse ? 8 * std::ssize(l.dims) : 0)) +
-                        static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) *
-                            static_cast<double>(request.rank) * static_cast<double>(size_of(l.type));
+    if (!l.shared.shared.empty()) { // entries on their way to the processes that have their fibers, and a factor
+      const double moved = 2 * static_cast<double>(l.nnz) *
+                               static_cast<double>(size_of(l.type) + (l.sparse ? 8 * std::ssize(l.dims) : 0)) +
+                           static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) *
+                               static_cast<double>(request.rank) * static_cast<double>(size_of(l.type));
+      start.together += moved;
+      start.host += moved + columns_bytes(l, request.rank); // columns pass through the host
+    }
     sizes.start = is_gpu(request) ? start.device : start.together;
     sizes.start_host = is_gpu(request) ? start.host : 0;
   }
@@ -486,6 +518,10 @@ double qr_exchange(const Layout &l, const std::vector<int> &updated, std::size_t
 /// sums of all processes besides, of rank x rank numbers a mode, are not counted as bytes.
 void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
   plan.exchange = {"processes", "by the functions of the caller's communicator"};
+  if (is_gpu(request))
+    plan.exchange.why = request.backends.front()->exchange() == kernels::Exchange::host
+                            ? "by way of the host, with the functions of the caller's communicator"
+                            : "by NCCL where it connects the GPUs, else by way of the host";
   const Layout &l = plan.layout;
   const auto order = static_cast<int>(l.dims.size());
   const std::vector<int> updated = UpdateOrder(request.options, order).updated_modes;

@@ -33,7 +33,7 @@ std::shared_ptr<const tensor::Tensor> scaled_copy(const tensor::Tensor &x, int e
     if (x.distribution() != nullptr) {
       formats::Dense elements{dense.dims, std::move(values), nullptr, {}};
       return tensor::Tensor::make_distributed({x.shared_distribution(), std::move(elements), x.stored_entries() == 0},
-                                              settings, threads, x.source());
+                                              settings, threads, x.source(), x.target());
     }
     return tensor::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(),
                                       x.target());
@@ -49,7 +49,7 @@ std::shared_ptr<const tensor::Tensor> scaled_copy(const tensor::Tensor &x, int e
     }
     entries.values = scaled_values(coo.values, x.type(), coo.nnz, exponent);
     return tensor::Tensor::make_distributed({x.shared_distribution(), std::move(entries)}, settings, threads,
-                                            x.source());
+                                            x.source(), x.target());
   }
   const kernels::CooView coo = x.coordinates(holder, threads);
   const ValueBuffer values = scaled_values(coo.values, x.type(), coo.nnz, exponent);

@@ -54,13 +54,19 @@ private:
 
   /// Every process has a caller, who gets the rows of all.
   void give_all(kernels::Backend &backend, Matrix product) const {
-    const DeviceMatrix all(backend, x_.dims()[static_cast<std::size_t>(mode_)], product.cols, product.type,
-                           "the result of MTTKRP of all processes");
+    const i64 rows = x_.dims()[static_cast<std::size_t>(mode_)];
+    const char *const what = "the result of MTTKRP of all processes";
+    Buffer<std::byte> staged(rows * product.cols * size_of(product.type), what);
+    const Matrix all{staged.data(), product.type, rows, product.cols, product.cols};
     Processes &processes = x_.distribution()->processes();
-    const Range mine = tensor::block_of(processes).of(all.view().rows);
-    x_.distribution()->settle(mode_, product, all.view().slice(mine.begin, mine.end));
-    tensor::share_rows(processes, all.view());
-    give_columns(backend, all.view(), {}, result_.columns, false);
+    const Range mine = tensor::block_of(processes).of(rows);
+    worker_.settle(mode_, product, all.slice(mine.begin, mine.end));
+    tensor::share_rows(processes, all);
+    if (!result_.on_device)
+      return scatter_transposed(all, nullptr, result_.columns, {0, rows});
+    const DeviceMatrix there(backend, rows, product.cols, product.type, what);
+    backend.upload(there.view().data, all.data, staged.size());
+    give_columns(backend, there.view(), {}, result_.columns, true);
   }
 
   const tensor::Tensor &x_;
@@ -136,13 +142,14 @@ void mttkrp(const Backends &backends, const tensor::Tensor &x, int mode, const C
                   at / a.cols);
   }
   run(backends, x, mode, result, [&](Replica &replica, kernels::Backend &backend, Communicator &others) {
+    const bool of_first = factors.on_device && x.processes() == nullptr; // else each worker can reach them
     for (int m = 0; m < x.order(); ++m) {
       if (m == mode)
         continue;
-      if (!factors.on_device || others.rank() == 0)
+      if (!of_first || others.rank() == 0)
         take_columns(backend, factors.columns[static_cast<std::size_t>(m)], factors.on_device, x.numbering().rows(m),
                      replica[m]);
-      if (factors.on_device && others.size() > 1) { // in the first worker's memory
+      if (of_first && others.size() > 1) {
         std::vector<Ranges> all_of_first(static_cast<std::size_t>(others.size()));
         all_of_first.front() = {{0, replica[m].rows}};
         others.allgather_rows(replica[m], all_of_first);

@@ -81,23 +81,27 @@ void QrUpdate::decompose_shared(int mode, const Replica &factors) {
   Decomposed &d = decomposed_[static_cast<std::size_t>(mode)];
   const Matrix held = factors[mode];
   const i64 own = shared.own(mode).empty() ? 0 : shared.own(mode).front().size();
-  const Columns q = decompose_together(d.updated ? ConstMatrix(held.slice(0, own)) : start_.factor(mode),
+  std::vector<double> own_numbers(static_cast<std::size_t>(d.updated ? own * rank_ : 0));
+  if (!own_numbers.empty())
+    backend_.download(own_numbers.data(), held.data, own * rank_ * 8);
+  const Columns q = decompose_together(d.updated ? ConstMatrix{own_numbers.data(), ValueType::f64, own, rank_, rank_}
+                                                 : start_.factor(mode),
                                        start_.dims()[static_cast<std::size_t>(mode)], d.r);
-  std::vector<double> mine(static_cast<std::size_t>((d.updated ? held.rows : q.rows) * q.columns));
+  std::vector<double> rows(static_cast<std::size_t>(q.rows * q.columns));
   for (i64 c = 0; c < q.columns; ++c)
     for (i64 i = 0; i < q.rows; ++i)
-      mine[static_cast<std::size_t>(i * q.columns + c)] = q.column(c)[i];
-  const auto rows_of = [&](std::vector<double> &numbers) {
-    return Matrix{numbers.data(), ValueType::f64, std::ssize(numbers) / q.columns, q.columns, q.columns};
-  };
-  if (d.updated) {
-    shared.gather(mode, rows_of(mine), backend_.threads());
+      rows[static_cast<std::size_t>(i * q.columns + c)] = q.column(c)[i];
+  const Matrix there{staged_[mode].data, ValueType::f64, held.rows, q.columns, q.columns};
+  if (!d.updated) {
+    worker_.fetch(mode, {rows.data(), ValueType::f64, q.rows, q.columns, q.columns}, there);
   } else {
-    std::vector<double> here(static_cast<std::size_t>(held.rows * q.columns));
-    shared.fetch(mode, rows_of(mine), rows_of(here), backend_.threads());
-    mine = std::move(here);
+    if (!rows.empty())
+      backend_.upload(there.data, rows.data(), std::ssize(rows) * 8);
+    worker_.gather(mode, there);
   }
-  d.q = by_columns(mine.data(), held.rows, q.columns);
+  rows.resize(static_cast<std::size_t>(held.rows * q.columns));
+  backend_.download(rows.data(), there.data, std::ssize(rows) * 8);
+  d.q = by_columns(rows.data(), held.rows, q.columns);
   d.current = true;
 }
 

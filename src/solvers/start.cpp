@@ -45,7 +45,7 @@ void set_columns(Matrix a, const Eigenvectors &eigen) {
 }
 
 /// y := X_(n) X_(n)^T omega where each process has some of the fibers whole: the sum of what it is of these. Process 0
-/// asks for it, so that none has to know how many times; all work in host memory.
+/// asks for it, so that none has to know how many times. The columns are exchanged on the host.
 class SharedNormal {
 public:
   SharedNormal(kernels::Backend &backend, const tensor::Tensor &x, int mode)
@@ -57,11 +57,14 @@ public:
     i64 columns = omega.cols;
     processes_.broadcast(&columns, sizeof columns);
     make_room(columns);
+    std::vector<double> rows = download(omega);
     for (i64 i = 0; i < rows_; ++i)
-      std::copy_n(omega.row<double>(i), columns, omega_.view().row<double>(i));
+      std::copy_n(rows.data() + i * omega.ld, columns, numbers_.data() + i * columns);
     work();
+    rows = download(y); // what lies between its rows stays
     for (i64 i = 0; i < rows_; ++i)
-      std::copy_n(y_.view().row<double>(i), columns, y.row<double>(i));
+      std::copy_n(numbers_.data() + i * columns, columns, rows.data() + i * y.ld);
+    backend_.upload(y.data, rows.data(), std::ssize(rows) * i64{sizeof(double)});
   }
   void end() {
     i64 none = 0;
@@ -80,15 +83,24 @@ public:
   }
 
 private:
+  /// A matrix with what lies between its rows.
+  std::vector<double> download(const ConstMatrix &a) const {
+    std::vector<double> rows(static_cast<std::size_t>((a.rows - 1) * a.ld + a.cols));
+    backend_.download(rows.data(), a.data, std::ssize(rows) * i64{sizeof(double)});
+    return rows;
+  }
+
   void make_room(i64 columns) {
     if (omega_.bytes() == rows_ * columns * i64{sizeof(double)})
       return;
+    numbers_.resize(static_cast<std::size_t>(rows_ * columns));
     omega_ = DeviceMatrix(backend_, rows_, columns, ValueType::f64, "columns that processes multiply");
     y_ = DeviceMatrix(backend_, rows_, columns, ValueType::f64, "columns that processes multiply");
   }
 
   void work() {
-    processes_.broadcast(omega_.view().data, omega_.bytes());
+    processes_.broadcast(numbers_.data(), omega_.bytes());
+    backend_.upload(omega_.view().data, numbers_.data(), omega_.bytes());
     if (fibers_.empty) {
       backend_.set_zero(y_.view());
     } else {
@@ -96,9 +108,8 @@ private:
                                                     : resident_.on(backend_, 0, fibers_.elements.view());
       placement.unfolding_normal(backend_, mode_, omega_.view(), y_.view(), plan::span_entries(placement.entries()));
     }
-    backend_.wait();
-    processes_.all_reduce({y_.view().row<double>(0), static_cast<std::size_t>(y_.bytes()) / sizeof(double)},
-                          Reduction::sum);
+    backend_.download(numbers_.data(), y_.view().data, y_.bytes());
+    processes_.all_reduce(numbers_, Reduction::sum);
   }
 
   kernels::Backend &backend_;
@@ -108,7 +119,17 @@ private:
   tensor::Fibers fibers_;
   tensor::Resident resident_;
   DeviceMatrix omega_, y_;
+  std::vector<double> numbers_; // of one of them, on the host
 };
+
+/// On the host.
+Buffer<std::byte> random_factor(kernels::Backend &backend, i64 rows, i64 rank, ValueType type, u64 seed, int mode) {
+  const DeviceMatrix there(backend, rows, rank, type, "a factor of the start");
+  backend.random_uniform(there.view(), seed, mode, 0);
+  Buffer<std::byte> here(there.bytes(), "a factor of the start");
+  backend.download(here.data(), there.view().data, here.size());
+  return here;
+}
 
 /// Process 0 finds a factor of the start at a time, of which all get their blocks, and decides how long it may take.
 void find_shared(Ktensor &start, kernels::Backend &backend, const tensor::Tensor &x, u64 seed,
@@ -125,11 +146,9 @@ void find_shared(Ktensor &start, kernels::Backend &backend, const tensor::Tensor
       tensor::deal_rows(processes, {}, start.factor(m));
       continue;
     }
-    const DeviceMatrix whole(backend, start.dims()[static_cast<std::size_t>(m)], start.rank(), start.type(),
-                             "a factor of the start");
-    const Matrix a = whole.view();
-    backend.random_uniform(a, seed, m, 0);
-    backend.wait();
+    const i64 rows = start.dims()[static_cast<std::size_t>(m)];
+    const Buffer<std::byte> whole = random_factor(backend, rows, start.rank(), start.type(), seed, m);
+    const Matrix a{const_cast<std::byte *>(whole.data()), start.type(), rows, start.rank(), start.rank()};
     const auto multiply = [&](ConstMatrix omega, Matrix y) { normal.multiply(omega, y); };
     set_columns(a,
                 leading_eigenvectors(backend, multiply, m, a.rows, std::min(start.rank(), a.rows), seed, time_is_up));

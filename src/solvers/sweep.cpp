@@ -58,12 +58,11 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
 
 // A process has a block of the start, of which each gets the rows that it holds.
 Replica Sweep::start_factors() const {
-  const tensor::Distribution *d = problem_.x.distribution();
-  if (d == nullptr)
+  if (problem_.x.distribution() == nullptr)
     return {backend_, problem_.start, problem_.x.numbering()};
   Replica held(backend_, problem_.x.stored_dims(), rank_, problem_.start.type());
   for (int m = 0; m < problem_.x.order(); ++m)
-    d->fetch(m, problem_.start.factor(m), held[m], backend_.threads());
+    worker_.fetch(m, problem_.start.factor(m), held[m]);
   return held;
 }
 
@@ -391,9 +390,9 @@ ResidualSquared Sweep::exact_residual_squared(const ModelNorm &model) {
 
 void Sweep::download(Ktensor &to) const {
   for (int m = 0; m < to.order(); ++m) {
-    if (const tensor::Distribution *d = problem_.x.distribution()) {
+    if (problem_.x.distribution() != nullptr) {
       if (is_updated(m)) // else it is as the start has it
-        d->settle(m, factors_[m], to.factor(m));
+        worker_.settle(m, factors_[m], to.factor(m));
       continue;
     }
     const std::span<const i64> rows = problem_.x.numbering().rows(m);

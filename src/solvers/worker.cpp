@@ -43,14 +43,14 @@ Range Worker::partial_product(const plan::PartialProduct &product, std::span<con
 }
 
 void Worker::reduce(int mode, Matrix out) const {
-  if (const tensor::Distribution *d = x_.distribution())
-    return d->reduce(mode, out, backend_.threads());
+  if (rows_)
+    return rows_->reduce(mode, out);
   others_.reduce_rows(out, out, owned(mode));
 }
 
 void Worker::gather(int mode, Matrix a) const {
-  if (const tensor::Distribution *d = x_.distribution())
-    return d->gather(mode, a, backend_.threads());
+  if (rows_)
+    return rows_->gather(mode, a);
   others_.allgather_rows(a, owned(mode));
 }
 

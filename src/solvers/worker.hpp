@@ -1,8 +1,11 @@
 // What one worker does of the products that all compute together.
 #pragma once
 
+#include <optional>
+
 #include "comm/communicator.hpp"
 #include "tensor/part.hpp"
+#include "tensor/row_exchange.hpp"
 
 namespace td::solvers {
 
@@ -12,8 +15,11 @@ public:
   /// With Sharding::deterministic each worker reads all stored entries for its own rows where others would add up
   /// partial results, and adds them in stored order, so that sums do not depend on the number of workers or threads.
   Worker(const tensor::Tensor &x, const tensor::Sharding &sharding, kernels::Backend &backend, Communicator &others)
-      : x_(x), sharding_(sharding), others_(others), backend_(backend),
-        part_(x, sharding, x.distribution() != nullptr ? 0 : others.rank(), backend, others) {}
+      : x_(x), sharding_(sharding), others_(others),
+        part_(x, sharding, x.distribution() != nullptr ? 0 : others.rank(), backend, others) {
+    if (const tensor::Distribution *d = x.distribution())
+      rows_.emplace(*d, backend, others);
+  }
 
   const Ranges &own(int mode) const {
     if (const tensor::Distribution *d = x_.distribution())
@@ -41,6 +47,10 @@ public:
   void reduce(int mode, Matrix out) const;
   /// The rows that others own := theirs.
   void gather(int mode, Matrix a) const;
+  /// Where processes share the tensor: the rows of each one's block, on its host, := those that they hold.
+  void settle(int mode, ConstMatrix held, Matrix block) const { rows_->settle(mode, held, block); }
+  /// The rows that are held here := those of the blocks.
+  void fetch(int mode, ConstMatrix block, Matrix held) const { rows_->fetch(mode, block, held); }
 
 private:
   std::span<const Ranges> owned(int mode) const { return sharding_.rows(mode).owned; }
@@ -50,8 +60,8 @@ private:
   const tensor::Tensor &x_;
   const tensor::Sharding &sharding_;
   Communicator &others_;
-  kernels::Backend &backend_;
   tensor::Part part_;
+  std::optional<tensor::RowExchange> rows_; // of a tensor that processes share
 };
 
 } // namespace td::solvers

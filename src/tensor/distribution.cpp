@@ -15,8 +15,6 @@ namespace td::tensor {
 
 namespace {
 
-constexpr i64 grain = 1024; // rows
-
 i64 sum_of(std::span<const i64> numbers) { return std::accumulate(numbers.begin(), numbers.end(), i64{0}); }
 
 std::vector<i64> times(std::vector<i64> numbers, i64 factor) {
@@ -384,50 +382,6 @@ i64 Distribution::partners(int mode) const {
   return std::max(some(of(mode).lent), some(of(mode).shared_with));
 }
 
-i64 Distribution::exchange_bytes(i64 row_bytes) const noexcept {
-  i64 rows = 0;
-  for (const Mode &mode : modes_)
-    rows = std::max(rows, static_cast<i64>(std::ssize(mode.shared)));
-  return rows * row_bytes;
-}
-
-void Distribution::reduce(int mode, Matrix a, int threads) const {
-  const Mode &m = of(mode);
-  const i64 row_bytes = a.cols * size_of(a.type);
-  Buffer<std::byte> received(std::ssize(m.shared) * row_bytes, "rows on their way between processes");
-  processes_->all_to_all(a.slice(m.own_rows(), a.rows).data, times(m.lent, row_bytes), received.data(),
-                         times(m.shared_with, row_bytes));
-  dispatch(a.type, [&](auto zero) {
-    using T = decltype(zero);
-    const auto *from = reinterpret_cast<const T *>(received.data());
-    i64 before = 0;
-    for (const i64 count : m.shared_with) { // rows of one process are different ones
-      parallel_ranges(threads, count, grain, [&](Range some) {
-        for (i64 k = before + some.begin; k < before + some.end; ++k) {
-          T *row = a.row<T>(m.shared[static_cast<std::size_t>(k)]);
-          for (i64 r = 0; r < a.cols; ++r)
-            row[r] += from[k * a.cols + r];
-        }
-      });
-      before += count;
-    }
-  });
-}
-
-void Distribution::gather(int mode, Matrix a, int threads) const {
-  const Mode &m = of(mode);
-  const i64 row_bytes = a.cols * size_of(a.type);
-  Buffer<std::byte> sent(std::ssize(m.shared) * row_bytes, "rows on their way between processes");
-  parallel_ranges(threads, std::ssize(m.shared), grain, [&](Range some) {
-    for (i64 k = some.begin; k < some.end; ++k) {
-      const i64 number = m.shared[static_cast<std::size_t>(k)];
-      std::memcpy(sent.data() + k * row_bytes, a.slice(number, number + 1).data, static_cast<std::size_t>(row_bytes));
-    }
-  });
-  processes_->all_to_all(sent.data(), times(m.shared_with, row_bytes), a.slice(m.own_rows(), a.rows).data,
-                         times(m.lent, row_bytes));
-}
-
 Distribution::Settling Distribution::settling(int mode) const {
   const Mode &m = of(mode);
   const auto own_end = m.rows.begin() + m.own_rows();
@@ -446,11 +400,11 @@ Distribution::Settling Distribution::settling(int mode) const {
   return settling;
 }
 
-void Distribution::settle(int mode, ConstMatrix held, Matrix block) const {
-  const i64 row_bytes = held.cols * size_of(held.type);
+void Distribution::settle(int mode, ConstMatrix own, Matrix block) const {
+  const i64 row_bytes = own.cols * size_of(own.type);
   const Settling s = settling(mode);
   Buffer<std::byte> received(std::ssize(s.rows) * row_bytes, "rows of a model on their way");
-  processes_->all_to_all(held.data, times(s.sent, row_bytes), received.data(), times(s.received, row_bytes));
+  processes_->all_to_all(own.data, times(s.sent, row_bytes), received.data(), times(s.received, row_bytes));
   if (block.rows > 0)
     std::memset(block.data, 0, static_cast<std::size_t>(block.rows * row_bytes));
   for (std::size_t k = 0; k < s.rows.size(); ++k)
@@ -458,17 +412,14 @@ void Distribution::settle(int mode, ConstMatrix held, Matrix block) const {
                 static_cast<std::size_t>(row_bytes));
 }
 
-void Distribution::fetch(int mode, ConstMatrix block, Matrix held, int threads) const {
-  const i64 row_bytes = held.cols * size_of(held.type);
-  {
-    const Settling s = settling(mode);
-    Buffer<std::byte> sent(std::ssize(s.rows) * row_bytes, "rows of a model on their way");
-    for (std::size_t k = 0; k < s.rows.size(); ++k)
-      std::memcpy(sent.data() + static_cast<i64>(k) * row_bytes, block.slice(s.rows[k], s.rows[k] + 1).data,
-                  static_cast<std::size_t>(row_bytes));
-    processes_->all_to_all(sent.data(), times(s.received, row_bytes), held.data, times(s.sent, row_bytes));
-  }
-  gather(mode, held, threads);
+void Distribution::fetch(int mode, ConstMatrix block, Matrix own) const {
+  const i64 row_bytes = own.cols * size_of(own.type);
+  const Settling s = settling(mode);
+  Buffer<std::byte> sent(std::ssize(s.rows) * row_bytes, "rows of a model on their way");
+  for (std::size_t k = 0; k < s.rows.size(); ++k)
+    std::memcpy(sent.data() + static_cast<i64>(k) * row_bytes, block.slice(s.rows[k], s.rows[k] + 1).data,
+                static_cast<std::size_t>(row_bytes));
+  processes_->all_to_all(sent.data(), times(s.received, row_bytes), own.data, times(s.sent, row_bytes));
 }
 
 } // namespace td::tensor

@@ -29,25 +29,25 @@ public:
   Processes &processes() const noexcept { return *processes_; }
   i64 bytes() const noexcept;
 
-  /// Rows that this process sends to owners in reduce, and gets from them in gather.
+  /// Rows that this process sends to owners in RowExchange::reduce, and gets from them in gather.
   i64 lent(int mode) const { return of(mode).lent_rows(); }
   /// Rows that it gets in reduce, and sends in gather.
   i64 shared(int mode) const { return std::ssize(of(mode).shared); }
   /// Processes that it sends to in reduce or in gather, whichever are more.
   i64 partners(int mode) const;
-  /// Bytes that reduce or gather takes for rows of so many bytes, in any mode.
-  i64 exchange_bytes(i64 row_bytes) const noexcept;
+  /// The same by process: how many it owns of those here, and has of this one's.
+  std::span<const i64> lent_to(int mode) const { return of(mode).lent; }
+  std::span<const i64> shared_with(int mode) const { return of(mode).shared_with; }
+  /// Numbers of own rows that go to others, one process after the other.
+  std::span<const i64> shared_rows(int mode) const { return of(mode).shared; }
 
-  // Matrices are in host memory, without gaps, with a row for each number.
+  // Matrices are in host memory, without gaps.
 
-  /// The rows that this process owns := sums of theirs on all processes.
-  void reduce(int mode, Matrix a, int threads) const;
-  /// The rows that others own := theirs.
-  void gather(int mode, Matrix a, int threads) const;
-  /// The rows of this process's block (tensor/row_blocks) := those of their owners; of rows that nobody holds, zeros.
-  void settle(int mode, ConstMatrix held, Matrix block) const;
-  /// The rows that are held here := those of blocks.
-  void fetch(int mode, ConstMatrix block, Matrix held, int threads) const;
+  /// The rows of this process's block (tensor/row_blocks) := those of their owners, each of which gives its own; of
+  /// rows that nobody holds, zeros.
+  void settle(int mode, ConstMatrix own, Matrix block) const;
+  /// The rows that this process owns := those of blocks.
+  void fetch(int mode, ConstMatrix block, Matrix own) const;
 
 private:
   friend class DistributionBuilder;

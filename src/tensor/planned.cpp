@@ -125,13 +125,13 @@ void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode)
     rows += static_cast<double>(dim);
   MemoryNeed need;
   const MemoryBudget budget(request.options, x.bytes());
+  if (x.distribution() != nullptr) // copies of the result on the process that gathers it
+    need.add("the rows of all processes",
+             static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) * ((is_gpu(request) ? 3 : 2) * row + 16));
   if (!is_gpu(request)) {
     need.add("the factors at work", workers * rows * row);
     need.add("the result of MTTKRP",
              workers * static_cast<double>(x.stored_dims()[static_cast<std::size_t>(mode)]) * row);
-    if (x.distribution() != nullptr) // two copies of the result on the process that gathers it
-      need.add("the rows of all processes",
-               static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) * (2 * row + 16));
     const int group = x.groups().group_of(mode);
     const auto partial = plan::product_by_itself(x.stored_dims(), x.settings().groups, mode);
     if (x.sparse() && x.groups().shared(group))

@@ -58,11 +58,12 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, c
 }
 
 std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan::TensorSettings &settings, int threads,
-                                                       std::string source) {
+                                                       std::string source, Target target, kernels::Backend *builder) {
   plan::TensorSettings here = settings;
   here.empty_rows = formats::EmptyRows::keep; // those that are not held are left out already
   here.refuse_duplicates = false;             // these would be told by numbers
-  const auto x = build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), Target::cpu, {});
+  const auto x = build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), target,
+                              builder != nullptr ? Builders{builder} : Builders{});
   x->settings_.refuse_duplicates = settings.refuse_duplicates;
   x->share(std::move(part.distribution));
   if (settings.refuse_duplicates && x->facts_.duplicates > 0)
@@ -72,10 +73,10 @@ std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan:
 }
 
 std::shared_ptr<const Tensor> Tensor::make_distributed(ArrivedBox part, const plan::TensorSettings &settings,
-                                                       int threads, std::string source) {
+                                                       int threads, std::string source, Target target) {
   const auto begin = Clock::now();
   const std::shared_ptr<Tensor> x =
-      begin_dense(part.elements.dims, part.elements.values.type(), settings, threads, std::move(source), Target::cpu);
+      begin_dense(part.elements.dims, part.elements.values.type(), settings, threads, std::move(source), target);
   x->dense_ = std::move(part.elements);
   if (!part.empty)
     x->facts_ = facts_of(x->dense_->values, threads);

@@ -56,9 +56,10 @@ public:
   /// A process's part of a tensor of several: what has come here of it, stored as a tensor of the rows that it touches.
   /// Its facts are those of the whole. All processes call it.
   static std::shared_ptr<const Tensor> make_distributed(Arrived part, const plan::TensorSettings &settings, int threads,
-                                                        std::string source);
+                                                        std::string source, Target target,
+                                                        kernels::Backend *builder = nullptr);
   static std::shared_ptr<const Tensor> make_distributed(ArrivedBox part, const plan::TensorSettings &settings,
-                                                        int threads, std::string source);
+                                                        int threads, std::string source, Target target);
   /// Throws as make_sparse does if it does not fit.
   static std::shared_ptr<const Tensor> make_dense(const DenseArrayView &array, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target = Target::cpu);

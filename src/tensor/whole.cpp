@@ -158,6 +158,10 @@ Fibers fibers_of(const Tensor &x, int mode, int threads) {
 }
 
 plan::TensorSettings settings_of_whole(const Tensor &x) {
+  if (x.target() == Target::gpu) // whose kernels cut the sums of rows by what else they compute
+    throw_error(Status::unsupported,
+                "option 'deterministic' = 1 on GPUs of {} processes: expected a context of \"cpu\", or one process",
+                x.processes()->size());
   plan::TensorSettings settings = x.settings();
   settings.groups = {plan::Ask::none, "none"};
   return settings;

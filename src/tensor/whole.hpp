@@ -6,7 +6,7 @@
 namespace td::tensor {
 
 /// How the whole of a tensor is stored for sums whose order does not depend on how many processes there are: without
-/// partial products, which all processes would have to send each other.
+/// partial products, which all processes would have to send each other. Throws Status::unsupported on GPUs.
 plan::TensorSettings settings_of_whole(const Tensor &x);
 
 /// All of it, on each of the processes that share it: the tensor that one process alone would have made of the entries

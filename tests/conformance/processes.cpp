@@ -79,7 +79,7 @@ TEST_P(OnProcesses, MttkrpIsTheDefinition) {
   const std::vector<int64_t> dims{13, 40, 7, 19, 5};
   const Entries all = random_entries(random, {dims.begin(), dims.begin() + GetParam().order}, 300, GetParam().type);
   for (const Bring how : {Bring::one, Bring::scattered, Bring::ranges})
-    expect_right(GetParam(), all, how, how == Bring::scattered ? "reference" : "cpu");
+    expect_right(GetParam(), all, how, how == Bring::scattered ? "reference" : process_devices());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OnProcesses, testing::ValuesIn(all_cases()), case_name);
@@ -104,7 +104,7 @@ TEST(OnProcessesShapes, AreAllRight) {
   for (const int processes : {2, 3, 7})
     for (std::size_t s = 0; s < shapes.size(); ++s) {
       SCOPED_TRACE("shape " + std::to_string(s) + " on " + std::to_string(processes));
-      expect_right({processes, "sorted", TD_F64, 3}, shapes[s], Bring::ranges, "cpu");
+      expect_right({processes, "sorted", TD_F64, 3}, shapes[s], Bring::ranges, process_devices());
     }
 }
 
@@ -138,7 +138,7 @@ TEST(DenseOnProcesses, MttkrpIsTheDefinition) {
       for (const int size : {1, 2, 3, 4, 7})
         for (const Blocks how : {Blocks::slabs, Blocks::one, Blocks::boxes}) {
           SCOPED_TRACE("order " + std::to_string(order) + " on " + std::to_string(size));
-          expect_right_dense(cells, size, type, how, how == Blocks::one ? "reference" : "cpu");
+          expect_right_dense(cells, size, type, how, how == Blocks::one ? "reference" : process_devices());
         }
     }
 }
@@ -148,13 +148,13 @@ TEST(DenseOnProcesses, HoweverItIsWorkedOn) {
   Random random(12);
   const Entries cells = random_cells(random, {4, 5, 3, 6}, TD_F64);
   for (const char *groups : {"none", "0,1|2,3", "0,1,2|3"})
-    expect_right_dense(cells, 3, TD_F64, Blocks::boxes, "cpu", Options{{"groups", groups}});
-  expect_right_dense(random_cells(random, {4, 5, 3}, TD_F32), 4, TD_F32, Blocks::slabs, "cpu",
+    expect_right_dense(cells, 3, TD_F64, Blocks::boxes, process_devices(), Options{{"groups", groups}});
+  expect_right_dense(random_cells(random, {4, 5, 3}, TD_F32), 4, TD_F32, Blocks::slabs, process_devices(),
                      Options{{"accumulate", "f64"}});
   for (const std::vector<int64_t> &dims : {std::vector<int64_t>{1, 1, 1}, {2, 1, 2}, {1, 7, 1}, {2, 3, 1}})
     for (const int size : {2, 4, 7}) {
-      expect_right_dense(random_cells(random, dims, TD_F64), size, TD_F64, Blocks::boxes, "cpu");
-      expect_right_dense(random_cells(random, dims, TD_F64), size, TD_F64, Blocks::one, "cpu");
+      expect_right_dense(random_cells(random, dims, TD_F64), size, TD_F64, Blocks::boxes, process_devices());
+      expect_right_dense(random_cells(random, dims, TD_F64), size, TD_F64, Blocks::one, process_devices());
     }
 }
 
@@ -162,7 +162,7 @@ TEST(DenseOnProcesses, HoweverItIsWorkedOn) {
 TEST(OnProcessesShapes, CoordinatesBeyondAKey) {
   Random random(9);
   const Entries all = random_entries(random, std::vector<int64_t>(30, 20), 60, TD_F64);
-  expect_right({2, "coo", TD_F64, 30}, all, Bring::scattered, "cpu");
+  expect_right({2, "coo", TD_F64, 30}, all, Bring::scattered, process_devices());
 }
 
 // Each process has its share of the entries, whatever the rows are like.
@@ -174,7 +174,7 @@ TEST(OnProcessesShapes, EntriesAreSpreadEvenly) {
   for (const int size : {2, 3, 4, 7}) {
     Processes processes(size);
     std::vector<int64_t> here(static_cast<std::size_t>(size)), nnz(here);
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_sparse(context, brought(all, rank, size, Bring::one));
       here[static_cast<std::size_t>(rank)] = get<int64_t>(td_tensor_get_i64, x, "stored_here");
       nnz[static_cast<std::size_t>(rank)] = tensor_nnz(x);

@@ -3,12 +3,15 @@
 // new and delete, which libtd then uses too.
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <new>
 #include <thread>
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include "support/devices.hpp"
 #include "support/problem.hpp"
 #include "support/processes.hpp"
 #include "support/temporary.hpp"
@@ -36,6 +39,8 @@ thread_local long left = 0; // allocations of this thread still to succeed befor
 namespace {
 
 using namespace tdtest;
+
+const std::string device_of_each = place_of(process_devices());
 
 struct Ended {
   td_status status = TD_OK;
@@ -93,10 +98,12 @@ Ended scenario(What what, td_communicator *communicator, int rank, int size, con
   Ktensor model;
   Report report;
   const Part part(rank, size);
-  TRY(td_context_create_distributed("cpu", options, communicator, context.out()));
+  TRY(td_context_create_distributed(device_of_each.c_str(), options, communicator, context.out()));
   TRY(part.make(context, x.out(), stored));
   if (what == What::other_calls) {
-    TRY(td_cpals(context, x, 2, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr));
+    if (device_of_each == "cpu") { // else it is refused
+      TRY(td_cpals(context, x, 2, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr));
+    }
     TRY(part.make_dense(context, rank, size, dense.out()));
     Ktensor other;
     TRY(td_cpals(context, x, 2, nullptr, by_qr, nullptr, nullptr, other.out(), nullptr));
@@ -128,7 +135,7 @@ void expect_one_end(const std::vector<Ended> &ended, bool text = true) {
   }
 }
 
-const Options few_steps{{"tol", "0"}, {"max_iters", "2"}, {"threads", "1"}};
+const Options few_steps{{"tol", "0"}, {"max_iters", "2"}, {"threads", "1"}, {"virtual_devices", "1"}};
 
 // One call returns a number: what the processes agree on by that call tells which of them it was.
 TEST(OneProcessFails, InACallOfTheCommunicator) {
@@ -168,6 +175,8 @@ TEST(OneProcessFails, InACallOfTheCommunicator) {
 }
 
 void fail_to_allocate(What what) {
+  if (process_devices() != "cpu")
+    GTEST_SKIP() << "what stands for a GPU's driver allocates too, and not for td";
   const Options stored{{"format", "sorted"}};
   bool failed = true;
   const long step = what == What::sparse_run ? 1 : 4; // each goes through all before it again
@@ -208,7 +217,7 @@ TEST(OneProcessFails, ToAllocateInOtherCalls) {
 template <class Body> std::vector<Ended> ended_of(int size, Body &&body) {
   Processes processes(size);
   std::vector<Ended> ended(static_cast<std::size_t>(size));
-  processes.run("cpu",
+  processes.run(process_devices(),
                 [&](int rank, td_context *context) { ended[static_cast<std::size_t>(rank)] = body(rank, context); });
   EXPECT_EQ(processes.trouble(), "");
   expect_one_end(ended);
@@ -331,12 +340,13 @@ TEST(OneProcessFails, ForWantOfMemory) {
   std::vector<Ended> ended(2);
   processes.run([&](int rank) {
     const Communicator c = processes.communicator(rank);
-    const Options options{{"memory_limit", rank == 1 ? "20000" : "0"}, {"threads", "1"}, {"max_iters", "2"}};
+    Options options = copy(few_steps);
+    options.set("memory_limit", rank == 1 ? "20000" : "0");
     Context context;
     Tensor x;
     Ktensor model;
     ended[static_cast<std::size_t>(rank)] = [&]() -> Ended {
-      TRY(td_context_create_distributed("cpu", options, c, context.out()));
+      TRY(td_context_create_distributed(device_of_each.c_str(), options, c, context.out()));
       TRY(Part(rank, 2).make(context, x.out()));
       TRY(td_cpals(context, x, 400, nullptr, Options{{"max_iters", "2"}}, nullptr, nullptr, model.out(), nullptr));
       return {};
@@ -379,6 +389,105 @@ TEST(OneProcessFails, ByAThreadThatEnds) {
   EXPECT_EQ(processes.trouble(), "");
   EXPECT_EQ(other, TD_ERR_INTERNAL);
   EXPECT_NE(text.find("process 1 of 2: a callback ended its thread"), std::string::npos) << text;
+}
+
+/// A context of `size` processes, as each of them has it: its description, or what it is refused with.
+std::vector<Ended> opened(int size, const std::function<std::string(int)> &devices, const Options &options) {
+  Processes processes(size);
+  std::vector<Ended> ended(static_cast<std::size_t>(size));
+  processes.run([&](int rank) {
+    const Communicator c = processes.communicator(rank);
+    ended[static_cast<std::size_t>(rank)] = [&]() -> Ended {
+      Context context;
+      TRY(td_context_create_distributed(devices(rank).c_str(), options, c, context.out()));
+      return {TD_OK, text(td_context_describe, context), ""};
+    }();
+  });
+  EXPECT_EQ(processes.trouble(), "");
+  return ended;
+}
+
+std::vector<Ended> opened(int size, const std::string &devices, const Options &options = Options{}) {
+  return opened(
+      size, [&](int) { return devices; }, options);
+}
+
+void expect_refused(const std::vector<Ended> &ended, td_status status, const std::string &part) {
+  expect_one_end(ended);
+  expect_text(ended.front(), status, part);
+}
+
+// Each has a GPU of its own, as long as there are enough.
+TEST(ProcessesWithGpus, TakeOneEach) {
+  if (process_devices() == "cpu")
+    GTEST_SKIP() << "no GPU in TD_TEST_DEVICES";
+  const Options shared{{"virtual_devices", "1"}};
+  int gpus = 0;
+  for (std::vector<Ended> ended; gpus < 64; ++gpus) {
+    ended = opened(gpus + 1, "cuda:local");
+    if (ended.front().status != TD_OK) {
+      expect_refused(ended, TD_ERR_BACKEND_UNAVAILABLE,
+                     "process " + std::to_string(gpus) + " of " + std::to_string(gpus + 1) +
+                         ": devices = \"cuda:local\": each of the GPUs that this process sees, " +
+                         std::to_string(gpus));
+      break;
+    }
+    for (int rank = 0; rank <= gpus; ++rank)
+      EXPECT_NE(ended[static_cast<std::size_t>(rank)].text.find("cuda:" + std::to_string(rank)), std::string::npos)
+          << ended[static_cast<std::size_t>(rank)].text;
+  }
+  ASSERT_GE(gpus, 1);
+  EXPECT_NE(opened(gpus + 1, "cuda:local", shared).back().text.find("cuda:0"), std::string::npos);
+  EXPECT_NE(opened(gpus, "auto").back().text.find("cuda:"), std::string::npos);
+  EXPECT_EQ(opened(gpus + 1, "auto").front().text.find("cuda"), std::string::npos);
+  expect_refused(opened(2, "cuda"), TD_ERR_BACKEND_UNAVAILABLE, "process 1 of 2: devices = \"cuda\": this GPU");
+  EXPECT_EQ(opened(2, "cuda:0", shared).back().status, TD_OK);
+  expect_refused(opened(1, "cuda:99"), TD_ERR_BACKEND_UNAVAILABLE, "cuda:99");
+}
+
+TEST(ProcessesWithGpus, RefuseWhatTheyCannotHave) {
+  for (const char *several : {"cuda:0,1", "cuda:all", "cpu:2"})
+    expect_refused(opened(2, several), TD_ERR_UNSUPPORTED, "the workers are the processes");
+  expect_refused(opened(2, "cuda:local", Options{{"exchange", "peer"}}), TD_ERR_UNSUPPORTED, "'exchange' = \"peer\"");
+  if (process_devices() == "cpu")
+    GTEST_SKIP() << "no GPU in TD_TEST_DEVICES";
+  const auto mixed = [](int rank) { return std::string(rank == 0 ? "cuda:local" : "cpu"); };
+  expect_refused(opened(2, mixed, Options{}), TD_ERR_ARGUMENT, "process 1 of 2: devices (GPUs, or none)");
+}
+
+// A GPU in software fails one allocation, whichever: all processes say so, and none waits for ever.
+TEST(ProcessesWithGpus, OneHasTooLittleMemory) {
+  void *const library = dlopen("libtd_cuda.so.0", RTLD_NOW | RTLD_NOLOAD);
+  auto *const fail = library == nullptr
+                         ? nullptr
+                         : reinterpret_cast<int64_t (*)(int32_t, int64_t)>(dlsym(library, "td_software_fail"));
+  if (fail == nullptr)
+    GTEST_SKIP() << "no GPU in software";
+  for (const char *exchange : {"nccl", "host"})
+    for (const What what : {What::sparse_run, What::other_calls}) {
+      Options options = copy(few_steps);
+      options.set("exchange", exchange);
+      int64_t k = 0, refused = 0;
+      for (bool failed = true; failed; k += what == What::sparse_run ? 2 : 4) {
+        ASSERT_LT(k, 2000);
+        SCOPED_TRACE("allocation " + std::to_string(k));
+        Processes processes(3);
+        std::vector<Ended> ended(3);
+        fail(1, k);
+        processes.run([&](int rank) {
+          const Communicator c = processes.communicator(rank);
+          ended[static_cast<std::size_t>(rank)] = scenario(what, c, rank, 3, options);
+        });
+        failed = fail(1, -1) < 0;
+        ASSERT_EQ(processes.trouble(), "");
+        expect_one_end(ended);
+        if (ended.front().status != TD_OK) { // else a copy that is not kept passes through
+          expect_text(ended.front(), TD_ERR_DEVICE_MEMORY, "process 1 of 3: ");
+          ++refused;
+        }
+      }
+      EXPECT_GT(refused, 10);
+    }
 }
 
 TEST(Communicator, RefusesWhatIsNone) {

@@ -140,6 +140,7 @@ void fail_together(td_context *shared) {
 
 } // namespace
 
+// The first argument is the device of each process; without one it is the CPU.
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -148,8 +149,9 @@ int main(int argc, char **argv) {
     Communicator communicator;
     check(td_mpi_communicator_create(MPI_COMM_WORLD, communicator.out()));
     const Options options{{"threads", "1"}};
-    const Context shared = make<Context>(td_context_create_distributed, "cpu", static_cast<const td_options *>(options),
-                                         static_cast<td_communicator *>(communicator));
+    const Context shared =
+        make<Context>(td_context_create_distributed, argc > 1 ? argv[1] : "cpu",
+                      static_cast<const td_options *>(options), static_cast<td_communicator *>(communicator));
     compare_with_one(shared);
     compare_dense_with_one(shared);
     send_beside(shared);

@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <span>
 
 #include <gtest/gtest.h>
 
+#include "support/devices.hpp"
 #include "support/planted.hpp"
 #include "support/processes.hpp"
 #include "support/temporary.hpp"
@@ -16,6 +18,13 @@ namespace {
 using namespace tdtest;
 
 constexpr int sizes[] = {1, 2, 3, 4, 7};
+
+bool on_gpus() { return process_devices() != "cpu"; }
+
+/// The last of these is "deterministic", which is refused on GPUs.
+std::span<const Options> but_refused(std::span<const Options> cases) {
+  return cases.first(cases.size() - (on_gpus() ? 1 : 0));
+}
 
 Entries of_process(const Entries &all, int rank, int size) {
   Entries mine(all.dims);
@@ -47,7 +56,7 @@ std::vector<Came> run_on(int size, const Entries &all, td_type type, int64_t ran
                          const Options &stored = Options{}) {
   Processes processes(size);
   std::vector<Came> came(static_cast<std::size_t>(size));
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_sparse(context, of_process(all, rank, size), {type, TD_I64, 0}, stored);
     came[static_cast<std::size_t>(rank)] = came_of(cpals(context, x, rank_of_model, options));
   });
@@ -121,7 +130,7 @@ TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
       SCOPED_TRACE(std::to_string(size) + " processes");
       Processes processes(size);
       std::vector<Came> came(static_cast<std::size_t>(size));
-      processes.run("cpu", [&](int process, td_context *context) {
+      processes.run(process_devices(), [&](int process, td_context *context) {
         const Tensor x = make_dense_block(context, cells, process, size, Blocks::boxes, type, stored);
         came[static_cast<std::size_t>(process)] = came_of(cpals(context, x, rank, ten_steps));
       });
@@ -159,7 +168,7 @@ void expect_same_bits(const Entries &all, td_type type, const std::string &forma
   for (const int size : sizes) {
     SCOPED_TRACE(format + " on " + std::to_string(size) + " processes");
     Processes processes(size);
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Came came = came_of(cpals(context, made(context, rank, size), 3, options));
       expect_same(came, expected);
       EXPECT_EQ(came.norm, expected.norm);
@@ -170,6 +179,8 @@ void expect_same_bits(const Entries &all, td_type type, const std::string &forma
 }
 
 TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
+  if (on_gpus())
+    GTEST_SKIP() << "refused on GPUs";
   Random random(69);
   Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
   const auto options = [](const char *name, const char *value) {
@@ -193,6 +204,24 @@ TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
   expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
 }
 
+TEST(SharedCpals, RefusesTheSameBitsOnGpus) {
+  if (!on_gpus())
+    GTEST_SKIP() << "no GPU in TD_TEST_DEVICES";
+  Random random(69);
+  const Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
+  const Options same_bits{{"deterministic", "1"}};
+  Processes processes(2);
+  processes.run(process_devices(), [&](int rank, td_context *context) {
+    const Tensor x = make_sparse(context, of_process(e, rank, 2));
+    Ktensor model;
+    EXPECT_EQ(td_cpals(context, x, 3, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
+    EXPECT_NE(last_error().find("'deterministic' = 1 on GPUs of 2 processes"), std::string::npos) << last_error();
+    Plan plan;
+    EXPECT_EQ(td_plan_create_for_tensor(context, x, 3, same_bits, plan.out()), TD_ERR_UNSUPPORTED);
+  });
+  EXPECT_EQ(processes.trouble(), "");
+}
+
 // Fibers of a mode are whole on one process each, and process 0 looks for the eigenvectors: of short modes by the
 // matrix, of long ones in a subspace.
 TEST(SharedCpals, StartsFromEigenvectors) {
@@ -209,7 +238,7 @@ TEST(SharedCpals, StartsFromEigenvectors) {
     const Came expected = came_of(cpals(alone, make_dense(alone, cells), 2, by_nvecs));
     for (const int size : sizes) {
       Processes processes(size);
-      processes.run("cpu", [&](int rank, td_context *context) {
+      processes.run(process_devices(), [&](int rank, td_context *context) {
         const Tensor x = make_dense_block(context, cells, rank, size, Blocks::slabs);
         expect_near(came_of(cpals(context, x, 2, by_nvecs)).fit, expected.fit, 1e-7, "fit");
       });
@@ -231,7 +260,7 @@ TEST(SharedCpals, SolvesByQr) {
   const Context one = make_context("cpu");
   const std::vector<double> fit = came_of(cpals(one, make_dense(one, cells), 3, by_qr)).fit;
   Processes four(4);
-  four.run("cpu", [&](int rank, td_context *context) {
+  four.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_dense_block(context, cells, rank, 4, Blocks::slabs);
     expect_near(came_of(cpals(context, x, 3, by_qr)).fit, fit, 1e-8, "fit of a dense tensor");
   });
@@ -242,7 +271,7 @@ TEST(SharedCpals, SolvesByQr) {
     std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
     const Context alone = make_context("cpu");
     const Came expected = came_of(cpals(alone, make_sparse(alone, few), 4, by_qr));
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_sparse(context, of_process(few, rank, size));
       const auto exchanged = [&](const char *iterations) {
         const Options options{{"tol", "0"}, {"max_iters", iterations}, {"seed", "3"}, {"solve", "qr"}};
@@ -273,7 +302,7 @@ TEST(SharedCpals, EmptyRowsAndFixedModes) {
   };
   const Came expected = fitted(alone, make_sparse(alone, e));
   Processes processes(3);
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Came came = fitted(context, make_sparse(context, of_process(e, rank, 3)));
     expect_near(came.fit, expected.fit, 1e-9, "fit");
     for (std::size_t m = 0; m < 3; ++m)
@@ -310,7 +339,7 @@ TEST(SharedCpals, ExactResidual) {
   for (const bool large : {true, false}) {
     const Entries &cells = large ? p.entries : few;
     Processes processes(7);
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Came came =
           came_of(cpals(context, make_dense_block(context, cells, rank, 7, Blocks::slabs), large ? 2 : 1, always));
       if (large)
@@ -335,7 +364,7 @@ TEST(SharedCpals, ACallbackOfOneProcessStopsAll) {
   Random random(57);
   const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
   Processes processes(4);
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_sparse(context, of_process(e, rank, 4));
     Counted counted{0, rank == 2 ? 3 : 0};
     Ktensor model;
@@ -359,11 +388,13 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
   const Options first{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"deterministic", "1"}, {"checkpoint", path}};
   const Options further{{"tol", "0"}, {"max_iters", "10"}, {"deterministic", "1"}, {"resume", path}};
   const Options ten{{"tol", "0"}, {"max_iters", "10"}, {"seed", "3"}, {"deterministic", "1"}};
-  run_on(3, e, TD_F64, 3, first);
-  const Came bits = run_on(2, e, TD_F64, 3, ten).front();
-  for (const int size : sizes)
-    for (const Came &came : run_on(size, e, TD_F64, 3, further))
-      expect_same(came, bits);
+  if (!on_gpus()) { // else it is refused
+    run_on(3, e, TD_F64, 3, first);
+    const Came bits = run_on(2, e, TD_F64, 3, ten).front();
+    for (const int size : sizes)
+      for (const Came &came : run_on(size, e, TD_F64, 3, further))
+        expect_same(came, bits);
+  }
   const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
   run_on(3, e, TD_F64, 3, Options{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}});
   const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
@@ -418,13 +449,13 @@ TEST(SharedModel, IsTheOneThatAllWouldGet) {
   Entries e = planted(random, {14, 5, 9}, 3, 0.3, 0.2).entries;
   e.dims = {40, 5, 9};
   const Options plain{{"tol", "0"}, {"max_iters", "5"}, {"seed", "3"}, {"arrange", "0"}, {"fixsigns", "0"}};
-  const Options cases[] = {copy(ten_steps), copy(plain), with(plain, "deterministic", "1"),
-                           with(plain, "init", "nvecs"), with(ten_steps, "solve", "qr")};
-  for (const Options &options : cases)
+  const Options cases[] = {copy(ten_steps), copy(plain), with(plain, "init", "nvecs"), with(ten_steps, "solve", "qr"),
+                           with(plain, "deterministic", "1")};
+  for (const Options &options : but_refused(cases))
     for (const int size : sizes) {
       SCOPED_TRACE(size);
       Processes processes(size);
-      processes.run("cpu", [&](int rank, td_context *context) {
+      processes.run(process_devices(), [&](int rank, td_context *context) {
         const Tensor x = make_sparse(context, of_process(e, rank, size));
         const Fitted whole = cpals(context, x, 3, options);
         const Fitted block = cpals(context, x, 3, in_blocks(options));
@@ -458,7 +489,7 @@ TEST(SharedModel, IsWrittenIntoOneFile) {
     for (const int size : sizes) {
       const TemporaryFolder folder;
       Processes processes(size);
-      processes.run("cpu", [&](int rank, td_context *context) {
+      processes.run(process_devices(), [&](int rank, td_context *context) {
         const Tensor x = make_sparse(context, of_process(e, rank, size), {type, TD_I64, 0});
         const Fitted block = cpals(context, x, 3, in_blocks(ten_steps));
         check(td_ktensor_set_mode_name(block.model, 1, rank == 0 ? "word" : "another"));
@@ -490,12 +521,12 @@ TEST(SharedModel, IsAStart) {
   Entries e = planted(random, {14, 5, 9}, 3, 0.3, 0.2).entries;
   e.dims = {40, 5, 9};
   const Options first{{"tol", "0"}, {"max_iters", "2"}, {"seed", "3"}};
-  const Options cases[] = {copy(ten_steps), with(ten_steps, "deterministic", "1"), with(ten_steps, "fixed_modes", "0"),
-                           with(ten_steps, "solve", "qr")};
-  for (const Options &options : cases)
+  const Options cases[] = {copy(ten_steps), with(ten_steps, "fixed_modes", "0"), with(ten_steps, "solve", "qr"),
+                           with(ten_steps, "deterministic", "1")};
+  for (const Options &options : but_refused(cases))
     for (const int size : sizes) {
       Processes processes(size);
-      processes.run("cpu", [&](int rank, td_context *context) {
+      processes.run(process_devices(), [&](int rank, td_context *context) {
         const Tensor x = make_sparse(context, of_process(e, rank, size));
         const Fitted block = cpals(context, x, 3, in_blocks(first));
         const Ktensor whole = make<Ktensor>(td_ktensor_gather, static_cast<const td_ktensor *>(block.model));
@@ -515,10 +546,10 @@ TEST(SharedModel, GoesOnFromACheckpoint) {
   const Options first{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}};
   const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
   Processes three(3), seven(7);
-  three.run("cpu", [&](int rank, td_context *context) {
+  three.run(process_devices(), [&](int rank, td_context *context) {
     cpals(context, make_sparse(context, of_process(e, rank, 3)), 3, in_blocks(first));
   });
-  seven.run("cpu", [&](int rank, td_context *context) {
+  seven.run(process_devices(), [&](int rank, td_context *context) {
     const Fitted run = cpals(context, make_sparse(context, of_process(e, rank, 7)), 3, in_blocks(on));
     expect_near(report_series(run.report, "fit"), whole.fit, 1e-9, "fit");
     expect_rows_of(run.model, whole.factors, 1e-7);
@@ -542,7 +573,7 @@ TEST(SharedModel, IsWrittenWholeOrNotAtAll) {
   const Options checkpoint{
       {"tol", "0"}, {"max_iters", "3"}, {"checkpoint", gone + "/c.tdb"}, {"checkpoint_iters", "1"}};
   Processes processes(3);
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_sparse(context, of_process(e, rank, 3));
     Ktensor model;
     Report report;
@@ -567,7 +598,7 @@ TEST(SharedModel, Refusals) {
   Random random(86);
   const Entries e = planted(random, {14, 11, 9}, 2, 0.3, 0.2).entries;
   Processes processes(2);
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_sparse(context, of_process(e, rank, 2));
     const Fitted run = cpals(context, x, 2, in_blocks(ten_steps));
     std::vector<double> numbers(14 * 11 * 9, 1);
@@ -624,7 +655,7 @@ Traffic traffic_of(int size, const Options &options, int64_t iterations, int64_t
   Processes processes(size);
   Traffic traffic{std::vector<int64_t>(static_cast<std::size_t>(size)),
                   std::vector<int64_t>(static_cast<std::size_t>(size))};
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = made(context, rank);
     const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), rank_of_model,
                                  static_cast<const td_options *>(options));
@@ -682,6 +713,8 @@ TEST(SharedPlan, TellsWhatIsSentOfADenseTensor) {
 
 // A deterministic run sends each row to all processes: the plan tells the mean of what they send.
 TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
+  if (on_gpus())
+    GTEST_SKIP() << "refused on GPUs";
   Random random(70);
   const Entries e = distinct_entries(random, {40, 30, 20}, 4000, TD_F64);
   const Options options{{"tol", "0"}, {"max_iters", "5"}, {"deterministic", "1"}};
@@ -706,7 +739,7 @@ void expect_read(const Entries &e, const std::string &path, const Options &optio
   for (const int size : sizes) {
     SCOPED_TRACE(path + " on " + std::to_string(size));
     Processes processes(size);
-    processes.run("cpu", [&](int, td_context *context) {
+    processes.run(process_devices(), [&](int, td_context *context) {
       const Tensor x = make<Tensor>(td_tensor_read, context, path.c_str(), static_cast<const td_options *>(options));
       EXPECT_EQ(tensor_nnz(x), tensor_nnz(whole));
       EXPECT_EQ(tensor_str(x, "source"), tensor_str(whole, "source"));
@@ -784,7 +817,7 @@ TEST(SharedRead, ErrorsNameTheLine) {
     for (const int size : sizes) {
       Processes processes(size);
       std::vector<std::string> said(static_cast<std::size_t>(size));
-      processes.run("cpu", [&](int rank, td_context *context) {
+      processes.run(process_devices(), [&](int rank, td_context *context) {
         Tensor x;
         EXPECT_EQ(td_tensor_read(context, path.c_str(), nullptr, x.out()), status);
         said[static_cast<std::size_t>(rank)] = last_error();
@@ -813,7 +846,7 @@ TEST(SharedRead, ErrorsNameTheLine) {
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   std::ofstream(path, std::ios::binary) << bytes;
   Processes processes(3);
-  processes.run("cpu", [&](int, td_context *context) {
+  processes.run(process_devices(), [&](int, td_context *context) {
     Tensor x;
     EXPECT_EQ(td_tensor_read(context, path.c_str(), nullptr, x.out()), TD_ERR_IO);
     EXPECT_NE(last_error().find("checksum"), std::string::npos) << last_error();
@@ -828,7 +861,7 @@ TEST(SharedTensor, TellsOfTheWhole) {
   const Tensor whole = make_sparse(alone, e);
   for (const int size : sizes) {
     Processes processes(size);
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_sparse(context, of_process(e, rank, size));
       EXPECT_EQ(tensor_nnz(x), tensor_nnz(whole));
       EXPECT_EQ(get<int64_t>(td_tensor_get_i64, x, "duplicates"), get<int64_t>(td_tensor_get_i64, whole, "duplicates"));
@@ -851,7 +884,7 @@ TEST(SharedTensor, TellsOfTheWholeDenseOne) {
   for (const int size : sizes) {
     Processes processes(size);
     std::vector<int64_t> here(static_cast<std::size_t>(size));
-    processes.run("cpu", [&](int rank, td_context *context) {
+    processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_dense_block(context, e, rank, size, Blocks::one);
       here[static_cast<std::size_t>(rank)] = get<int64_t>(td_tensor_get_i64, x, "stored_here");
       EXPECT_EQ(tensor_nnz(x), 210);
@@ -875,7 +908,7 @@ TEST(SharedTensor, RefusesWhatNeedsItWhole) {
   const Entries e = random_entries(random, {5, 6, 7}, 50, TD_F64);
   const Context alone = make_context("cpu");
   Processes processes(2);
-  processes.run("cpu", [&](int rank, td_context *context) {
+  processes.run(process_devices(), [&](int rank, td_context *context) {
     const Tensor x = make_sparse(context, of_process(e, rank, 2));
     std::vector<int64_t> counts(7);
     EXPECT_EQ(td_tensor_slice_counts(x, 2, counts.data()), TD_ERR_UNSUPPORTED);

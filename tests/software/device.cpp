@@ -3,6 +3,7 @@
 // early as they may. The kernels are the reference's. What works on such a device strings its copies and kernels
 // together as on a GPU; races between them on a GPU are not seen here.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <cstring>
@@ -11,6 +12,8 @@
 #include <new>
 #include <numeric>
 #include <utility>
+
+#include <unistd.h>
 
 #include "core/error.hpp"
 #include "core/runs.hpp"
@@ -148,6 +151,53 @@ private:
   std::size_t rank_;
 };
 
+/// The same between processes, for which threads of one stand. What is sent leaves the memory at once: as on a GPU, a
+/// process that fails afterwards has sent it.
+class SoftwarePeers final : public kernels::Link {
+public:
+  struct Sent {
+    int worker;
+    std::vector<char> bytes;
+  };
+  /// What each process sends, in exchanges by turns: none is two ahead of another.
+  using Board = std::array<std::vector<std::vector<Sent>>, 2>;
+
+  SoftwarePeers(std::shared_ptr<Board> board, kernels::Peers &peers, Memory &memory)
+      : board_(std::move(board)), peers_(peers), memory_(memory) {}
+
+  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+    std::vector<std::vector<Sent>> &all = (*board_)[turn_++ % 2];
+    std::vector<Sent> &mine = all[static_cast<std::size_t>(peers_.rank())];
+    mine.clear();
+    {
+      const Memory::Access access(memory_);
+      for (const kernels::Transfer &from : sent) {
+        const char *begin = static_cast<const char *>(from.memory);
+        mine.push_back({from.worker, {begin, begin + from.bytes}});
+      }
+    }
+    peers_.largest(0);
+    std::vector<std::size_t> next(all.size(), 0);
+    for (const kernels::Transfer &to : received) {
+      const auto worker = static_cast<std::size_t>(to.worker);
+      while (all[worker].at(next[worker]).worker != peers_.rank())
+        ++next[worker];
+      const std::vector<char> &bytes = all[worker][next[worker]++].bytes;
+      if (std::ssize(bytes) != to.bytes)
+        throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", peers_.rank(), to.bytes,
+                    worker, bytes.size());
+      const Memory::Access access(memory_);
+      std::copy(bytes.begin(), bytes.end(), static_cast<char *>(to.memory));
+    }
+  }
+
+private:
+  std::shared_ptr<Board> board_;
+  kernels::Peers &peers_;
+  Memory &memory_;
+  std::size_t turn_ = 0;
+};
+
 class SoftwareBackend final : public BuildingBackend {
 public:
   SoftwareBackend(std::shared_ptr<Memory> memory, const kernels::DeviceSpec &spec)
@@ -255,6 +305,29 @@ public:
     return ends;
   }
 
+  std::unique_ptr<kernels::Link> link_peers(kernels::Peers &peers, std::string &why) override {
+    if (peers.largest(board_ == nullptr ? 1 : 0) != 0) {
+      struct {
+        pid_t process = getpid();
+        std::shared_ptr<SoftwarePeers::Board> *board = nullptr;
+      } first;
+      auto board = std::make_shared<SoftwarePeers::Board>();
+      for (auto &all : *board)
+        all.resize(static_cast<std::size_t>(peers.size()));
+      first.board = &board;
+      peers.broadcast(&first, sizeof first);
+      const bool reached = first.process == getpid();
+      if (reached)
+        board_ = *first.board;
+      if (peers.largest(reached ? 0 : 1) != 0) { // all have the board by now
+        why = "GPUs in software exchange within a process";
+        board_ = nullptr;
+        return nullptr;
+      }
+    }
+    return std::make_unique<SoftwarePeers>(board_, peers, *memory_);
+  }
+
   // ---- kernels ----
 
   std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override {
@@ -278,6 +351,14 @@ public:
   void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) override {
     const Memory::Access access(*memory_);
     ReferenceBackend::scatter_transposed(from, rows, to);
+  }
+  void gather_rows(ConstMatrix from, const i64 *rows, Matrix to) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::gather_rows(from, rows, to);
+  }
+  void add_rows(ConstMatrix from, const i64 *rows, Matrix to) override {
+    const Memory::Access access(*memory_);
+    ReferenceBackend::add_rows(from, rows, to);
   }
   void set_zero(Matrix a) override {
     const Memory::Access access(*memory_);
@@ -387,6 +468,7 @@ private:
   void *arriving_to_ = nullptr;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
   kernels::Exchange exchange_;
+  std::shared_ptr<SoftwarePeers::Board> board_; // of processes
   std::atomic<int> written_ = 0;                // signals raised
   std::map<const SoftwareBackend *, int> seen_; // of those of others, the last one waited for
 };
@@ -459,10 +541,14 @@ __attribute__((visibility("default"))) int cudaMemcpy(void *to, const void *from
 
 extern "C" __attribute__((visibility("default"))) std::int32_t
 td_cuda_open(const char *build, const td::kernels::DeviceSpec *spec,
-             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::string *why) noexcept {
+             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::vector<td::i64> *seen,
+             std::string *why) noexcept {
   using td::Status;
   try {
-    *out = td::software::open(build, *spec);
+    for (int ordinal = 0; ordinal < td::software::devices && seen != nullptr; ++ordinal)
+      seen->push_back(ordinal + 1);
+    if (out != nullptr)
+      *out = td::software::open(build, *spec);
     return 0;
   } catch (const td::Error &error) {
     *why = error.what();
@@ -487,4 +573,9 @@ extern "C" __attribute__((visibility("default"))) void td_software_copy(std::int
                                                                         const void *from, std::int64_t bytes) {
   const td::software::Memory::Access access(*td::software::memory_of(ordinal));
   std::copy_n(static_cast<const char *>(from), bytes, static_cast<char *>(to));
+}
+
+extern "C" __attribute__((visibility("default"))) std::int64_t td_software_fail(std::int32_t ordinal,
+                                                                                std::int64_t after) {
+  return td::software::memory_of(ordinal)->fail_after(after);
 }

@@ -30,7 +30,7 @@ Memory::Memory(int ordinal) : ordinal_(ordinal) {
 Memory::~Memory() { munmap(pages_, all); }
 
 void *Memory::allocate(i64 bytes) {
-  if (bytes > all)
+  if (bytes > all || (left_ >= 0 && left_-- == 0))
     return nullptr;
   const std::lock_guard lock(mutex_);
   const i64 size = std::max<i64>((bytes + alignment - 1) / alignment, 1) * alignment;

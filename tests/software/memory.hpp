@@ -2,6 +2,7 @@
 // of the host that reads or writes it gets a signal here, as it would get wrong numbers or a signal on a GPU.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -19,6 +20,8 @@ public:
   int ordinal() const noexcept { return ordinal_; }
   /// Null where there is no room.
   void *allocate(i64 bytes);
+  /// One allocation finds no room, after so many that do; none where that is below 0. Gives how many were left.
+  i64 fail_after(i64 allocations) noexcept { return left_.exchange(allocations); }
   /// What the block held is lost.
   void release(void *memory) noexcept;
   bool holds(const void *memory) const noexcept;
@@ -42,6 +45,7 @@ private:
   void shrink();
 
   int ordinal_;
+  std::atomic<i64> left_ = -1; // allocations until one fails
   char *pages_ = nullptr;
   std::mutex mutex_;
   int open_ = 0;

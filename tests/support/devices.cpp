@@ -20,16 +20,28 @@ std::vector<std::string> device_strings() {
   return all;
 }
 
+std::string process_devices() {
+  std::string own = "cpu";
+  for (const std::string &devices : device_strings())
+    if (devices.starts_with("cuda") && devices.find(',') == devices.npos)
+      own = devices;
+  return own;
+}
+
+std::string place_of(const std::string &devices) { return devices.substr(0, devices.find_first_of("@/")); }
+
+Options context_options(const std::string &devices, const char *threads) {
+  const auto by = devices.find('/');
+  const auto limit = devices.find('@');
+  return {{"device_memory_limit", limit == std::string::npos ? "0" : devices.substr(limit + 1, by - limit - 1)},
+          {"exchange", by == std::string::npos ? "auto" : devices.substr(by + 1)},
+          {"virtual_devices", "1"},
+          {"threads", threads}};
+}
+
 std::optional<Context> context_if_there(const std::string &devices, const char *threads) {
   Context c;
-  const auto by = devices.find('/');
-  const std::string place = devices.substr(0, by);
-  const auto limit = place.find('@');
-  const Options options{{"device_memory_limit", limit == std::string::npos ? "0" : place.substr(limit + 1)},
-                        {"exchange", by == std::string::npos ? "auto" : devices.substr(by + 1)},
-                        {"virtual_devices", "1"},
-                        {"threads", threads}};
-  const td_status status = td_context_create(place.substr(0, limit).c_str(), options, c.out());
+  const td_status status = td_context_create(place_of(devices).c_str(), context_options(devices, threads), c.out());
   if (status == TD_ERR_BACKEND_UNAVAILABLE)
     return std::nullopt;
   check(status);

@@ -16,6 +16,13 @@ namespace tdtest {
 /// "cuda:0,1@8000/nccl". A GPU may be named twice, as two virtual ones: "cuda:0,0".
 std::vector<std::string> device_strings();
 
+/// The last of these that names one GPU, for a context that processes share; "cpu" where there is none.
+std::string process_devices();
+
+/// A word's device string, and the options that it stands for.
+std::string place_of(const std::string &devices);
+Options context_options(const std::string &devices, const char *threads);
+
 /// A context, or nothing (with the reason in last_error()) if the device is not there. Other failures throw.
 std::optional<Context> context_if_there(const std::string &devices, const char *threads = "0");
 

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <thread>
 
+#include "support/devices.hpp"
+
 namespace tdtest {
 
 /// What a process brings to a function that all call.
@@ -219,10 +221,10 @@ void Processes::run(const std::function<void(int)> &body) {
 void Processes::run(const std::string &devices, const std::function<void(int, td_context *)> &body) {
   run([&](int rank) {
     const Communicator communicator = this->communicator(rank);
-    const Options options{{"threads", "1"}};
+    const Options options = context_options(devices, "1");
     const Context context =
-        make<Context>(td_context_create_distributed, devices.c_str(), static_cast<const td_options *>(options),
-                      static_cast<td_communicator *>(communicator));
+        make<Context>(td_context_create_distributed, place_of(devices).c_str(),
+                      static_cast<const td_options *>(options), static_cast<td_communicator *>(communicator));
     body(rank, context);
   });
 }

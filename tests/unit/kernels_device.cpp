@@ -152,6 +152,8 @@ TEST_F(KernelsDevice, TransposedRowsAndNotFinite) {
   for (const auto &device : backends_) {
     check_transposed<float>(*device);
     check_transposed<double>(*device);
+    check_rows_of_lists<float>(*device);
+    check_rows_of_lists<double>(*device);
     check_first_not_finite<float>(*device);
     check_first_not_finite<double>(*device);
   }

@@ -85,7 +85,7 @@ TEST(KernelsLoader, CudaLibraryOfAnotherVersionIsRefused) {
   const DeviceSpec spec{DeviceSpec::Kind::cuda, 1, {0}};
   std::vector<std::shared_ptr<kernels::Backend>> backends;
   std::string why;
-  EXPECT_EQ(static_cast<Status>(open("0.0.0-other", &spec, &backends, &why)), Status::backend_unavailable);
+  EXPECT_EQ(static_cast<Status>(open("0.0.0-other", &spec, &backends, nullptr, &why)), Status::backend_unavailable);
   EXPECT_NE(why.find("libtd of 0.0.0-other"), std::string::npos) << why;
   EXPECT_TRUE(backends.empty());
 }

@@ -53,8 +53,10 @@ TYPED_TEST(KernelsMatrix, SumsOverRows) {
 // padding.
 TYPED_TEST(KernelsMatrix, TransposedRows) {
   for (const auto &backend :
-       {kernels::reference::make_backend(), kernels::cpu::make_backend(1), kernels::cpu::make_backend(3)})
+       {kernels::reference::make_backend(), kernels::cpu::make_backend(1), kernels::cpu::make_backend(3)}) {
     check_transposed<TypeParam>(*backend);
+    check_rows_of_lists<TypeParam>(*backend);
+  }
 }
 
 TYPED_TEST(KernelsMatrix, FirstNotFinite) {

@@ -220,6 +220,41 @@ template <class T> void check_transposed(kernels::Backend &backend) {
     }
 }
 
+/// gather_rows and add_rows against their definitions.
+template <class T> void check_rows_of_lists(kernels::Backend &backend) {
+  for (const i64 rank : {i64{1}, i64{7}, i64{32}})
+    for (const i64 rows : {i64{0}, i64{1}, i64{2500}}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, rank " << rank);
+      std::vector<i64> list(static_cast<std::size_t>(rows));
+      for (i64 k = 0; k < rows; ++k)
+        list[static_cast<std::size_t>(k)] = 2 * (rows - k) - k % 2;
+      const kernels::DeviceBuffer on_list(backend, rows * 8, "a test");
+      if (rows > 0)
+        backend.upload(on_list.data(), list.data(), on_list.bytes());
+      const auto *const there = static_cast<const i64 *>(on_list.data());
+      const auto all = TestMatrix<T>::random(2 * rows + 1, rank, 3, 63);
+      Placed<T> on_all(backend, all), on_some(backend, TestMatrix<T>(rows, rank, 2));
+      backend.gather_rows(on_all.view(), there, on_some.view());
+      const auto some = on_some.download();
+      backend.add_rows(on_some.view(), there, on_all.view());
+      const auto twice = on_all.download();
+      for (i64 r = 0; r < rank; ++r) {
+        std::vector<T> expected;
+        for (i64 i = 0; i < 2 * rows + 1; ++i)
+          expected.push_back(all.at(i, r));
+        for (i64 k = 0; k < rows; ++k) {
+          const i64 row = list[static_cast<std::size_t>(k)];
+          ASSERT_EQ(some.at(k, r), all.at(row, r));
+          expected[static_cast<std::size_t>(row)] += all.at(row, r);
+        }
+        for (i64 i = 0; i < 2 * rows + 1; ++i)
+          ASSERT_EQ(twice.at(i, r), expected[static_cast<std::size_t>(i)]);
+      }
+      EXPECT_TRUE(some.padding_untouched());
+      EXPECT_TRUE(twice.padding_untouched());
+    }
+}
+
 template <class T> void check_first_not_finite(kernels::Backend &backend) {
   const auto first = [&](const TestMatrix<T> &a) {
     Placed<T> placed(backend, a);

@@ -32,8 +32,8 @@ module td_mpi
 
 contains
 
-  !> Makes a context that the processes of comm share: all of them call it. devices: "cpu" (if it is absent) or
-  !> "reference". Each process may have its own number of threads, an option. See td_context_create_distributed in td.h.
+  !> Makes a context that the processes of comm share: all of them call it. devices: "cpu" (if it is absent),
+  !> "cuda:local", a GPU for each, and others. Each process may have its own number of threads, an option. See td_context_create_distributed in td.h.
   subroutine td_create_context(context, comm, devices, options, stat, errmsg)
     type(td_context), intent(inout) :: context
     type(MPI_Comm), intent(in) :: comm

@@ -100,7 +100,7 @@ end
 """
     Context(comm, devices="cpu"; log=nothing, keywords...)
 
-A context that the processes of `comm`, an `MPI.Comm` of MPI.jl, share. All make it and call [`SparseTensor`](@ref),
+With devices = "cuda:local" each process has a GPU. A context that the processes of `comm`, an `MPI.Comm` of MPI.jl, share. All make it and call [`SparseTensor`](@ref),
 [`read_tensor`](@ref) and [`cpals`](@ref) with it together, each with entries of its own, or with one file; each gets the whole
 model. `comm` is duplicated, so that td's messages never meet the program's.
 

@@ -158,6 +158,16 @@ std::vector<std::unique_ptr<Link>> CudaBackend::link(std::span<Device *const> de
   return clique_ == nullptr ? std::vector<std::unique_ptr<Link>>{} : clique_->links();
 }
 
+std::unique_ptr<Link> CudaBackend::link_peers(Peers &peers, std::string &why) {
+  why = no_end_; // of all processes, once it is of one
+  if (!why.empty())
+    return nullptr;
+  if (peers.largest(end_ == nullptr || !end_->works() ? 1 : 0) != 0)
+    end_ = NcclEnd::make(device_, peers, no_end_);
+  why = no_end_;
+  return end_ == nullptr ? nullptr : end_->link(peers);
+}
+
 std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &entries, bool together) {
   const CurrentDevice current = enter();
   if (entries.nnz == 0 || entries.nnz > most_built_entries)

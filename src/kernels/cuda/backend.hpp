@@ -51,6 +51,7 @@ public:
   void raise(Signal signal) override;
   void wait_for(Device &other, Signal signal) override;
   std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why) override;
+  std::unique_ptr<Link> link_peers(Peers &peers, std::string &why) override;
   std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override;
   i64 room_to_build(const EntriesView &entries, bool together) const override;
 
@@ -66,6 +67,8 @@ public:
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override;
   void gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) override;
   void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) override;
+  void gather_rows(ConstMatrix from, const i64 *rows, Matrix to) override;
+  void add_rows(ConstMatrix from, const i64 *rows, Matrix to) override;
   void set_zero(Matrix a) override;
   void first_not_finite(ConstMatrix a, i64 *at) override;
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override;
@@ -101,6 +104,8 @@ private:
   Staging staging_;
   Exchange exchange_;
   std::shared_ptr<NcclClique> clique_; // of the GPUs of which this is the first; made when first asked for
+  std::shared_ptr<NcclEnd> end_;       // among those of other processes; made when first asked for
+  std::string no_end_;                 // why there is none, once that is known
 };
 
 } // namespace td::kernels::cuda

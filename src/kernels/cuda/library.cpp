@@ -47,20 +47,34 @@ std::shared_ptr<Backend> open_device(int ordinal, int repeat, int count, const D
   return std::make_shared<CudaBackend>(ordinal, repeat, spec);
 }
 
+/// A GPU's UUID, which differs between machines too, as a number other than 0.
+i64 number_of(int ordinal) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, ordinal), "asking what GPU it is");
+  u64 hash = 0xcbf29ce484222325; // FNV-1a
+  for (const char c : properties.uuid.bytes)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return static_cast<i64>(hash | 1);
+}
+
 /// Of the threads of all workers together.
 int threads_of(int all, std::size_t worker, std::size_t workers) {
   const Range some = part_of({0, all}, static_cast<i64>(worker), static_cast<i64>(workers));
   return std::max(static_cast<int>(some.size()), 1);
 }
 
-std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceSpec &spec) {
+/// Gives the number of GPUs.
+int begin(std::string_view build) {
   if (build != TD_VERSION)
     throw_error(Status::backend_unavailable, "libtd_cuda is of version {}, libtd of {}: expected the same", TD_VERSION,
                 build);
   if (Memory::is_forked())
     throw_error(Status::backend_unavailable,
                 "cuda: this process was forked from one that uses CUDA, which does not work across a fork");
-  const int count = count_devices();
+  return count_devices();
+}
+
+std::vector<std::shared_ptr<Backend>> open(const DeviceSpec &spec, int count) {
   DeviceSpec all = spec;
   if (all.devices.empty()) {
     all.devices.resize(static_cast<std::size_t>(count));
@@ -82,10 +96,15 @@ std::vector<std::shared_ptr<Backend>> open(std::string_view build, const DeviceS
 
 extern "C" __attribute__((visibility("default"))) std::int32_t
 td_cuda_open(const char *build, const td::kernels::DeviceSpec *spec,
-             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::string *why) noexcept {
+             std::vector<std::shared_ptr<td::kernels::Backend>> *out, std::vector<td::i64> *seen,
+             std::string *why) noexcept {
   using td::Status;
   try {
-    *out = td::kernels::cuda::open(build, *spec);
+    const int count = td::kernels::cuda::begin(build);
+    for (int ordinal = 0; ordinal < count && seen != nullptr; ++ordinal)
+      seen->push_back(td::kernels::cuda::number_of(ordinal));
+    if (out != nullptr)
+      *out = td::kernels::cuda::open(*spec, count);
     return 0;
   } catch (const td::Error &error) {
     *why = error.what();

@@ -1,6 +1,9 @@
 #include "kernels/cuda/nccl.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
 
 #include <dlfcn.h>
 
@@ -11,7 +14,22 @@ namespace td::kernels::cuda {
 
 // What td uses of NCCL 2, declared as nccl.h has it, so that building needs none: results are 0 for success,
 // communicators pointers, types numbers.
+struct NcclId {
+  char bytes[128];
+};
+
+/// ncclConfig_t as it began, in 2.14: newer versions take what it lacks to be undefined.
+struct NcclConfig {
+  std::size_t size = sizeof(NcclConfig);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21400;
+  int blocking = 0;
+};
+
 struct NcclLibrary {
+  int (*get_unique_id)(NcclId *id) = nullptr;
+  int (*comm_init_rank_config)(void **comm, int size, NcclId id, int rank, NcclConfig *config) = nullptr;
+  int (*comm_get_async_error)(void *comm, int *state) = nullptr;
   int (*comm_init_all)(void **comms, int count, const int *devices) = nullptr;
   int (*comm_destroy)(void *comm) = nullptr;
   int (*comm_abort)(void *comm) = nullptr;
@@ -26,6 +44,7 @@ namespace {
 
 constexpr const char *soname = "libnccl.so.2";
 constexpr int type_of_bytes = 1; // ncclUint8
+constexpr int in_progress = 7;   // ncclInProgress
 
 /// Null, with the reason, where it is not there.
 const NcclLibrary *load_nccl(std::string &why) {
@@ -55,6 +74,12 @@ const NcclLibrary *load_nccl(std::string &why) {
     }
     *static_cast<void **>(place) = found;
   }
+  // Those that only processes need are newer.
+  nccl.get_unique_id = reinterpret_cast<decltype(nccl.get_unique_id)>(dlsym(library, "ncclGetUniqueId"));
+  nccl.comm_init_rank_config =
+      reinterpret_cast<decltype(nccl.comm_init_rank_config)>(dlsym(library, "ncclCommInitRankConfig"));
+  nccl.comm_get_async_error =
+      reinterpret_cast<decltype(nccl.comm_get_async_error)>(dlsym(library, "ncclCommGetAsyncError"));
   return &nccl;
 }
 
@@ -67,6 +92,19 @@ const NcclLibrary *find_nccl(std::string &why) {
   }();
   why = reason;
   return found;
+}
+
+/// All that goes and comes, which stands between group_start and group_end.
+int ask(const NcclLibrary &library, void *comm, cudaStream_t stream, const Transfers &sent, const Transfers &received) {
+  const auto fine = [](int result) { return result == 0 || result == in_progress; };
+  int result = 0;
+  for (const Transfer &t : sent)
+    if (fine(result))
+      result = library.send(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, comm, stream);
+  for (const Transfer &t : received)
+    if (fine(result))
+      result = library.receive(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, comm, stream);
+  return result;
 }
 
 } // namespace
@@ -174,16 +212,7 @@ std::vector<std::unique_ptr<Link>> NcclClique::links() {
 }
 
 int NcclClique::ask(End &end, const Transfers &sent, const Transfers &received) const {
-  int result = 0;
-  for (const Transfer &t : sent)
-    if (result == 0)
-      result = library_.send(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, end.comm,
-                             end.gpu->stream());
-  for (const Transfer &t : received)
-    if (result == 0)
-      result = library_.receive(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, end.comm,
-                                end.gpu->stream());
-  return result;
+  return td::kernels::cuda::ask(library_, end.comm, end.gpu->stream(), sent, received);
 }
 
 void NcclClique::exchange(std::size_t rank, const Transfers &sent, const Transfers &received) {
@@ -226,6 +255,136 @@ void NcclClique::fail(const std::string &why) {
       library_.comm_abort(end->comm);
     end->comm = nullptr;
   }
+}
+
+class NcclEnd::Worker final : public Link {
+public:
+  Worker(std::shared_ptr<NcclEnd> end, Peers &peers) : end_(std::move(end)), peers_(peers) {}
+  void exchange(const Transfers &sent, const Transfers &received) override { end_->exchange(peers_, sent, received); }
+
+private:
+  std::shared_ptr<NcclEnd> end_;
+  Peers &peers_;
+};
+
+NcclEnd::NcclEnd(const NcclLibrary &library, Gpu &gpu) : library_(library), gpu_(gpu), memory_(gpu.memory()) {}
+
+NcclEnd::~NcclEnd() { abort(); }
+
+std::unique_ptr<Link> NcclEnd::link(Peers &peers) { return std::make_unique<Worker>(shared_from_this(), peers); }
+
+std::shared_ptr<NcclEnd> NcclEnd::make(Gpu &gpu, Peers &peers, std::string &why) {
+  const NcclLibrary *library = find_nccl(why);
+  if (library != nullptr && (library->get_unique_id == nullptr || library->comm_init_rank_config == nullptr ||
+                             library->comm_get_async_error == nullptr)) {
+    why = fmt::format("{} is too old to connect processes: expected NCCL 2.14 or newer", soname);
+    library = nullptr;
+  }
+  if (peers.largest(library == nullptr ? 1 : 0) != 0) {
+    if (why.empty())
+      why = "NCCL does not load on another process";
+    return nullptr;
+  }
+  std::shared_ptr<NcclEnd> end(new NcclEnd(*library, gpu));
+  why = end->connect(peers);
+  return why.empty() ? end : nullptr;
+}
+
+/// Gives why not, else nothing.
+std::string NcclEnd::connect(Peers &peers) {
+  const CurrentDevice current = memory_.enter();
+  struct {
+    NcclId id = {};
+    int result = 0;
+  } first;
+  if (peers.rank() == 0)
+    first.result = library_.get_unique_id(&first.id);
+  peers.broadcast(&first, sizeof first);
+  NcclConfig config;
+  int result = first.result;
+  if (result == 0)
+    result = library_.comm_init_rank_config(&comm_, peers.size(), first.id, peers.rank(), &config);
+  const std::string why = settle(peers, result);
+  return why.empty() ? why : "NCCL connects no GPUs: " + why;
+}
+
+/// What NCCL says of the calls so far.
+int NcclEnd::state() const {
+  int state = 0;
+  const int result = library_.comm_get_async_error(comm_, &state);
+  return result == 0 ? state : result;
+}
+
+/// Waits until NCCL has taken what all processes asked for: with the first exchange it connects them. Gives what went
+/// wrong, on all, and ends the connection then.
+std::string NcclEnd::settle(Peers &peers, int result) {
+  for (;;) {
+    if ((result == 0 || result == in_progress) && comm_ != nullptr)
+      result = state();
+    const int largest = peers.largest(result == 0 ? 0 : result == in_progress ? 1 : 2);
+    if (largest == 0)
+      return {};
+    if (largest == 2) {
+      abort();
+      return result == 0 || result == in_progress ? "it failed on another process" : library_.error_string(result);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+/// Waits for the GPU, as long as NCCL works.
+void NcclEnd::wait() const {
+  for (;;) {
+    const cudaError_t done = cudaStreamQuery(gpu_.stream());
+    if (done != cudaErrorNotReady)
+      return check(done, "waiting for the GPU");
+    if (const int now = state(); now != 0 && now != in_progress)
+      throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), library_.error_string(now));
+    std::this_thread::yield();
+  }
+}
+
+/// Ends the connection where an exchange throws. Where only the function by which the processes meet failed here,
+/// others go on to wait for what this GPU sends.
+struct NcclEnd::Ending {
+  NcclEnd &end;
+  Peers &peers;
+  int thrown = std::uncaught_exceptions();
+  ~Ending() {
+    if (std::uncaught_exceptions() > thrown && (!end.left_ || peers.all_failed()))
+      end.abort();
+  }
+};
+
+// Work before the exchange ends first: a kernel that failed after others had asked for their part would leave them
+// waiting on their GPUs. So does the exchange end here, where NCCL's own failures are seen.
+void NcclEnd::exchange(Peers &peers, const Transfers &sent, const Transfers &received) {
+  const CurrentDevice current = memory_.enter();
+  const Ending ending{*this, peers};
+  if (!works())
+    throw_error(Status::device, "cuda:{}: an exchange by NCCL after one that failed", gpu_.ordinal());
+  wait();
+  int result = library_.group_start();
+  if (result == 0) {
+    result = ask(library_, comm_, gpu_.stream(), sent, received);
+    const int end = library_.group_end();
+    result = result == 0 || result == in_progress ? end : result;
+  }
+  left_ = true;
+  const std::string why = settle(peers, result);
+  left_ = false;
+  if (!why.empty())
+    throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), why);
+  wait();
+}
+
+// It frees whatever still waits. Where the GPU was reset, or the process forked, there is nothing left to end.
+void NcclEnd::abort() noexcept {
+  if (comm_ == nullptr)
+    return;
+  if (const CurrentDevice current = memory_.enter(std::nothrow); current)
+    library_.comm_abort(comm_);
+  comm_ = nullptr;
 }
 
 } // namespace td::kernels::cuda

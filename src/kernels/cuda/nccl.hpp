@@ -45,4 +45,35 @@ private:
   std::string failure_; // empty while it works
 };
 
+/// A process's end of what NCCL has connected: a GPU in each process. While one waits for others, on the host or on its
+/// GPU, a failure of another ends that.
+class NcclEnd : public std::enable_shared_from_this<NcclEnd> {
+public:
+  /// All processes call it. Null for all, with a reason, where it cannot be for one.
+  static std::shared_ptr<NcclEnd> make(Gpu &gpu, Peers &peers, std::string &why);
+  NcclEnd(const NcclEnd &) = delete;
+  NcclEnd &operator=(const NcclEnd &) = delete;
+  ~NcclEnd();
+
+  bool works() const noexcept { return comm_ != nullptr && !left_; }
+  std::unique_ptr<Link> link(Peers &peers);
+
+private:
+  class Worker;
+  struct Ending;
+  NcclEnd(const NcclLibrary &library, Gpu &gpu);
+  std::string connect(Peers &peers);
+  void exchange(Peers &peers, const Transfers &sent, const Transfers &received);
+  std::string settle(Peers &peers, int result);
+  int state() const;
+  void wait() const;
+  void abort() noexcept;
+
+  const NcclLibrary &library_;
+  Gpu &gpu_;
+  Memory &memory_; // which outlives the Gpu
+  void *comm_ = nullptr;
+  bool left_ = false; // by this process, while others may wait for what it has asked for
+};
+
 } // namespace td::kernels::cuda

@@ -58,6 +58,21 @@ __global__ void find_not_finite(bool f64, const void *data, i64 rows, i64 cols, 
   }
 }
 
+/// to(k, :) := from(rows[k], :), or with `add` to(rows[k], :) += from(k, :). Neighbouring threads take neighbouring
+/// columns of a row.
+template <bool add, class From, class To> __global__ void move_rows(Rows<From> from, const i64 *rows, Rows<To> to) {
+  const i64 step = i64{gridDim.x} * blockDim.x;
+  const i64 all = add ? from.rows * from.cols : to.rows * to.cols;
+  for (i64 at = i64{blockIdx.x} * blockDim.x + threadIdx.x; at < all; at += step) {
+    const i64 k = at / to.cols;
+    const i64 r = at % to.cols;
+    if constexpr (add)
+      to(rows[k], r) += from(k, r);
+    else
+      to(k, r) = from(rows[k], r);
+  }
+}
+
 } // namespace
 
 void CudaBackend::gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) {
@@ -82,6 +97,30 @@ void CudaBackend::scatter_transposed(ConstMatrix from, const i64 *rows, Matrix t
         rows_of<T>(from), rows, rows_of<T>(to));
   });
   check_launch("giving a caller his matrix");
+}
+
+void CudaBackend::gather_rows(ConstMatrix from, const i64 *rows, Matrix to) {
+  const CurrentDevice current = enter();
+  if (to.rows == 0)
+    return;
+  dispatch(to.type, [&](auto zero) {
+    using T = decltype(zero);
+    move_rows<false><<<blocks_for(device_, to.rows * to.cols, block_threads), block_threads, 0, device_.stream()>>>(
+        rows_of<T>(from), rows, rows_of<T>(to));
+  });
+  check_launch("rows for other processes");
+}
+
+void CudaBackend::add_rows(ConstMatrix from, const i64 *rows, Matrix to) {
+  const CurrentDevice current = enter();
+  if (from.rows == 0)
+    return;
+  dispatch(to.type, [&](auto zero) {
+    using T = decltype(zero);
+    move_rows<true><<<blocks_for(device_, from.rows * from.cols, block_threads), block_threads, 0, device_.stream()>>>(
+        rows_of<T>(from), rows, rows_of<T>(to));
+  });
+  check_launch("sums of other processes");
 }
 
 void CudaBackend::first_not_finite(ConstMatrix a, i64 *at) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <new>
 
 #include <sys/mman.h>
@@ -85,6 +86,25 @@ void HostBackend::gather_transposed(ConstMatrix from, const i64 *rows, Matrix to
 void HostBackend::scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) {
   parallel_ranges(threads(), from.rows, relayout_grain,
                   [&](Range some) { td::scatter_transposed(from, rows, to, some); });
+}
+
+void HostBackend::gather_rows(ConstMatrix from, const i64 *rows, Matrix to) {
+  const auto row_bytes = static_cast<std::size_t>(to.cols * size_of(to.type));
+  parallel_ranges(threads(), to.rows, relayout_grain, [&](Range some) {
+    for (i64 k = some.begin; k < some.end; ++k)
+      std::memcpy(to.slice(k, k + 1).data, from.slice(rows[k], rows[k] + 1).data, row_bytes);
+  });
+}
+
+void HostBackend::add_rows(ConstMatrix from, const i64 *rows, Matrix to) {
+  dispatch(to.type, [&](auto zero) {
+    using T = decltype(zero);
+    parallel_ranges(threads(), from.rows, relayout_grain, [&](Range some) {
+      for (i64 k = some.begin; k < some.end; ++k)
+        std::transform(from.row<T>(k), from.row<T>(k) + from.cols, to.row<T>(rows[k]), to.row<T>(rows[k]),
+                       std::plus<>());
+    });
+  });
 }
 
 void HostBackend::set_zero(Matrix a) { td::set_zero(a); }

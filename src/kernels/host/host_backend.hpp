@@ -14,6 +14,8 @@ public:
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override;
   void gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) override;
   void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) override;
+  void gather_rows(ConstMatrix from, const i64 *rows, Matrix to) override;
+  void add_rows(ConstMatrix from, const i64 *rows, Matrix to) override;
   void set_zero(Matrix a) override;
   void first_not_finite(ConstMatrix a, i64 *at) override;
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override;
