@@ -83,7 +83,8 @@ SolverNeed solver_need(const SolverSizes &sizes) {
   need.host.add("making the start", sizes.start_host);
   if (sizes.gathers) { // when workers have freed what is theirs
     const double all = sum(sizes.dims) * row;
-    need.host.add("all rows of the model", std::max(0.0, all - (sizes.apart ? sizes.staged : static_cast<double>(need.workers.total()))));
+    need.host.add("all rows of the model",
+                  std::max(0.0, all - (sizes.apart ? sizes.staged : static_cast<double>(need.workers.total()))));
   }
   return need;
 }
