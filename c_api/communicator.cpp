@@ -28,6 +28,8 @@ void require_same(const Context &context, std::span<const i64> dims, ValueType t
 
 /// Throws Status::unsupported for what processes that share a context cannot have.
 void require_one_worker(std::string_view devices, const Options &options) {
+  if (devices.starts_with("cpu:"))
+    kernels::parse_devices(devices); // what has no meaning is refused as elsewhere
   if (devices.starts_with("cpu:") || devices == "cuda:all" || devices.find(',') != devices.npos)
     throw_error(Status::unsupported,
                 "devices = \"{}\" in a context that processes share: expected \"cpu\", \"cuda:local\" or one GPU; the "
