@@ -262,7 +262,7 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
   }
 }
 
-/// From host coordinates to a part in each device's memory: the tensor is made, and MTTKRP of few columns asks for all.
+/// Seconds from host coordinates to a part in each device's memory: the tensor is made, and MTTKRP asks for all of it.
 double ready(const std::vector<std::shared_ptr<kernels::Backend>> &devices, const EntriesView &e,
              const tensor::Builders &builders) {
   Options options;

@@ -36,7 +36,7 @@ struct Context {
   tensor::Target target() const noexcept {
     return spec.kind == kernels::DeviceSpec::Kind::cuda ? tensor::Target::gpu : tensor::Target::cpu;
   }
-  /// For tensor::Tensor::make_sparse.
+  /// What tensor::Tensor::make_sparse builds with.
   tensor::Builders builders() const;
   /// Says that a call had fewer threads than it wanted, if so; calls that work with threads end with it.
   void say_shortage() const;

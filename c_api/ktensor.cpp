@@ -33,7 +33,7 @@ template <class Body> td_status with_blocks(const td_ktensor *ktensor, Body &&bo
   });
 }
 
-/// The same for two: of a whole one beside one in blocks each process takes its block.
+/// Does the same with two: each process takes its block of a whole one that is beside one in blocks.
 template <class Body> td_status with_blocks(const td_ktensor *a, const td_ktensor *b, Body &&body) {
   return guard([&] {
     const auto ka = object_of<td_ktensor>(a, "a");

@@ -34,7 +34,7 @@ template <class F> double length_of(std::size_t n, const F &f) {
   return std::sqrt(sum);
 }
 
-/// By what a normal number is multiplied that disturbs a value: n noises are as long as the recipe says.
+/// What a normal number is multiplied by that disturbs a value: n noises are as long as the recipe says.
 template <class F> double noise_scale(const Recipe &recipe, std::size_t n, const F &value_of) {
   if (recipe.noise == 0)
     return 0;

@@ -48,7 +48,7 @@ std::vector<char> point_down(Matrix a, RowBlock block, const Meeting &others) {
   std::transform(here.begin(), here.end(), largest.begin(), [](double x) { return std::abs(x); });
   if (others.max)
     others.max(largest);
-  // Of the blocks that have the largest magnitude the first speaks: its number is the larger, and odd where it is
+  // The first of the blocks that have the largest magnitude decides: its number is the larger, and odd where it is
   // negative.
   for (std::size_t r = 0; r < cols; ++r)
     if (std::abs(here[r]) == largest[r])

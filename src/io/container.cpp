@@ -56,7 +56,7 @@ bool is_element_type(std::uint32_t type) {
   return std::any_of(std::begin(known), std::end(known), [&](ElementType t) { return t == ElementType{type}; });
 }
 
-/// Of a section, from the checksum and the bytes of each process's part.
+/// The checksum of a section, from that and the bytes of each process's part.
 std::uint32_t joined(std::span<const i64> parts) {
   std::uint32_t sum = 0;
   for (std::size_t part = 0; part < parts.size(); part += 2)

@@ -54,7 +54,7 @@ struct Readers {
 struct Writers {
   int number = 0;
   int count = 1;
-  /// As that of Readers.
+  /// It does what that of Readers does.
   std::function<std::vector<i64>(std::span<const i64>)> gather;
   /// Gives all what the first has.
   std::function<void(void *, i64)> broadcast;

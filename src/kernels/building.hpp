@@ -162,7 +162,7 @@ public:
   virtual KeysAndValues here() = 0;
   /// Sorts by some bits of the key alone; entries that agree in them keep their order.
   virtual void sort_by(int shift, int bits) = 0;
-  /// For each of some keys: the first entry, of those sorted by key, with that key or a greater one; or size().
+  /// The first of the sorted entries with each of some keys or a greater one; or size().
   virtual std::vector<i64> lower_bounds(std::span<const u128> keys) = 0;
   /// Room for others of the same kind, so many. They are written to here(), which arrived() tells of.
   virtual std::unique_ptr<DeviceBuilding> beside(i64 size) = 0;

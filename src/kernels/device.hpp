@@ -44,7 +44,7 @@ public:
   virtual void exchange(const Transfers &sent, const Transfers &received) = 0;
 };
 
-/// By it the processes of a link agree, each with a device of its own.
+/// The processes of a link, each with a device of its own, agree by it.
 class Peers {
 public:
   virtual ~Peers() = default;

@@ -210,7 +210,7 @@ i64 gathered_entries(const Layout &l) {
   return std::min(l.nnz, std::max(slab, span_entries(l.nnz) / slab * slab));
 }
 
-/// Of the columns that processes multiply for a start by eigenvectors, three times on the host.
+/// Bytes of the columns that processes multiply for a start by eigenvectors, three times on the host.
 double columns_bytes(const Layout &l, i64 rank) {
   const i64 longest = *std::max_element(l.dims.begin(), l.dims.end());
   const i64 columns = std::max(identity_columns, subspace_columns(longest, std::min(longest, rank)));

@@ -26,7 +26,7 @@ struct SweepPrediction {
   double seconds_update = 0;
   double bytes = 0;     // of workspace of kernels, at most
   bool gathers = false; // rows of factors in f32
-  // Of a dense tensor, by kernels of which a backend has several: which ones it takes.
+  // The kernels that a backend which has several takes for a dense tensor.
   std::vector<kernels::DenseKernel> dense;
 };
 

@@ -35,7 +35,7 @@ public:
   i64 shared(int mode) const { return std::ssize(of(mode).shared); }
   /// Processes that it sends to in reduce or in gather, whichever are more.
   i64 partners(int mode) const;
-  /// The same by process: how many it owns of those here, and has of this one's.
+  /// How many rows each process owns of those here, and has of this one's.
   std::span<const i64> lent_to(int mode) const { return of(mode).lent; }
   std::span<const i64> shared_with(int mode) const { return of(mode).shared_with; }
   /// Numbers of own rows that go to others, one process after the other.

@@ -52,7 +52,7 @@ public:
     Selection some;
   };
   std::vector<Held> take_held() { return std::move(held_); }
-  /// Of what a device is given at first.
+  /// The entries that a device is given at first.
   static EntriesView given_to(std::size_t device, std::size_t devices, const EntriesView &entries,
                               std::vector<const void *> &columns);
 

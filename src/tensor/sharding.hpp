@@ -23,7 +23,7 @@ struct Sharded {
 
 enum class Cut { rows, split_rows, entries };
 Cut cut_of(plan::ShardingRule rule, bool deterministic);
-/// By partition_rows, with or without split_rows, or partition_entries.
+/// This is partition_rows, with or without split rows, or partition_entries.
 plan::Partition partition_by(const plan::RowCounts &counts, int workers, Cut cut);
 
 /// The rows of a sorted copy, by partition_by.

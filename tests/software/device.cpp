@@ -151,7 +151,7 @@ private:
   std::size_t rank_;
 };
 
-/// The same between processes, for which threads of one stand. What is sent leaves the memory at once: as on a GPU, a
+/// Links processes, for which threads of one stand. What is sent leaves the memory at once: as on a GPU, a
 /// process that fails afterwards has sent it.
 class SoftwarePeers final : public kernels::Link {
 public:

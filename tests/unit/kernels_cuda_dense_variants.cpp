@@ -148,7 +148,7 @@ TEST(KernelsCudaDenseVariants, GemmTakesBoundedWorkspace) {
   };
   // A matrix needs no product, whatever the mode.
   EXPECT_EQ(gemm({40, 50}, 1, 50, 10).bytes(10), static_cast<double>(gemm_blas_bytes));
-  // Of two modes the product is made, and the result is written by cuBLAS.
+  // The product of two modes is made, and the result is written by cuBLAS.
   const GemmLayout direct = gemm({300000, 16, 16}, 0, 300000, 64);
   EXPECT_EQ(direct.cut, 1);
   EXPECT_EQ(numbers(direct, 64), 256 * 64);

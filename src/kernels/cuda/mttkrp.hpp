@@ -16,7 +16,7 @@ void mttkrp_slabs(Gpu &device, const DenseView &x, std::span<const ConstMatrix> 
 void mttkrp_tile(Gpu &device, const DenseView &x, const MttkrpArgs &args); // by dense_kernel = elem, slice or tile
 /// False, and nothing is done, if its workspace is to be of memory that is free and there is too little of it.
 bool mttkrp_gemm(Gpu &device, const DenseView &x, const MttkrpArgs &args, bool in_free_memory);
-/// As Kernels::mttkrp_cells, and adds where args say so. `parts`: where cells_layout has several, memory for them.
+/// This is Kernels::mttkrp_cells, and adds where args say so. `parts`: where cells_layout has several, memory for them.
 void mttkrp_cells(Gpu &device, const CellsView &x, const MttkrpArgs &args, double *parts);
 void mttkrp_strided(Gpu &device, const DenseView &x, const MttkrpArgs &args);
 
