@@ -25,8 +25,12 @@ std::int32_t stop_on_signal(const td_report *, void *) { return InterruptGuard::
 SweepFigures sweep(td_context *context, const td_tensor *x, std::int64_t rank, std::int64_t repeats) {
   const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, rank, nullptr);
   const auto period = get<std::int64_t>(td_plan_get_i64, plan, "sweeps");
-  const Options options{
-      {"max_iters", std::to_string(iterations_for(repeats, period))}, {"tol", "0"}, {"exact_residual", "never"}};
+  // Of long modes the host takes longer to arrange a model than a GPU to find it, and nobody looks at this one.
+  const Options options{{"max_iters", std::to_string(iterations_for(repeats, period))},
+                        {"tol", "0"},
+                        {"exact_residual", "never"},
+                        {"arrange", "0"},
+                        {"fixsigns", "0"}};
   const Fitted run = cpals(context, x, rank, options, nullptr, stop_on_signal);
   stop_if_interrupted();
 

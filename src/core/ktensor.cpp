@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/columns.hpp"
 #include "core/error.hpp"
@@ -22,28 +23,34 @@ void check_ld(int mode, i64 ld, i64 rows) {
     throw_error(Status::shape, "factor {}: ld = {} < rows = {}", mode, ld, rows);
 }
 
-/// Calls f(element) for each entry of column r.
-template <class F> void for_column(Matrix a, i64 r, F &&f) {
+/// Calls f(row) for each row of a matrix: columns are taken together, since memory has a row's elements side by side.
+template <class F> void for_rows(Matrix a, F &&f) {
   dispatch(a.type, [&](auto zero) {
-    using T = decltype(zero);
     for (i64 i = 0; i < a.rows; ++i)
-      f(a.row<T>(i)[r]);
+      f(a.row<decltype(zero)>(i));
   });
 }
 
-void negate_column(Matrix a, i64 r) {
-  for_column(a, r, [](auto &x) { x = -x; });
+/// Changes the signs of some columns.
+void negate_columns(Matrix a, const std::vector<char> &some) {
+  if (std::find(some.begin(), some.end(), 1) == some.end())
+    return;
+  for_rows(a, [&](auto *row) {
+    for (std::size_t r = 0; r < some.size(); ++r)
+      row[r] = some[r] != 0 ? -row[r] : row[r];
+  });
 }
 
 /// Marks the columns whose entry of largest magnitude (the first of them) is negative.
 std::vector<char> point_down(Matrix a, RowBlock block, const Meeting &others) {
   const auto cols = static_cast<std::size_t>(a.cols);
   std::vector<double> here(cols, 0.0);
-  for (std::size_t r = 0; r < cols; ++r)
-    for_column(a, static_cast<i64>(r), [&](auto &x) {
-      if (std::abs(static_cast<double>(x)) > std::abs(here[r]))
-        here[r] = static_cast<double>(x);
-    });
+  for_rows(a, [&](const auto *row) {
+    for (std::size_t r = 0; r < cols; ++r) {
+      const auto x = static_cast<double>(row[r]);
+      here[r] = std::abs(x) > std::abs(here[r]) ? x : here[r];
+    }
+  });
   std::vector<double> largest(cols), first(cols, 0.0);
   std::transform(here.begin(), here.end(), largest.begin(), [](double x) { return std::abs(x); });
   if (others.max)
@@ -181,15 +188,10 @@ void Ktensor::normalize(const Meeting &others) {
   }
   for (int m = 0; m < order(); ++m) {
     const auto mode = static_cast<std::size_t>(m);
-    const Matrix a = factor(m);
-    dispatch(type_, [&](auto zero) {
-      using T = decltype(zero);
-      for (i64 i = 0; i < a.rows; ++i) {
-        T *row = a.row<T>(i);
-        for (std::size_t r = 0; r < lengths.size(); ++r) {
-          if (norms[mode][r] > 0)
-            row[r] = static_cast<T>(static_cast<double>(row[r]) * scales[mode].factor[r] / norms[mode][r]);
-        }
+    for_rows(factor(m), [&]<class T>(T *row) {
+      for (std::size_t r = 0; r < lengths.size(); ++r) {
+        if (norms[mode][r] > 0)
+          row[r] = static_cast<T>(static_cast<double>(row[r]) * scales[mode].factor[r] / norms[mode][r]);
       }
     });
   }
@@ -198,13 +200,11 @@ void Ktensor::normalize(const Meeting &others) {
 
 void Ktensor::arrange(const Meeting &others) {
   normalize(others);
-  for (i64 r = 0; r < rank_; ++r) {
-    double &w = weights_[static_cast<std::size_t>(r)];
-    if (w < 0) {
-      w = -w;
-      negate_column(factor(0), r);
-    }
-  }
+  std::vector<char> negative(weights_.size());
+  std::transform(weights_.begin(), weights_.end(), negative.begin(), [](double w) { return w < 0; });
+  for (double &w : weights_)
+    w = w < 0 ? -w : w;
+  negate_columns(factor(0), negative);
   std::vector<std::size_t> sequence(weights_.size());
   std::iota(sequence.begin(), sequence.end(), std::size_t{0});
   std::stable_sort(sequence.begin(), sequence.end(),
@@ -216,6 +216,8 @@ void Ktensor::arrange(const Meeting &others) {
   };
   std::vector<double> scratch(weights_.size());
   permute(weights_.data(), scratch);
+  if (std::is_sorted(sequence.begin(), sequence.end()))
+    return;
   for (int m = 0; m < order(); ++m) {
     const Matrix a = factor(m);
     dispatch(type_, [&](auto zero) {
@@ -231,20 +233,15 @@ void Ktensor::fixsigns(const Meeting &others) {
   std::vector<std::vector<char>> down; // [mode][column]
   for (int m = 0; m < order(); ++m)
     down.push_back(point_down(factor(m), block_, others));
-  for (i64 r = 0; r < rank_; ++r) {
-    int waiting = -1; // a mode that points down and has no partner yet
-    for (int m = 0; m < order(); ++m) {
-      if (down[static_cast<std::size_t>(m)][static_cast<std::size_t>(r)] == 0)
-        continue;
-      if (waiting < 0) {
-        waiting = m;
-      } else {
-        negate_column(factor(waiting), r);
-        negate_column(factor(m), r);
-        waiting = -1;
-      }
-    }
+  for (std::size_t r = 0; r < weights_.size(); ++r) {
+    int without_partner = 0; // one mode that points down is left as it is where they are an odd number
+    for (const auto &of_mode : down)
+      without_partner ^= of_mode[r];
+    for (std::size_t m = down.size(); m-- > 0 && without_partner != 0;)
+      without_partner ^= std::exchange(down[m][r], 0);
   }
+  for (int m = 0; m < order(); ++m)
+    negate_columns(factor(m), down[static_cast<std::size_t>(m)]);
 }
 
 std::vector<Leader> leaders(const Ktensor &k, int mode, i64 component, i64 most) {
