@@ -25,7 +25,7 @@ std::int32_t stop_on_signal(const td_report *, void *) { return InterruptGuard::
 SweepFigures sweep(td_context *context, const td_tensor *x, std::int64_t rank, std::int64_t repeats) {
   const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, rank, nullptr);
   const auto period = get<std::int64_t>(td_plan_get_i64, plan, "sweeps");
-  const Options options{
+  Options options{
       {"max_iters", std::to_string(iterations_for(repeats, period))}, {"tol", "0"}, {"exact_residual", "never"}};
   const Fitted run = cpals(context, x, rank, options, nullptr, stop_on_signal);
   stop_if_interrupted();
@@ -40,6 +40,14 @@ SweepFigures sweep(td_context *context, const td_tensor *x, std::int64_t rank, s
     out.mttkrp.push_back(median(std::move(of_mode)));
   out.mttkrp_sum = median(std::move(sums));
   out.iteration = median(std::move(times.iteration));
+
+  if (get<std::int64_t>(td_report_get_i64, run.report, "workers") > 1) {
+    options.set("breakdown", "1");
+    const Fitted measured = cpals(context, x, rank, options, nullptr, stop_on_signal);
+    stop_if_interrupted();
+    out.workers = worker_figures(measured.report);
+    out.measured_iteration = median(IterationTimes(measured.report, period).iteration);
+  }
 
   out.predicted = series(td_plan_get_series, plan, "mttkrp_seconds");
   out.predicted_mttkrp = get<double>(td_plan_get_f64, plan, "seconds.mttkrp");
