@@ -82,14 +82,6 @@ PhaseSeconds PhaseMeter::read() {
   return seconds;
 }
 
-// A mark that fails, as when the GPU is gone, is met again by the next call into it.
-void InPhase::leave() noexcept {
-  try {
-    device_.enter_phase(before_);
-  } catch (const Error &) {
-  }
-}
-
 std::shared_ptr<void> Device::keep(i64, const char *what) {
   throw_error(Status::internal, "a copy of {} for kernels that read the original", what);
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -211,18 +212,22 @@ private:
   std::array<std::vector<Key>, 2> segments_; // of this iteration and the one before, by turns
 };
 
-/// What is asked for while it lives is of a phase.
+/// What is asked for while it lives is of a phase. Its end is a mark, which may throw as any call does; where something
+/// else was thrown there is none.
 class InPhase {
 public:
   InPhase(Device &device, Phase phase) : device_(device), before_(device.enter_phase(phase)) {}
   InPhase(const InPhase &) = delete;
   InPhase &operator=(const InPhase &) = delete;
-  ~InPhase() { leave(); }
+  ~InPhase() noexcept(false) {
+    if (std::uncaught_exceptions() == thrown_)
+      device_.enter_phase(before_);
+  }
 
 private:
-  void leave() noexcept;
   Device &device_;
   Phase before_;
+  int thrown_ = std::uncaught_exceptions();
 };
 
 /// Whether each can copy out of the memories of all others, from now on.
