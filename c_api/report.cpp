@@ -61,6 +61,10 @@ constexpr NamedValue<Report, const std::vector<double> &> series[] = {
     {"effective_rank", [](const Report &r) -> const std::vector<double> & { return r.effective_rank; }},
     {"condition", [](const Report &r) -> const std::vector<double> & { return r.condition; }},
     {"mttkrp_seconds", [](const Report &r) -> const std::vector<double> & { return r.mttkrp_seconds; }},
+    {"worker.entries", [](const Report &r) -> const std::vector<double> & { return r.breakdown.entries; }},
+    {"worker.rows", [](const Report &r) -> const std::vector<double> & { return r.breakdown.rows; }},
+    {"worker.mttkrp_seconds", [](const Report &r) -> const std::vector<double> & { return r.breakdown.mttkrp; }},
+    {"worker.iteration_seconds", [](const Report &r) -> const std::vector<double> & { return r.breakdown.iteration; }},
 };
 
 } // namespace

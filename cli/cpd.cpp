@@ -17,6 +17,7 @@
 #include "processes.hpp"
 #include "progress.hpp"
 #include "tensor_facts.hpp"
+#include "worker_figures.hpp"
 
 namespace cli {
 
@@ -141,6 +142,8 @@ Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
   if (r.score)
     out["score"] = *r.score;
   out["seconds"] = seconds;
+  if (const auto workers = worker_figures(r.report); !workers.empty())
+    out["breakdown"] = worker_document(workers);
   out["history"] = history;
   out["output"] = flags.output;
   out["report"] = flags.report;
@@ -194,6 +197,11 @@ void print_summary(const CpdFlags &flags, const Result &r) {
   fmt::print("seconds   {:.3f}: init {:.3f}, mttkrp {:.3f}, solve {:.3f}, fit {:.3f}; reading the file took {:.3f}\n",
              number(r, "seconds"), number(r, "seconds.init"), number(r, "seconds.mttkrp"), number(r, "seconds.solve"),
              number(r, "seconds.fit"), r.read_seconds);
+  if (const auto workers = worker_figures(r.report); !workers.empty()) {
+    fmt::print("breakdown means of the iterations but the first; entries and rows of all modes\n");
+    print_workers(workers, "iteration", &WorkerFigures::iteration);
+    print_workers(workers, "MTTKRP", &WorkerFigures::mttkrp);
+  }
   if (r.score)
     fmt::print("score     {:.6f} against {}\n", *r.score, shown(flags.compare));
   if (const std::string why = word(r, "checkpoint_error"); !why.empty())

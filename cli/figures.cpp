@@ -26,11 +26,11 @@ SweepFigures sweep(td_context *context, const td_tensor *x, std::int64_t rank, s
   const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, rank, nullptr);
   const auto period = get<std::int64_t>(td_plan_get_i64, plan, "sweeps");
   // Of long modes the host takes longer to arrange a model than a GPU to find it, and nobody looks at this one.
-  const Options options{{"max_iters", std::to_string(iterations_for(repeats, period))},
-                        {"tol", "0"},
-                        {"exact_residual", "never"},
-                        {"arrange", "0"},
-                        {"fixsigns", "0"}};
+  Options options{{"max_iters", std::to_string(iterations_for(repeats, period))},
+                  {"tol", "0"},
+                  {"exact_residual", "never"},
+                  {"arrange", "0"},
+                  {"fixsigns", "0"}};
   const Fitted run = cpals(context, x, rank, options, nullptr, stop_on_signal);
   stop_if_interrupted();
 
@@ -44,6 +44,14 @@ SweepFigures sweep(td_context *context, const td_tensor *x, std::int64_t rank, s
     out.mttkrp.push_back(median(std::move(of_mode)));
   out.mttkrp_sum = median(std::move(sums));
   out.iteration = median(std::move(times.iteration));
+
+  if (get<std::int64_t>(td_report_get_i64, run.report, "workers") > 1) {
+    options.set("breakdown", "1");
+    const Fitted measured = cpals(context, x, rank, options, nullptr, stop_on_signal);
+    stop_if_interrupted();
+    out.workers = worker_figures(measured.report);
+    out.measured_iteration = median(IterationTimes(measured.report, period).iteration);
+  }
 
   out.predicted = series(td_plan_get_series, plan, "mttkrp_seconds");
   out.predicted_mttkrp = get<double>(td_plan_get_f64, plan, "seconds.mttkrp");

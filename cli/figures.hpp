@@ -7,6 +7,7 @@
 
 #include "entry_arrays.hpp"
 #include "floor.hpp"
+#include "worker_figures.hpp"
 
 namespace cli {
 
@@ -28,6 +29,8 @@ struct SweepFigures {
   std::vector<double> predicted; // by a plan: seconds of a mode's MTTKRP, 0 where they are not known
   double predicted_mttkrp = 0;   // of all modes
   double predicted_iteration = 0;
+  std::vector<WorkerFigures> workers; // of a run beside, in which their time is broken down; none of one worker alone
+  double measured_iteration = 0;      // of that run
 };
 
 struct BuildFigures {

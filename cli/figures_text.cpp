@@ -55,6 +55,22 @@ void print_iterations(const std::vector<SweepFigures> &sweeps) {
                prediction(s.predicted_iteration, s.iteration, 13), 100 * s.mttkrp_sum / s.iteration);
 }
 
+/// What measuring costs is told by the iterations of both runs.
+void print_breakdown(const std::vector<SweepFigures> &sweeps, const Wish &wish) {
+  for (const SweepFigures &s : sweeps) {
+    if (s.workers.empty())
+      continue;
+    fmt::print(
+        "\nworkers   at rank {}: means of iterations that took {:.1f} % of the time of those above, as they were "
+        "measured; entries and rows of all modes\n",
+        s.rank, 100 * s.measured_iteration / s.iteration);
+    if (wish.mttkrp)
+      print_workers(s.workers, "MTTKRP", &WorkerFigures::mttkrp);
+    if (wish.iteration)
+      print_workers(s.workers, "iteration", &WorkerFigures::iteration);
+  }
+}
+
 void print_build(const BuildFigures &b, double entries, double bytes) {
   fmt::print("\nbuild     {:.1f} ms, {:.1f} ns an entry", 1e3 * b.seconds, 1e9 * b.seconds / entries);
   if (b.sweeps > 0)
@@ -99,6 +115,8 @@ Json sweep_document(const SweepFigures &s, const Wish &wish, double entries) {
     out["iteration_seconds"] = s.iteration;
     out["predicted_iteration_seconds"] = known(s.predicted_iteration);
   }
+  if (!s.workers.empty())
+    out["breakdown"] = {{"iteration_seconds", s.measured_iteration}, {"workers", worker_document(s.workers)}};
   return out;
 }
 
@@ -111,6 +129,7 @@ void Figures::print(const Wish &wish) const {
     print_mttkrp(sweeps, n);
   if (wish.iteration)
     print_iterations(sweeps);
+  print_breakdown(sweeps, wish);
   if (build)
     print_build(*build, n, static_cast<double>(bytes));
   if (wish.read)

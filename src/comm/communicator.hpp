@@ -56,6 +56,12 @@ std::unique_ptr<Communicator> make_staged_communicator(kernels::Device &device, 
 /// Bytes of the host that such a one takes for a matrix with rows of so many bytes.
 i64 staged_bytes(i64 rows, i64 row_bytes, i64 most = i64{32} << 20);
 
+/// One that tells the worker's device what is exchanged and how long it waits for others, for a PhaseMeter. `devices`
+/// are those of all workers where they are this process's and have memory of their own, else none. `others` must live
+/// as long.
+std::unique_ptr<Communicator> make_measured_communicator(Communicator &others, kernels::Backend &device,
+                                                         std::vector<kernels::Device *> devices);
+
 class Processes;
 /// A communicator whose workers are the processes, one each, with what is in the memory of their devices: the caller's
 /// functions exchange it, or where devices have memory of their own a library of theirs, or these by way of the host,

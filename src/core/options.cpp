@@ -146,6 +146,9 @@ constexpr OptionRow table[] = {
      "1: bitwise the same result for any number of workers and threads on a device, at some cost"},
     {"cpals", "exact_residual", OptionType::str, "auto", 0, 0, "auto|never|always",
      "compute the residual entry by entry: auto, when the quick formula has lost its digits"},
+    {"cpals", "breakdown", OptionType::i64, "0", 0, 1, "",
+     "1: measure what each worker's time goes to (compute, copies between host and device, exchange, waiting for "
+     "others), at some cost; the report has it"},
     {"cpals", "checkpoint", OptionType::str, "", 0, 0, "", "file to which the run's state is written; empty: none"},
     {"cpals", "checkpoint_iters", OptionType::i64, "10", 0, huge, "",
      "write the checkpoint every so many iterations; 0: not by count"},

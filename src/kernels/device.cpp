@@ -35,6 +35,53 @@ double Device::seconds_between(std::size_t first, std::size_t second) {
   return std::chrono::duration<double>(moments_[second] - moments_[first]).count();
 }
 
+Phase Device::enter_phase(Phase next) {
+  if (meter_ == nullptr)
+    return next;
+  const Phase before = meter_->now_.phase;
+  meter_->enter({meter_->now_.stage, next});
+  return before;
+}
+
+Stage Device::enter_stage(Stage next) {
+  if (meter_ == nullptr)
+    return next;
+  const Stage before = meter_->now_.stage;
+  meter_->enter({next, meter_->now_.phase});
+  return before;
+}
+
+PhaseMeter::PhaseMeter(Device &device) : device_(device) {
+  device.meter_ = this;
+  cut();
+}
+
+void PhaseMeter::enter(Key next) {
+  if (next.phase == now_.phase && next.stage == now_.stage)
+    return;
+  now_ = next;
+  device_.mark(moment(bank_, segments_[bank_].size()));
+  segments_[bank_].push_back(now_);
+}
+
+void PhaseMeter::cut() {
+  device_.mark(moment(bank_, segments_[bank_].size()));
+  bank_ = 1 - bank_;
+  device_.mark(moment(bank_, 0));
+  segments_[bank_].assign(1, now_);
+}
+
+PhaseSeconds PhaseMeter::read() {
+  const std::size_t bank = 1 - bank_;
+  PhaseSeconds seconds{};
+  for (std::size_t k = 0; k < segments_[bank].size(); ++k) {
+    const Key key = segments_[bank][k];
+    seconds[static_cast<std::size_t>(key.stage)][static_cast<std::size_t>(key.phase)] +=
+        device_.seconds_between(moment(bank, k), moment(bank, k + 1));
+  }
+  return seconds;
+}
+
 std::shared_ptr<void> Device::keep(i64, const char *what) {
   throw_error(Status::internal, "a copy of {} for kernels that read the original", what);
 }

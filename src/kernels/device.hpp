@@ -1,7 +1,9 @@
 // A device as the layers above know it: its memory, the order of work on it, and what it may evict.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,6 +69,17 @@ public:
   /// that work on them have ended. Where the room is asked for temporarily, copies may come back later.
   virtual void evict(const void *memory, i64 bytes, bool temporary) = 0;
 };
+
+/// What a worker's time goes to: work on the numbers, copies between the host and the device as far as work waits for
+/// them, what is exchanged with other workers, and waiting for these.
+enum class Phase { compute, host_copies, exchange, idle };
+inline constexpr std::size_t phases = 4;
+/// The part of an iteration that a phase is of.
+enum class Stage { mttkrp, rest };
+/// Seconds by stage and phase.
+using PhaseSeconds = std::array<std::array<double, phases>, 2>;
+
+class PhaseMeter;
 
 /// One worker's device. Functions may run asynchronously in call order; download waits for what came before. A device
 /// is used by one thread at a time. Memory errors are thrown as Status::host_memory or device_memory.
@@ -135,6 +148,12 @@ public:
   /// is no stream of the device.
   virtual void follow(void *stream);
 
+  // ---- what its time goes to, while a PhaseMeter measures that ----
+
+  /// What is asked for from now on is of this phase, or stage. These give the one before.
+  Phase enter_phase(Phase next);
+  Stage enter_stage(Stage next);
+
   // ---- for several workers, whose devices exchange what is in their memories ----
 
   /// What the context asks for.
@@ -156,7 +175,59 @@ public:
   virtual std::unique_ptr<Link> link_peers(Peers &peers, std::string &why);
 
 private:
+  friend class PhaseMeter;
   std::vector<std::chrono::steady_clock::time_point> moments_; // of a device that works at once
+  PhaseMeter *meter_ = nullptr;
+};
+
+/// It measures, while it lives, what a device's time goes to: by marks where one phase ends and another begins, so that
+/// seconds of all phases add up to the time that passed on the device. They are read when asked for, an iteration late,
+/// so that nothing waits for a device to come that far.
+class PhaseMeter {
+public:
+  explicit PhaseMeter(Device &device);
+  PhaseMeter(const PhaseMeter &) = delete;
+  PhaseMeter &operator=(const PhaseMeter &) = delete;
+  ~PhaseMeter() { device_.meter_ = nullptr; }
+
+  /// An iteration ends and the next begins. What the one before took has to be read by now.
+  void cut();
+  /// What the iteration took that the last cut ended.
+  PhaseSeconds read();
+
+private:
+  friend class Device;
+  struct Key {
+    Stage stage = Stage::rest;
+    Phase phase = Phase::compute;
+  };
+  /// The marks have numbers above those that solvers use.
+  static std::size_t moment(std::size_t bank, std::size_t k) noexcept { return first_moment + 2 * k + bank; }
+  void enter(Key next);
+
+  static constexpr std::size_t first_moment = 1024;
+  Device &device_;
+  Key now_;
+  std::size_t bank_ = 0;
+  std::array<std::vector<Key>, 2> segments_; // of this iteration and the one before, by turns
+};
+
+/// What is asked for while it lives is of a phase. Its end is a mark, which may throw as any call does; where something
+/// else was thrown there is none.
+class InPhase {
+public:
+  InPhase(Device &device, Phase phase) : device_(device), before_(device.enter_phase(phase)) {}
+  InPhase(const InPhase &) = delete;
+  InPhase &operator=(const InPhase &) = delete;
+  ~InPhase() noexcept(false) {
+    if (std::uncaught_exceptions() == thrown_)
+      device_.enter_phase(before_);
+  }
+
+private:
+  Device &device_;
+  Phase before_;
+  int thrown_ = std::uncaught_exceptions();
 };
 
 /// Whether each can copy out of the memories of all others, from now on.

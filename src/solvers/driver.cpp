@@ -177,9 +177,12 @@ public:
     if (!settled()) {
       for (double &w : model_.weights()) // the workers' tensor is scaled
         w = Scaled(w, -x_.exponent()).value();
+      spent_.resize(request_.backends.size());
       run_workers(
           request_.backends, [&](kernels::Backend &backend, Communicator &others) { work(backend, others); },
           processes_);
+      if (settings_.breakdown)
+        report_.breakdown = breakdown_of(*x_, sharding, processes_, spent_);
     }
     divide_columns(model_, scales_, threads_);
     report_.seconds = seconds_since(begin_);
@@ -311,23 +314,42 @@ private:
 
   /// What one worker does.
   void work(kernels::Backend &backend, Communicator &others) {
+    if (!settings_.breakdown)
+      return iterate(backend, others);
+    std::vector<kernels::Device *> devices;
+    if (processes_ == nullptr && backend.memory() != nullptr)
+      for (const auto &device : request_.backends)
+        devices.push_back(device.get());
+    iterate(backend, *make_measured_communicator(others, backend, std::move(devices)));
+  }
+
+  void iterate(kernels::Backend &backend, Communicator &others) {
     const Problem problem{*x_, settings_, model_, cells_, *sharding_, *tree_, scales_};
     const std::unique_ptr<Iteration> own = method_.begin(problem, backend, others);
     others.barrier(); // all have their copies of model_, which worker 0 writes
     i64 iteration = report_.iterations;
     char stop = 0;
+    WorkerTimes times(settings_.breakdown, backend);
     while (stop == 0) {
       const i64 sent = sent_bytes();
       own->update(iteration++);
+      times.under_way();
       Iteration::Outcome outcome = own->measure();
-      if (processes_ != nullptr)
-        share(outcome);
-      if (records(others))
-        report_.exchanged_bytes += sent_bytes() - sent;
-      if (records(others))
-        stop = record(*own, outcome) ? 1 : 0;
-      others.broadcast(&stop, 1);
+      {
+        // A device of its own has nothing to do meanwhile.
+        const kernels::InPhase phase(backend,
+                                     backend.memory() != nullptr ? kernels::Phase::idle : kernels::Phase::compute);
+        if (processes_ != nullptr)
+          share(outcome);
+        if (records(others))
+          report_.exchanged_bytes += sent_bytes() - sent;
+        if (records(others))
+          stop = record(*own, outcome) ? 1 : 0;
+        others.broadcast(&stop, 1);
+      }
+      times.end_iteration();
     }
+    spent_[processes_ != nullptr ? 0 : static_cast<std::size_t>(others.rank())] = times.take();
     if (records(others))
       take_model(*own);
   }
@@ -464,6 +486,7 @@ private:
   std::vector<double> scales_;                 // of model_, as State::scales
   Report report_;
   double elapsed_before_ = 0;
+  std::vector<std::vector<kernels::PhaseSeconds>> spent_; // [workers of this process] of each iteration
   Clock::time_point last_saved_;
   bool stopped_ = false;
 };

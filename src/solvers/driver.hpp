@@ -12,6 +12,7 @@
 #include "core/ktensor.hpp"
 #include "core/options.hpp"
 #include "plan/sweep_tree.hpp"
+#include "solvers/breakdown.hpp"
 #include "solvers/residual.hpp"
 #include "solvers/settings.hpp"
 #include "tensor/sharding.hpp"
@@ -40,6 +41,7 @@ struct Report {
   std::vector<double> effective_rank, condition;
   // one value a mode, order values an iteration; 0 for fixed modes
   std::vector<double> mttkrp_seconds;
+  Breakdown breakdown; // of this run's iterations, if option "breakdown" asks for it
 
   // These look at the last iteration's solves, or an earlier one's of a mode that is fixed; rank and 0 without any.
   i64 smallest_effective_rank() const;

@@ -11,7 +11,8 @@ RunSettings::RunSettings(const Options &options)
     : max_iters(options.integer("max_iters")), tol(options.real("tol")), max_seconds(options.real("max_seconds")),
       init(options.text("init")), seed(static_cast<u64>(options.integer("seed"))),
       arrange(options.integer("arrange") != 0), fixsigns(options.integer("fixsigns") != 0),
-      checkpoint_iters(options.integer("checkpoint_iters")), checkpoint_seconds(options.real("checkpoint_seconds")) {
+      breakdown(options.integer("breakdown") != 0), checkpoint_iters(options.integer("checkpoint_iters")),
+      checkpoint_seconds(options.real("checkpoint_seconds")) {
   const plan::SolverSettings shared(options);
   nvecs = shared.nvecs;
   deterministic = shared.deterministic;

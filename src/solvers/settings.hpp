@@ -25,6 +25,7 @@ struct RunSettings {
   bool distributed = false; // option "model"
   bool deterministic = false;
   ExactResidual exact_residual = ExactResidual::automatic;
+  bool breakdown = false;
   i64 checkpoint_iters = 0;
   double checkpoint_seconds = 0;
 

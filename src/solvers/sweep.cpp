@@ -154,7 +154,9 @@ void Sweep::update(i64 iteration) {
   for (std::size_t k = 0; k < modes.size(); ++k) {
     const int mode = modes[k];
     if (qr_) {
+      backend_.enter_stage(kernels::Stage::mttkrp);
       solve_by_qr(mode, k);
+      backend_.enter_stage(kernels::Stage::rest);
       backend_.mark(moment(iteration, 2 * k + 1));
     } else {
       if (k > 0 || !begun)
@@ -177,19 +179,22 @@ void Sweep::update(i64 iteration) {
 void Sweep::mttkrp(i64 iteration, std::size_t k) {
   const std::vector<int> &modes = settings_.updated_modes;
   const int mode = modes[k];
+  backend_.enter_stage(kernels::Stage::mttkrp);
   products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows),
                    problem_.tree.at(iteration * std::ssize(modes) + static_cast<i64>(k)));
+  backend_.enter_stage(kernels::Stage::rest);
   backend_.mark(moment(iteration, 2 * k + 1));
 }
 
 // A GPU would run empty while the host looks at an iteration's numbers: it has the next one's first MTTKRP to do
 // meanwhile. Should that iteration never come, because the fit hardly changed, this much time is lost, so it is done
-// only where it is short. Several workers would have to agree on that.
+// only where it is short. Several workers would have to agree on that, and it would count for another iteration.
 void Sweep::begin_next() {
   constexpr double most_lost = 1e-3; // seconds; the host takes about 5e-5
   const auto first = static_cast<std::size_t>(settings_.updated_modes.front());
-  if (qr_ || backend_.memory() == nullptr || others_.size() > 1 || iteration_ + 1 >= problem_.settings.max_iters ||
-      times_.mttkrp_of_mode.empty() || times_.mttkrp_of_mode[first] > most_lost)
+  if (qr_ || backend_.memory() == nullptr || others_.size() > 1 || problem_.settings.breakdown ||
+      iteration_ + 1 >= problem_.settings.max_iters || times_.mttkrp_of_mode.empty() ||
+      times_.mttkrp_of_mode[first] > most_lost)
     return;
   backend_.mark(moment(iteration_ + 1, 0));
   mttkrp(iteration_ + 1, 0);

@@ -139,7 +139,10 @@ public:
   /// The next range, as soon as it is there.
   FormView take() {
     const std::size_t buffer = taken_ % memory_.size();
-    backend_.await(static_cast<int>(buffer));
+    {
+      const kernels::InPhase phase(backend_, kernels::Phase::host_copies);
+      backend_.await(static_cast<int>(buffer));
+    }
     const Range range = ranges_[taken_].entries;
     if (gather_ != nullptr)
       complete(ranges_[taken_]);

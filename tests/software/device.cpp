@@ -218,10 +218,12 @@ public:
   void *try_allocate(i64 bytes, const char *) override { return memory_->allocate(bytes); }
   void release(void *memory) noexcept override { memory_->release(memory); }
   void upload(void *to, const void *from_host, i64 bytes) override {
+    const kernels::InPhase phase(*this, kernels::Phase::host_copies);
     const Memory::Access access(*memory_);
     ReferenceBackend::upload(to, from_host, bytes);
   }
   void download(void *to_host, const void *from, i64 bytes) override {
+    const kernels::InPhase phase(*this, kernels::Phase::host_copies);
     const Memory::Access access(*memory_);
     ReferenceBackend::download(to_host, from, bytes);
   }

@@ -32,16 +32,19 @@ void CudaBackend::release(void *memory) noexcept { device_.release(memory); }
 
 void CudaBackend::upload(void *to, const void *from_host, i64 bytes) {
   const CurrentDevice current = enter();
+  const InPhase phase(*this, Phase::host_copies);
   staging_.upload(to, from_host, bytes);
 }
 
 void CudaBackend::download(void *to_host, const void *from, i64 bytes) {
   const CurrentDevice current = enter();
+  const InPhase phase(*this, Phase::host_copies);
   staging_.download(to_host, from, bytes);
 }
 
 void CudaBackend::begin_download(void *to_host, const void *from, i64 bytes) {
   const CurrentDevice current = enter();
+  const InPhase phase(*this, Phase::host_copies);
   device_.begin_download(to_host, from, bytes);
 }
 

@@ -293,7 +293,8 @@ Gpu::~Gpu() {
   if (blas_ != nullptr)
     cublasDestroy(blas_);
   for (cudaEvent_t moment : moments_)
-    cudaEventDestroy(moment);
+    if (moment != nullptr)
+      cudaEventDestroy(moment);
   memory_.close(stream_);
   if (arrived_ != nullptr)
     cudaEventDestroy(arrived_);
@@ -361,12 +362,10 @@ void Gpu::end_download() {
 }
 
 void Gpu::mark(std::size_t moment) {
-  while (moments_.size() <= moment) {
-    cudaEvent_t next = nullptr;
-    moments_.reserve(moments_.size() + 1);
-    check(cudaEventCreate(&next), "making an event");
-    moments_.push_back(next);
-  }
+  if (moments_.size() <= moment)
+    moments_.resize(moment + 1, nullptr);
+  if (moments_[moment] == nullptr)
+    check(cudaEventCreate(&moments_[moment]), "making an event");
   check(cudaEventRecord(moments_[moment], stream_), "recording an event");
 }
 

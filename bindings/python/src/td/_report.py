@@ -19,7 +19,8 @@ FACTS = ("iterations", "converged", "order", "rank", "workers", "threads", "resu
          "exact_residuals", "exchanged_bytes", "fit", "explained", "relative", "residual", "fit_error", "fit_change",
          "fit_growth", "condition", "norm", "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit", "stop_reason", "format",
          "devices", "init", "checkpoint_error", "creeping")
-SERIES = ("fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds")
+SERIES = ("fit", "fit_error", "fit_change", "residual", "seconds", "effective_rank", "condition", "mttkrp_seconds",
+          "worker.entries", "worker.rows", "worker.mttkrp_seconds", "worker.iteration_seconds")
 
 
 class Report(Named):
