@@ -19,7 +19,7 @@ namespace {
 
 std::shared_ptr<Model> ktensor_of(const td_ktensor *ktensor) { return object_of(ktensor, "ktensor"); }
 
-/// One of which only a block may be here.
+/// Gives a ktensor that may be here only in a block.
 std::shared_ptr<Model> block_of(const td_ktensor *ktensor) { return object_of<td_ktensor>(ktensor, "ktensor"); }
 
 Meeting meeting_of(Processes *processes) { return processes == nullptr ? Meeting{} : tensor::meeting_of(*processes); }

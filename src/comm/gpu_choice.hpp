@@ -1,4 +1,4 @@
-// Which GPU each of several processes takes.
+// A choice of a GPU for each of several processes.
 #pragma once
 
 #include <vector>

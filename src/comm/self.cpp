@@ -1,5 +1,4 @@
 #include "comm/communicator.hpp"
-#include "core/error.hpp"
 #include "core/rows.hpp"
 
 namespace td {

@@ -14,9 +14,9 @@ namespace {
 
 /// What the workers of one computation share: a barrier that can be used again and again, and for each worker the
 /// place of the array that it lends to the others until all have read.
-class Meeting {
+class ThreadGroup {
 public:
-  explicit Meeting(int size) : lent_(static_cast<std::size_t>(size)) {}
+  explicit ThreadGroup(int size) : lent_(static_cast<std::size_t>(size)) {}
 
   int size() const noexcept { return static_cast<int>(lent_.size()); }
 
@@ -48,22 +48,22 @@ public:
   /// what a worker has lent may end with it.
   class Reading {
   public:
-    Reading(Meeting &meeting, int rank, ConstMatrix a) : meeting_(meeting) {
-      meeting.lent_[static_cast<std::size_t>(rank)] = a;
-      meeting.wait(true);
+    Reading(ThreadGroup &group, int rank, ConstMatrix a) : group_(group) {
+      group.lent_[static_cast<std::size_t>(rank)] = a;
+      group.wait(true);
     }
     Reading(const Reading &) = delete;
     Reading &operator=(const Reading &) = delete;
     ~Reading() {
-      std::unique_lock lock(meeting_.mutex_);
-      if (--meeting_.reading_ == 0)
-        meeting_.changed_.notify_all();
-      meeting_.changed_.wait(lock, [&] { return meeting_.reading_ == 0; });
+      std::unique_lock lock(group_.mutex_);
+      if (--group_.reading_ == 0)
+        group_.changed_.notify_all();
+      group_.changed_.wait(lock, [&] { return group_.reading_ == 0; });
     }
-    const std::vector<ConstMatrix> &lent() const noexcept { return meeting_.lent_; }
+    const std::vector<ConstMatrix> &lent() const noexcept { return group_.lent_; }
 
   private:
-    Meeting &meeting_;
+    ThreadGroup &group_;
   };
 
 private:
@@ -78,11 +78,11 @@ private:
 
 class ThreadCommunicator final : public Communicator {
 public:
-  ThreadCommunicator(std::shared_ptr<Meeting> meeting, int rank) : meeting_(std::move(meeting)), rank_(rank) {}
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank) : group_(std::move(group)), rank_(rank) {}
 
   int rank() const noexcept override { return rank_; }
-  int size() const noexcept override { return meeting_->size(); }
-  void barrier() override { meeting_->wait(); }
+  int size() const noexcept override { return group_->size(); }
+  void barrier() override { group_->wait(); }
 
   void allreduce_sum(std::span<double> data) override {
     allreduce(data, [](double a, double b) { return a + b; });
@@ -93,13 +93,13 @@ public:
 
   // out may be partial: each worker writes only its own rows, which no other one reads in this worker's array.
   void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
-    const Meeting::Reading all(*meeting_, rank_, partial);
+    const ThreadGroup::Reading all(*group_, rank_, partial);
     for (const Range &rows : owned[static_cast<std::size_t>(rank_)])
       dispatch(out.type, [&](auto zero) { add_up<decltype(zero)>(all.lent(), rows, out); });
   }
 
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override {
-    const Meeting::Reading all(*meeting_, rank_, a);
+    const ThreadGroup::Reading all(*group_, rank_, a);
     for (std::size_t k = 0; k < owned.size(); ++k) {
       if (static_cast<int>(k) == rank_)
         continue;
@@ -109,7 +109,7 @@ public:
   }
 
   void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
-    const Meeting::Reading all(*meeting_, rank_, {&sent, ValueType::f64, 0, 0, 0});
+    const ThreadGroup::Reading all(*group_, rank_, {&sent, ValueType::f64, 0, 0, 0});
     std::vector<Offered> offered;
     for (const ConstMatrix &other : all.lent())
       offered.emplace_back(*static_cast<const kernels::Transfers *>(other.data), rank_);
@@ -119,12 +119,12 @@ public:
   }
 
   void broadcast(void *data, i64 bytes) override {
-    const Meeting::Reading all(*meeting_, rank_, {data, ValueType::f64, 0, 0, 0});
+    const ThreadGroup::Reading all(*group_, rank_, {data, ValueType::f64, 0, 0, 0});
     if (rank_ != 0)
       std::memcpy(data, all.lent().front().data, static_cast<std::size_t>(bytes));
   }
 
-  void abort() noexcept override { meeting_->abort(); }
+  void abort() noexcept override { group_->abort(); }
 
 private:
   template <class T> static void add_up(const std::vector<ConstMatrix> &lent, Range rows, Matrix out) {
@@ -144,7 +144,7 @@ private:
     const auto count = static_cast<i64>(data.size());
     std::vector<double> result(data.size());
     {
-      const Meeting::Reading all(*meeting_, rank_, {data.data(), ValueType::f64, 1, count, count});
+      const ThreadGroup::Reading all(*group_, rank_, {data.data(), ValueType::f64, 1, count, count});
       for (std::size_t i = 0; i < data.size(); ++i) {
         double x = all.lent().front().row<double>(0)[i];
         for (std::size_t k = 1; k < all.lent().size(); ++k)
@@ -155,17 +155,17 @@ private:
     std::copy(result.begin(), result.end(), data.begin());
   }
 
-  std::shared_ptr<Meeting> meeting_;
+  std::shared_ptr<ThreadGroup> group_;
   int rank_;
 };
 
 } // namespace
 
 std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size) {
-  const auto meeting = std::make_shared<Meeting>(size);
+  const auto group = std::make_shared<ThreadGroup>(size);
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int rank = 0; rank < size; ++rank)
-    communicators.push_back(std::make_unique<ThreadCommunicator>(meeting, rank));
+    communicators.push_back(std::make_unique<ThreadCommunicator>(group, rank));
   return communicators;
 }
 

@@ -41,7 +41,7 @@ void negate_columns(Matrix a, const std::vector<char> &some) {
   });
 }
 
-/// Which columns' entry of largest magnitude (the first of them) is negative.
+/// Marks the columns whose entry of largest magnitude (the first of them) is negative.
 std::vector<char> point_down(Matrix a, RowBlock block, const Meeting &others) {
   const auto cols = static_cast<std::size_t>(a.cols);
   std::vector<double> here(cols, 0.0);

@@ -1,4 +1,4 @@
-// What the writers of tensors and ktensors share.
+// The writers of tensors and ktensors, and what they share.
 #pragma once
 
 #include <string>
@@ -41,7 +41,7 @@ template <class Body> void for_blocks(const Ktensor &k, int mode, const Writers 
   }
 }
 
-/// What those do of it that do not write.
+/// Processes that do not write call it, so that the first gets their blocks.
 inline void send_blocks(const Ktensor &k, const Writers &writers) {
   for (int m = 0; m < k.order(); ++m)
     for_blocks(k, m, writers, [](const ConstMatrix &) {});

@@ -96,4 +96,8 @@ inline bool needs_all_entries(int workers, ShardingRule rule, bool deterministic
   return workers > 1 && (deterministic || rule == ShardingRule::rows);
 }
 
+/// Whether each of several GPUs computes all rows, as one alone does: the kernels of such formats cut the sum of a row
+/// by what else they work on.
+inline bool computes_all_rows(Format format, bool deterministic) { return deterministic && stands_by_rows(format); }
+
 } // namespace td::plan

@@ -28,9 +28,9 @@ enum class Holding {
 Holding holding_of(const Layout &l, ShardingRule rule, bool deterministic, int workers, bool gpu) {
   if (!gpu || workers == 1)
     return Holding::all;
-  const bool gathered = l.sparse
-                            ? deterministic || (l.format != Format::sorted && needs_all_entries(workers, rule, false))
-                            : !takes_slabs(l.slabs(), workers, rule, deterministic);
+  const bool gathered = !l.sparse                  ? !takes_slabs(l.slabs(), workers, rule, deterministic)
+                        : stands_by_rows(l.format) ? deterministic
+                                                   : needs_all_entries(workers, rule, deterministic);
   return gathered ? Holding::gathered : Holding::summed;
 }
 
@@ -40,10 +40,9 @@ Choice sharding_choice(Format format, ShardingRule rule, bool deterministic, int
   if (format == Format::dense && holding == Holding::summed)
     return {"entries", "each GPU holds slabs, slices of the mode that is slowest in memory, equally many; sums of "
                        "other modes are merged"};
-  const bool by_rows = format == Format::sorted || format == Format::dense;
   const char *const gathers =
       holding != Holding::gathered ? ""
-      : deterministic && by_rows
+      : computes_all_rows(format, deterministic)
           ? "; each GPU holds a part, all gather span after span, and each sums all rows as one alone does"
           : "; each GPU holds a part, and all gather span after span";
   if (format == Format::dense)
@@ -145,15 +144,15 @@ void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked
   const Layout &l = plan.layout;
   const ShardingRule rule = asked.tensor.sharding;
   const bool deterministic = asked.solver.deterministic;
-  const bool by_rows = l.format == Format::sorted || l.format == Format::dense;
+  const bool all = stands_by_rows(l.format) ? holding == Holding::gathered && computes_all_rows(l.format, deterministic)
+                                            : needs_all_entries(plan.workers, rule, deterministic);
   for (std::size_t m = 0; m < plan.modes.size(); ++m) {
     const Partition partition = partitions.empty()
                                     ? even_partition(l, m, plan.workers, deterministic ? ShardingRule::rows : rule)
                                     : partitions[m];
     ModePlan &mode = plan.modes[m];
     mode.load.assign(partition.load.begin(), partition.load.end());
-    // Each looks at all for its rows, or sums all.
-    if (by_rows ? deterministic && holding == Holding::gathered : needs_all_entries(plan.workers, rule, deterministic))
+    if (all) // each looks at all for its rows, or sums all
       std::fill(mode.load.begin(), mode.load.end(), static_cast<double>(l.nnz));
     mode.split_rows = static_cast<i64>(partition.split.size());
     mode.imbalance = partition.imbalance();

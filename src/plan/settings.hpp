@@ -16,6 +16,9 @@ namespace td::plan {
 enum class Format { coo, blco, sorted, dense };
 std::string_view name_of(Format format) noexcept;
 
+/// Whether entries of a format stand by rows, so that a worker has those of its rows without looking at all.
+constexpr bool stands_by_rows(Format format) noexcept { return format == Format::sorted || format == Format::dense; }
+
 /// How options say that two or more things are possible: as is expected to be best, not at all, or as named.
 /// Of groups only: by the multi-sweep dimension tree.
 enum class Ask { automatic, none, named, multi_sweep };

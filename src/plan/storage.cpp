@@ -77,7 +77,7 @@ void require_meaning(const TensorSettings &settings, Format format, int order, V
     throw_error(Status::unsupported, "option '{}' = \"{}\": expected {} for format {}{}", option, asked, expected,
                 name_of(format), gpu ? " on a GPU" : "");
   };
-  const bool by_rows = format == Format::sorted || format == Format::dense;
+  const bool by_rows = stands_by_rows(format);
   const auto groups = named_groups(settings.groups, order);
   const bool multi_sweep = settings.groups.ask == Ask::multi_sweep;
   if (multi_sweep && format != Format::dense)

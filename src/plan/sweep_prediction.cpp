@@ -4,6 +4,8 @@
 
 #include <fmt/ranges.h>
 
+#include "plan/partition.hpp"
+
 namespace td::plan {
 
 namespace {
@@ -54,9 +56,9 @@ private:
     return (rows - 1) / work_.workers + 1;
   }
 
-  bool by_rows() const { return layout_.format == Format::sorted || layout_.format == Format::dense; }
-  /// Whether each worker computes what one alone would (tensor/part.hpp).
-  bool all_rows() const { return work_.deterministic && by_rows() && work_.backend.memory() != nullptr; }
+  bool all_rows() const {
+    return work_.backend.memory() != nullptr && computes_all_rows(layout_.format, work_.deterministic);
+  }
 
   kernels::MttkrpArgs args_for(int mode, std::span<const ConstMatrix> factors, i64 rows, i64 entries,
                                bool shares_rows) const {
@@ -119,7 +121,7 @@ private:
     }
     const int at = layout_.format == Format::sorted ? layout_.copies[group].mode : mode;
     return predict(view(group), at, factors, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
-                   by_rows() || work_.deterministic || work_.sharding == ShardingRule::rows);
+                   stands_by_rows(layout_.format) || work_.deterministic || work_.sharding == ShardingRule::rows);
   }
 
   void through_partial(kernels::Prediction &mode, int m, std::size_t g, bool computed) {

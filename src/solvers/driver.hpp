@@ -62,8 +62,8 @@ struct State {
 struct RunRequest {
   const tensor::Tensor *tensor = nullptr;
   i64 rank = 0;
-  const Ktensor *init =
-      nullptr; // or null; of several processes a block each, or all of it, and that of the first counts
+  /// Where factors begin, or null. Several processes give a block each, or all of it, and that of the first counts.
+  const Ktensor *init = nullptr;
   Options options;
   std::vector<std::shared_ptr<kernels::Backend>> backends; // one a worker
   std::string devices;                                     // the context's description

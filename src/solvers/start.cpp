@@ -122,7 +122,7 @@ private:
   std::vector<double> numbers_; // of one of them, on the host
 };
 
-/// On the host.
+/// Gives a factor of random numbers in the host's memory.
 Buffer<std::byte> random_factor(kernels::Backend &backend, i64 rows, i64 rank, ValueType type, u64 seed, int mode) {
   const DeviceMatrix there(backend, rows, rank, type, "a factor of the start");
   backend.random_uniform(there.view(), seed, mode, 0);

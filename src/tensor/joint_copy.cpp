@@ -1,6 +1,7 @@
 #include "tensor/joint_copy.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "kernels/backend.hpp"
@@ -163,12 +164,14 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
 
 namespace {
 
+constexpr i64 no_row = std::numeric_limits<i64>::max();
+
 /// The rows of one part among some slots, in ascending order.
 struct Cursor {
   const Copy *part;
   Range slots;
 
-  i64 row() const { return part->row_index[static_cast<std::size_t>(slots.begin)]; }
+  i64 row() const { return slots.size() == 0 ? no_row : part->row_index[static_cast<std::size_t>(slots.begin)]; }
   /// Where the rows from one on begin.
   i64 slot_of(i64 row) const {
     const auto begin = part->row_index.begin();
@@ -181,32 +184,20 @@ struct Cursor {
 
 /// Adds the rows of all to a copy's lists, in ascending order, those that several have once.
 void merge(std::vector<Cursor> all, Copy &to) {
-  constexpr i64 none = std::numeric_limits<i64>::max();
+  const auto by_row = [](const Cursor &a, const Cursor &b) { return a.row() < b.row(); };
   for (;;) {
-    i64 first = none, limit = none; // the least row, and the next of another part
-    Cursor *least = nullptr;
-    for (Cursor &cursor : all) {
-      if (cursor.slots.size() == 0)
-        continue;
-      const i64 row = cursor.row();
-      limit = std::min(limit, std::max(row, first));
-      if (row < first) {
-        limit = std::min(limit, first);
-        first = row;
-        least = &cursor;
-      }
-    }
-    if (least == nullptr)
+    const auto least = std::min_element(all.begin(), all.end(), by_row);
+    if (least == all.end() || least->row() == no_row)
       return;
-    limit = none;
-    i64 shared = 0; // entries of the row that others have, too
-    for (Cursor &cursor : all) {
-      if (&cursor == least || cursor.slots.size() == 0)
+    const i64 first = least->row();
+    i64 shared = 0;     // entries of that row that others have, too
+    i64 limit = no_row; // the next row of another
+    for (auto cursor = all.begin(); cursor != all.end(); ++cursor) {
+      if (cursor == least)
         continue;
-      if (cursor.row() == first)
-        shared += cursor.entries(cursor.slots.begin++);
-      if (cursor.slots.size() > 0)
-        limit = std::min(limit, cursor.row());
+      if (cursor->row() == first)
+        shared += cursor->entries(cursor->slots.begin++);
+      limit = std::min(limit, cursor->row());
     }
     const i64 end = least->slot_of(limit);
     for (i64 slot = std::exchange(least->slots.begin, end); slot < end; ++slot) {

@@ -51,8 +51,7 @@ public:
 private:
   /// Each worker is to hold a range of a form, in so many pieces of equal size.
   void hold(int number, i64 pieces);
-  /// Whether each worker computes what one alone would.
-  bool takes_all_rows() const noexcept { return sharding_.deterministic() && x_.partitioned_by_rows(); }
+  bool takes_all_rows() const noexcept { return plan::computes_all_rows(x_.format(), sharding_.deterministic()); }
   /// The cells of a partial product that a worker computes of what it gathers.
   Range cells_of(const plan::PartialProduct &product, int worker) const;
   Gather gather_of(int number) const { return {others_, held_[static_cast<std::size_t>(number)], {}}; }

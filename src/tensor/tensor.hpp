@@ -130,7 +130,7 @@ public:
   }
 
   /// Whether view(mode) is divided between workers by output rows (else by stored entries).
-  bool partitioned_by_rows() const noexcept { return dense_.has_value() || !sorted_.empty(); }
+  bool partitioned_by_rows() const noexcept { return plan::stands_by_rows(format()); }
 
   /// What it was made with: how view(mode) is divided then, and what it and cells_view are worked on with.
   const plan::TensorSettings &settings() const noexcept { return settings_; }

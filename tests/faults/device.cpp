@@ -137,6 +137,102 @@ TEST_F(Device, OneAllocationMayFail) {
   }
 }
 
+// ---- dense tensors that auto multiplies by cuBLAS, whose workspace is 32 MiB and more
+
+constexpr std::size_t below_cublas = (std::size_t{32} << 20) - 1;
+constexpr int64_t wide_shape[3] = {100, 80, 60};
+constexpr int64_t wide_rank = 64;
+
+td_status make_wide(Handles &h, const char *kernel) {
+  static const std::vector<double> values = [] {
+    std::vector<double> all(static_cast<std::size_t>(wide_shape[0] * wide_shape[1] * wide_shape[2]));
+    for (std::size_t k = 0; k < all.size(); ++k)
+      all[k] = static_cast<double>(k * 2654435761u % 1000) / 7 - 60;
+    return all;
+  }();
+  TRY(make_context(h.context.out()));
+  TRY(td_options_create(h.options.out()));
+  TRY(td_options_set_str(h.options, "dense_kernel", kernel));
+  TRY(td_options_set_str(h.options, "groups", "none"));
+  return td_tensor_create_dense(h.context, 3, wide_shape, nullptr, TD_F64, values.data(), TD_HOST, h.options,
+                                h.x.out());
+}
+
+td_status multiply_wide(const Handles &h, int32_t mode, std::vector<double> &out) {
+  std::vector<double> a(static_cast<std::size_t>(wide_shape[0] * wide_rank));
+  for (std::size_t k = 0; k < a.size(); ++k)
+    a[k] = static_cast<double>(k * 40503u % 1000) / 3 - 150;
+  const void *factors[3] = {a.data(), a.data(), a.data()};
+  out.assign(static_cast<std::size_t>(wide_shape[mode] * wide_rank), 0.0);
+  return td_mttkrp(h.context, h.x, mode, wide_rank, factors, wide_shape, out.data(), wide_shape[mode], TD_HOST);
+}
+
+td_status decompose_wide(Handles &h, int64_t deterministic) {
+  TRY(td_options_set_i64(h.options, "deterministic", deterministic));
+  TRY(td_options_set_i64(h.options, "max_iters", 1));
+  return td_cpals(h.context, h.x, wide_rank, nullptr, h.options, nullptr, nullptr, h.k.out(), nullptr);
+}
+
+// It then takes `fused` and evicts nothing.
+TEST_F(Device, AutoNeedsNoRoomForCublas) {
+  if (!one_gpu())
+    GTEST_SKIP() << "parts of a tensor may be multiplied by other kernels";
+  Handles fused, gemm, automatic;
+  ASSERT_EQ(make_wide(fused, "fused"), TD_OK) << last_error();
+  ASSERT_EQ(make_wide(gemm, "gemm"), TD_OK) << last_error();
+  ASSERT_EQ(make_wide(automatic, "auto"), TD_OK) << last_error();
+  for (int32_t mode = 0; mode < 3; ++mode) {
+    SCOPED_TRACE("mode " + std::to_string(mode));
+    std::vector<double> by_fused, by_gemm, by_auto;
+    ASSERT_EQ(multiply_wide(fused, mode, by_fused), TD_OK) << last_error();
+    ASSERT_EQ(multiply_wide(gemm, mode, by_gemm), TD_OK) << last_error();
+    ASSERT_EQ(multiply_wide(automatic, mode, by_auto), TD_OK) << last_error();
+    EXPECT_EQ(by_auto, by_gemm) << "with room auto takes gemm";
+    EXPECT_NE(by_fused, by_gemm) << "the kernels cannot be told from each other";
+
+    const long resident = live;
+    largest = below_cublas;
+    too_large = 0;
+    const td_status status = multiply_wide(automatic, mode, by_auto);
+    largest = ~std::size_t{0};
+    ASSERT_EQ(status, TD_OK) << last_error();
+    EXPECT_EQ(too_large, 1) << "allocations for cuBLAS";
+    EXPECT_EQ(by_auto, by_fused);
+    EXPECT_EQ(live, resident);
+    ASSERT_EQ(multiply_wide(automatic, mode, by_auto), TD_OK) << last_error();
+    EXPECT_EQ(by_auto, by_gemm) << "there is room again";
+  }
+}
+
+// Where results may not depend on what is free, or `gemm` was asked for, there is no other kernel.
+TEST_F(Device, RoomForCublasThatIsAskedForIsNeeded) {
+  for (const char *kernel : {"gemm", "auto"}) {
+    SCOPED_TRACE(kernel);
+    const bool named = std::string(kernel) == "gemm";
+    const long before = live;
+    {
+      Handles h;
+      ASSERT_EQ(make_wide(h, kernel), TD_OK) << last_error();
+      for (const int64_t deterministic : {0, 1}) {
+        SCOPED_TRACE("deterministic " + std::to_string(deterministic));
+        largest = below_cublas;
+        const td_status status = decompose_wide(h, deterministic);
+        const std::string sentence = last_error();
+        largest = ~std::size_t{0};
+        if (!named && deterministic == 0) {
+          EXPECT_EQ(status, TD_OK) << sentence;
+          continue;
+        }
+        EXPECT_EQ(status, TD_ERR_DEVICE_MEMORY);
+        EXPECT_NE(sentence.find("out of device memory"), std::string::npos) << sentence;
+        EXPECT_NE(sentence.find("dense_kernel = fused needs less"), std::string::npos) << sentence;
+        ASSERT_EQ(decompose_wide(h, deterministic), TD_OK) << "with room: " << last_error();
+      }
+    }
+    EXPECT_EQ(live, before);
+  }
+}
+
 struct Sums {
   td_status status = TD_ERR_INTERNAL;
   double fit = 0;

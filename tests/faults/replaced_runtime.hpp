@@ -20,14 +20,16 @@ inline std::mutex counting; // several workers' threads allocate at the same tim
 inline long live = 0;       // allocations that are alive
 inline std::unordered_map<void *, std::size_t> sizes; // of these, in bytes
 inline std::size_t live_bytes = 0;
-inline std::size_t most_bytes = 0; // that were alive at once
-inline long left = -1;             // those still to succeed before one fails; below 0: none fails
-inline bool once = false;          // those after it succeed
-inline bool pins = true;           // host memory can be pinned
-inline long pinned = 0;            // ranges of it
-inline long resources = 0;         // streams, events and pinned buffers that were asked for
-inline long failing_resource = -1; // the one that is not given, counted from 0; below 0: none
-inline int stream_error = 0;       // what asking for a stream's state gives, unless 0
+inline std::size_t most_bytes = 0;            // that were alive at once
+inline long left = -1;                        // those still to succeed before one fails; below 0: none fails
+inline bool once = false;                     // those after it succeed
+inline std::size_t largest = ~std::size_t{0}; // bytes that an allocation may ask for; one of more fails
+inline long too_large = 0;                    // allocations that did
+inline bool pins = true;                      // host memory can be pinned
+inline long pinned = 0;                       // ranges of it
+inline long resources = 0;                    // streams, events and pinned buffers that were asked for
+inline long failing_resource = -1;            // the one that is not given, counted from 0; below 0: none
+inline int stream_error = 0;                  // what asking for a stream's state gives, unless 0
 
 inline void *runtime() {
   static void *library = [] {
@@ -58,6 +60,10 @@ template <class... Args> int unless_it_fails(const char *name, Args... args) {
 extern "C" __attribute__((visibility("default"))) int cudaMallocFromPoolAsync(void **memory, std::size_t bytes,
                                                                               void *pool, void *stream) {
   const std::lock_guard lock(tdtest::counting);
+  if (bytes > tdtest::largest) {
+    ++tdtest::too_large;
+    return tdtest::out_of_memory;
+  }
   if (tdtest::left == 0) {
     tdtest::left = tdtest::once ? -1 : 0;
     return tdtest::out_of_memory;
@@ -185,6 +191,7 @@ protected:
   void TearDown() override {
     left = -1;
     once = false;
+    largest = ~std::size_t{0};
     pins = true;
     failing_resource = -1;
     stream_error = 0;

@@ -99,6 +99,20 @@ void expect_run_of_one(const Entries &all, td_type type, int64_t rank, const Opt
 
 const Options ten_steps{{"tol", "0"}, {"max_iters", "10"}, {"seed", "3"}};
 
+Options with(const Options &options, const char *name, const std::string &value) {
+  Options more = copy(options);
+  more.set(name, value);
+  return more;
+}
+
+/// The first steps of those ten, after which a checkpoint stands at a path.
+Options steps_before(const std::string &path) {
+  return {{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}};
+}
+
+/// Those that are left.
+Options steps_after(const std::string &path) { return {{"tol", "0"}, {"max_iters", "10"}, {"resume", path}}; }
+
 TEST(SharedCpals, IsTheRunOfOneProcess) {
   Random random(51);
   expect_run_of_one(planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries, TD_F64, 3, ten_steps);
@@ -385,19 +399,17 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
   const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
   const TemporaryFolder folder;
   const std::string path = folder.file("run.tdb");
-  const Options first{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"deterministic", "1"}, {"checkpoint", path}};
-  const Options further{{"tol", "0"}, {"max_iters", "10"}, {"deterministic", "1"}, {"resume", path}};
-  const Options ten{{"tol", "0"}, {"max_iters", "10"}, {"seed", "3"}, {"deterministic", "1"}};
   if (!on_gpus()) { // else it is refused
-    run_on(3, e, TD_F64, 3, first);
-    const Came bits = run_on(2, e, TD_F64, 3, ten).front();
+    const auto in_order = [](const Options &options) { return with(options, "deterministic", "1"); };
+    run_on(3, e, TD_F64, 3, in_order(steps_before(path)));
+    const Came bits = run_on(2, e, TD_F64, 3, in_order(ten_steps)).front();
     for (const int size : sizes)
-      for (const Came &came : run_on(size, e, TD_F64, 3, further))
+      for (const Came &came : run_on(size, e, TD_F64, 3, in_order(steps_after(path))))
         expect_same(came, bits);
   }
   const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
-  run_on(3, e, TD_F64, 3, Options{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}});
-  const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
+  run_on(3, e, TD_F64, 3, steps_before(path));
+  const Options on = steps_after(path);
   const Context alone = make_context("cpu");
   expect_near(came_of(cpals(alone, make_sparse(alone, e), 3, on)).fit, whole.fit, 1e-9, "fit");
   for (const int size : sizes) {
@@ -405,12 +417,6 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
     expect_near(came.fit, whole.fit, 1e-9, "fit");
     expect_near(came.weights, whole.weights, 1e-9, "weight");
   }
-}
-
-Options with(const Options &options, const char *name, const std::string &value) {
-  Options more = copy(options);
-  more.set(name, value);
-  return more;
 }
 
 Options in_blocks(const Options &options) { return with(options, "model", "distributed"); }
@@ -543,8 +549,8 @@ TEST(SharedModel, GoesOnFromACheckpoint) {
   const TemporaryFolder folder;
   const std::string path = folder.file("run.tdb");
   const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
-  const Options first{{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}};
-  const Options on{{"tol", "0"}, {"max_iters", "10"}, {"resume", path}};
+  const Options first = steps_before(path);
+  const Options on = steps_after(path);
   Processes three(3), seven(7);
   three.run(process_devices(), [&](int rank, td_context *context) {
     cpals(context, make_sparse(context, of_process(e, rank, 3)), 3, in_blocks(first));

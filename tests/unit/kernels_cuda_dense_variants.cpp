@@ -181,6 +181,39 @@ TEST(KernelsCudaDenseVariants, AutoTakesWhatIsPredictedToBeFaster) {
     }
 }
 
+/// Milliseconds on an H200, f64 (bench/results, 2026-11-23-NVIDIA-H200-gemm): of each mode by fused, then by gemm.
+struct Measured {
+  std::vector<i64> dims;
+  i64 rank;
+  std::vector<double> fused;
+  std::vector<double> gemm;
+};
+
+// Where the two are as fast as each other, auto may take either.
+TEST(KernelsCudaDenseVariants, AutoTakesWhatWasFaster) {
+  const Measured all[] = {
+      {{200, 150, 12, 250}, 64, {0.323, 0.314, 0.324, 0.322}, {0.291, 0.276, 0.295, 0.302}},
+      {{200, 150, 12, 250}, 100, {0.551, 0.566, 0.562, 0.554}, {0.455, 0.485, 0.462, 0.456}},
+      {{401, 201, 12, 501}, 64, {1.48, 1.63, 1.80, 2.78}, {1.49, 1.52, 1.94, 1.94}},
+      {{401, 201, 12, 501}, 100, {2.68, 2.79, 3.61, 4.64}, {2.58, 2.56, 3.15, 3.15}},
+      {{401, 201, 12, 501}, 500, {13.9, 13.8, 12.6, 13.3}, {11.3, 11.3, 13.4, 13.3}},
+      {{129, 129, 129, 12, 39}, 64, {3.31, 3.30, 3.98, 3.80, 3.82}, {3.37, 3.34, 4.11, 4.12, 4.17}},
+      {{129, 129, 129, 12, 39}, 100, {5.67, 5.68, 7.72, 7.33, 7.34}, {5.50, 5.41, 6.37, 6.78, 6.73}},
+      {{129, 129, 129, 12, 39}, 500, {28.7, 28.7, 27.1, 26.3, 26.1}, {23.4, 25.4, 26.5, 26.3, 26.3}},
+      {{77, 91, 303, 17}, 64, {0.149, 0.148, 0.196, 0.191}, {0.177, 0.173, 0.184, 0.189}},
+      {{77, 91, 303, 17}, 100, {0.242, 0.241, 0.356, 0.350}, {0.245, 0.239, 0.337, 0.336}},
+      {{77, 91, 303, 17}, 500, {0.985, 0.974, 0.977, 0.955}, {1.120, 1.121, 1.101, 1.114}},
+      {{80601, 3001}, 100, {1.350, 2.167}, {1.337, 1.582}},
+      {{80601, 3001}, 500, {6.177, 5.618}, {5.541, 6.074}},
+  };
+  for (const Measured &m : all)
+    for (std::size_t mode = 0; mode < m.dims.size(); ++mode) {
+      const bool by_gemm = predict(m.dims, static_cast<int>(mode), m.rank, {}).dense == DenseKernel::gemm;
+      EXPECT_LT(by_gemm ? m.gemm[mode] : m.fused[mode], 1.08 * std::min(m.fused[mode], m.gemm[mode]))
+          << m.dims.front() << "x.. at rank " << m.rank << ", mode " << mode;
+    }
+}
+
 TEST(KernelsCudaDenseVariants, PredictionsTellWhichAndWhatItTakes) {
   const std::vector<i64> dims{200, 150, 12, 250};
   const TileLayout l = tiles(dims, 2, 32, {DenseKernel::tile});

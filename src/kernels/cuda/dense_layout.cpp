@@ -68,17 +68,17 @@ double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, doub
                                : l.across() == 1                  ? 104
                                : l.across() == 2                  ? 88
                                                                   : 95;
-  constexpr double cache_bytes = 40;          // a cycle, from the second-level cache
-  const double tile_end = l.direct ? 0.5 : 2; // cycles for a row and a column
-  constexpr double product = 1;               // cycles to make a number of a Khatri-Rao product
-  constexpr double part = 14000;              // cycles of each multiprocessor, to start the kernels of a part
+  constexpr double cache_bytes = 40;                                   // a cycle, from the second-level cache
+  const double tile_end = l.direct ? 0.5 : l.across() == 1 ? 2 : 1.25; // cycles for a row and a column
+  constexpr double product = 1;  // cycles to make a number of a Khatri-Rao product
+  constexpr double part = 14000; // cycles of each multiprocessor, to start the kernels of a part
   const auto number = [](i64 n) { return static_cast<double>(n); };
   const double columns = number(l.columns * l.column_tiles);
   const double reads = type == ValueType::f64 ? 0.9 : 0.7; // of the rate of memory
   // Rows that begin anywhere are copied with what is before them where whole lines are not.
   const bool shifted = !l.leading && !l.slabs && l.across() == 2 && l.depth * size_of(type) % 16 != 0;
   const double element =
-      (shifted ? 1.5 : 1) * std::max(number(size_of(type)) / (reads * memory_bytes), columns / multiply_adds);
+      (shifted ? 1.25 : 1) * std::max(number(size_of(type)) / (reads * memory_bytes), columns / multiply_adds);
   const double depth = number(l.chunks() * l.chunk());
   const double elements = number(l.row_tiles() * dense_rows) * depth;
   const double made = l.makes_products ? number(l.depth) * columns * product : 0;

@@ -221,13 +221,13 @@ GemmLayout cut_gemm(std::span<const i64> dims, int cut, int mode, i64 rows, i64 
 // 2026-11-23-NVIDIA-H200-gemm): cuBLAS has tiles of 64 columns or of several 128, which are faster, and copies 16 bytes
 // at a time where rows begin with such.
 double gemm_cycles(const GemmLayout &l, i64 rank, const Chip &chip, double memory_bytes) {
-  constexpr double start = 16000; // cycles of each multiprocessor, to start the kernels of a box and part
+  constexpr double start = 24000; // cycles of each multiprocessor, to start the kernels of a box and part
   constexpr double tile = 128;
   const bool narrow = rank <= 64;
   const double columns = narrow ? 64 : std::ceil(number(rank) / tile) * tile;
   const bool aligned = l.leading_size % 2 == 0 || l.widens;
   const double reached = aligned ? 1 : (l.leading ? 0.86 : 0.74);
-  const double multiply_adds = reached * (narrow ? 95 : 112); // a cycle, of 128 of the tensor cores in f64
+  const double multiply_adds = reached * (narrow ? 91 : 112); // a cycle, of 128 of the tensor cores in f64
   const double bytes = number(size_of(l.type));
   const double depth = number(l.depth);
   const double parts = std::ceil(depth / number(l.depth_part));

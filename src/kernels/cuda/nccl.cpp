@@ -74,7 +74,7 @@ const NcclLibrary *load_nccl(std::string &why) {
     }
     *static_cast<void **>(place) = found;
   }
-  // Those that only processes need are newer.
+  // NCCL 2.7 need not have what only processes use.
   nccl.get_unique_id = reinterpret_cast<decltype(nccl.get_unique_id)>(dlsym(library, "ncclGetUniqueId"));
   nccl.comm_init_rank_config =
       reinterpret_cast<decltype(nccl.comm_init_rank_config)>(dlsym(library, "ncclCommInitRankConfig"));
