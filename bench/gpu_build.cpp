@@ -1,8 +1,8 @@
 // What building sorted copies and BLCO on a GPU takes, for entries in no order that are drawn as in bench/README.md:
-// each step; a tensor that is ready there, beside a bare copy of the same bytes to the GPU and a sweep (MTTKRP in all
-// modes at rank 32); and the copy to the host that is made when it is first needed there. Prints milliseconds, of the
-// fastest of several. usage: gpu_build SCALE NAME...    NAME: uber, nell2, vast or delicious; SCALE multiplies the
-// number of entries. A tensor for which there is too little memory is left out, with a word
+// each step from host memory on; a tensor that is ready there, beside a bare copy of the same bytes to the GPU and a
+// sweep (MTTKRP in all modes at rank 32); and the copy to the host that is made when it is first needed there. Prints
+// milliseconds, of the fastest of several. usage: gpu_build SCALE NAME...    NAME: uber, nell2, vast or delicious;
+// SCALE multiplies the number of entries. A tensor for which there is too little memory is left out, with a word
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +17,7 @@
 #include "formats/tiles.hpp"
 #include "kernels/loader.hpp"
 #include "solvers/worker.hpp"
+#include "tensor/joint_building.hpp"
 #include "tensor/tensor.hpp"
 
 namespace {
@@ -24,24 +25,33 @@ namespace {
 using namespace td;
 using kernels::BitMove;
 
-/// Adds up what each step takes, until the GPU has done it.
+/// Adds up what each step takes, until the GPUs have done it.
 class Timed final : public kernels::Building {
   template <class F> decltype(auto) timed(const char *step, F &&f) {
     struct Add {
-      kernels::Backend &gpu;
+      const tensor::Builders &gpus;
       double &to;
       Clock::time_point since = Clock::now();
       ~Add() {
-        gpu.mark(0);
-        gpu.seconds_between(0, 0); // waits
+        for (kernels::Backend *gpu : gpus)
+          gpu->wait();
         to += seconds_since(since);
       }
-    } add{gpu_, seconds[step]};
+    } add{gpus_, seconds[step]};
     return f();
   }
 
 public:
-  Timed(kernels::Backend &gpu, std::unique_ptr<kernels::Building> steps) : gpu_(gpu), steps_(std::move(steps)) {}
+  Timed(const tensor::Builders &gpus, const EntriesView &e) : gpus_(gpus) {
+    timed("upload", [&] {
+      if (gpus.size() > 1)
+        steps_ = tensor::JointBuilding::begin(gpus, e, plan::ShardingRule::automatic);
+      else
+        steps_ = gpus.front()->begin_building(e, false);
+    });
+    if (steps_ == nullptr)
+      throw_error(Status::device_memory, "too little memory is free on the GPU to build {} entries there", e.nnz);
+  }
   std::map<std::string, double> seconds;
 
   i64 size() const noexcept override { return steps_->size(); }
@@ -86,7 +96,7 @@ public:
   std::shared_ptr<const kernels::DeviceArrays> take_entries() override { return steps_->take_entries(); }
 
 private:
-  kernels::Backend &gpu_;
+  const tensor::Builders &gpus_;
   std::unique_ptr<kernels::Building> steps_;
 };
 
@@ -144,18 +154,12 @@ template <class F, class Before> double fastest(F &&f, Before &&before) {
   return least;
 }
 
-std::unique_ptr<kernels::Building> begin_building(kernels::Backend &gpu, const EntriesView &e) {
-  auto building = gpu.begin_building(e, false);
-  if (building == nullptr)
-    throw_error(Status::device_memory, "too little memory is free on the GPU to build {} entries there", e.nnz);
-  return building;
-}
-
-std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView &e, bool blco) {
+/// Seconds of each step, the least of several. What several GPUs make is dropped copy by copy.
+std::map<std::string, double> steps_of(const tensor::Builders &gpus, const EntriesView &e, bool blco) {
   std::map<std::string, double> steps;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     const formats::Given given(e);
-    Timed building(gpu, begin_building(gpu, e));
+    Timed building(gpus, e);
     formats::check_entries(given, building);
     const formats::Numbering numbering(e, formats::EmptyRows::few, building, available_threads());
     const auto packed = formats::build_packed(building, given, numbering, false);
@@ -165,7 +169,7 @@ std::map<std::string, double> steps_of(kernels::Backend &gpu, const EntriesView 
     for (int mode = 0; mode < e.order() && !blco; ++mode)
       formats::build_sorted(
           packed, mode,
-          formats::gpu_tile_bits(gpu.chip(), packed.dims, mode, building.size(), e.value_type, e.value_type));
+          formats::gpu_tile_bits(gpus.front()->chip(), packed.dims, mode, building.size(), e.value_type, e.value_type));
     for (const auto &[step, seconds] : building.seconds)
       steps[step] = repeat == 0 ? seconds : std::min(steps[step], seconds);
   }
@@ -246,12 +250,12 @@ void measure(kernels::Backend &gpu, const std::string &name, double scale) {
 
     double device = 0;
     std::printf("%s, %lld entries, %s, steps:", name.c_str(), static_cast<long long>(nnz), format);
-    for (const auto &[step, seconds] : steps_of(gpu, e, blco)) {
+    for (const auto &[step, seconds] : steps_of({&gpu}, e, blco)) {
       std::printf(" %s %.2f,", step.c_str(), 1e3 * seconds);
-      device += seconds;
+      device += step == "upload" ? 0 : seconds;
     }
-    std::printf(" together %.2f; a sweep %.2f, steps are %.2f sweeps a copy\n", 1e3 * device, 1e3 * sweep,
-                device / copies / sweep);
+    std::printf(" together but for upload %.2f; a sweep %.2f, steps are %.2f sweeps a copy\n", 1e3 * device,
+                1e3 * sweep, device / copies / sweep);
     std::printf("  ready from coordinates on the GPU %.2f, %.2f sweeps a copy\n", 1e3 * from_gpu,
                 from_gpu / copies / sweep);
     std::printf("  bare upload %.1f (%.1f GB/s); ready from host coordinates %.1f, %.2f times that; later copy of "
@@ -304,7 +308,10 @@ void measure_together(const std::string &words, const std::string &name, double 
   const double one = fastest([&] { ready(devices, e, {all.front()}); }, [] {});
   std::printf("; built by the first %.1f;", 1e3 * one);
   const double together = fastest([&] { ready(devices, e, all); }, [] {});
-  std::printf("; built together %.1f\n", 1e3 * together);
+  std::printf("; built together %.1f; steps:", 1e3 * together);
+  for (const auto &[step, seconds] : steps_of(all, e, false))
+    std::printf(" %s %.1f,", step.c_str(), 1e3 * seconds);
+  std::printf(" each until all GPUs have done it\n");
   std::fflush(stdout);
 }
 
