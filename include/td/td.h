@@ -702,7 +702,7 @@ TD_API td_status td_report_get_str(const td_report *report, const char *key, cha
  *  and "condition" have one value per solve, in the order of updates; "mttkrp_seconds" has order values an iteration,
  *  mode after mode: what MTTKRP took (on the first worker; on a GPU by the GPU's clock), 0 for fixed modes.
  *
- *  With option "breakdown" = 1, else empty: "worker.entries" and "worker.rows", order values a worker, that it sums and
+ *  With option 'breakdown' = 1, else empty: "worker.entries" and "worker.rows", order values a worker, that it sums and
  *  owns of each mode; "worker.iteration_seconds", for each iteration of this run and each worker four values, which add
  *  up to the iteration: computing, waiting for copies between host and device, exchanging with other workers, waiting
  *  for these or, on a device, for the host; "worker.mttkrp_seconds", the same of the MTTKRPs of all modes alone.
