@@ -107,16 +107,19 @@ TEST_P(PlannedMemory, is_what_is_allocated) {
   constexpr int tries = 5;
   Tensor x;
   std::int64_t built = 0, solved = 0;
-  for (int k = 0; k < tries; ++k) {
+  Plan plan;
+  std::int64_t to_build = 0;
+  for (int k = 0; k == 0 || (k<tries &&static_cast<double>(to_build)> 1.02 * static_cast<double>(built)); ++k) {
     x = Tensor();
     const cli::Allocated building;
     x = entries.build(context, c.type, options);
     built = std::max(built, building.most());
+    plan = make<Plan>(td_plan_create_for_tensor, context, x, c.rank, options);
+    to_build = bytes(plan, "tensor") + bytes(plan, "building");
   }
-  const Plan plan = make<Plan>(td_plan_create_for_tensor, context, x, c.rank, options);
   const auto stored = get<std::int64_t>(td_tensor_get_i64, x, "bytes");
   EXPECT_EQ(bytes(plan, "tensor"), stored);
-  near("building", bytes(plan, "tensor") + bytes(plan, "building"), built);
+  near("building", to_build, built);
   if (c.skew == 0 && c.twice == 0) { // a shape says nothing of clusters
     near("shape", bytes(shape, "tensor"), stored);
     near("building", bytes(shape, "tensor") + bytes(shape, "building"), built);

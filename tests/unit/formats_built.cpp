@@ -205,8 +205,7 @@ void FormatsBuilt::check(const tensor::Builders &devices, const std::vector<i64>
 
 TEST_P(FormatsBuilt, EveryFormBitForBit) {
   const i64 wide = i64{1} << 40;
-  const bool light = std::getenv("TD_TEST_LIGHT") != nullptr;
-  for (const i64 nnz : light ? std::vector<i64>{700} : std::vector<i64>{1, 700, 20000}) {
+  for (const i64 nnz : light() ? std::vector<i64>{700} : std::vector<i64>{1, 700, 20000}) {
     check<std::int32_t, double>(devices(), {40, 30, 20}, nnz, 1, EmptyRows::keep); // many at the same coordinates
     check<i64, float>(devices(), {300, 7, 1, 5000}, nnz, 0, EmptyRows::keep);
     check<i64, double>(devices(), {100000, 3, 900}, nnz, 1, EmptyRows::drop); // rows that are numbered

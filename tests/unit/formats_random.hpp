@@ -1,12 +1,16 @@
 // Random entries for tests of the formats, held as a caller would hold them.
 #pragma once
 
+#include <cstdlib>
 #include <random>
 #include <vector>
 
 #include "formats/formats.hpp"
 
 namespace td::test {
+
+/// As in the other suites: TD_TEST_LIGHT leaves the heaviest combinations out.
+inline bool light() { return std::getenv("TD_TEST_LIGHT") != nullptr; }
 
 /// Entries in any index and value type; `view` is valid while this lives.
 template <class Index, class Value> struct CallerEntries {

@@ -33,8 +33,6 @@ DeviceBuffer upload(Backend &backend, const double *from, i64 size) {
   return to;
 }
 
-/// As in the other suites: TD_TEST_LIGHT leaves most combinations out.
-bool light() { return std::getenv("TD_TEST_LIGHT") != nullptr; }
 std::vector<i64> ranks() { return light() ? std::vector<i64>{3, 33} : test_ranks; }
 
 class KernelsDevice : public testing::Test {

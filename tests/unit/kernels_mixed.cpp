@@ -180,8 +180,6 @@ protected:
       for (const i64 pad : {0, 1})
         body(rank, pad);
   }
-  /// As in the other suites.
-  static bool light() { return std::getenv("TD_TEST_LIGHT") != nullptr; }
 
 private:
   std::shared_ptr<Backend> backend_;

@@ -35,8 +35,6 @@ private:
   Matrix view_;
 };
 
-bool light() { return std::getenv("TD_TEST_LIGHT") != nullptr; }
-
 class KernelsStreamed : public testing::Test {
 protected:
   void SetUp() override {
