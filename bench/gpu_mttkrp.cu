@@ -35,7 +35,7 @@ bool listed(const std::string &list, const std::string &name) {
   return list.empty() || ("," + list + ",").find("," + name + ",") != std::string::npos;
 }
 
-/// Of "40000x30000x20000:1000000"; without dims of any other name.
+/// The shape that "40000x30000x20000:1000000" names; any other name gives none.
 Shape shape_of(const std::string &name) {
   Shape shape{name, {}, 0};
   const char *at = name.c_str();

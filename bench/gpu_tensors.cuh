@@ -276,7 +276,7 @@ __global__ void list_tiles(i64 pieces, i64 tiles, const i64 *tile, i64 *tile_beg
   }
 }
 
-/// As formats::build_sorted makes it, except that no rows are heavy.
+/// A sorted copy like that of formats::build_sorted, except that no rows are heavy.
 struct SortedCopy {
   kernels::SortedView view;
   Array<u32> number; // of each entry in the canonical order
@@ -363,7 +363,7 @@ inline SortedCopy sort_entries(const Entries &x, int mode, std::vector<int> kept
   return s;
 }
 
-/// As formats::build_blco makes it.
+/// A copy like that of formats::build_blco.
 struct BlcoCopy {
   kernels::BlcoView view;
   Array<u64> keys;

@@ -43,7 +43,7 @@ inline void require(const void *pointer, const char *name) {
     throw_error(Status::argument, "{}: null pointer", name);
 }
 
-/// For results: also clears *out, so that a failed call leaves a null handle.
+/// A result that is asked for begins as null, so that a failed call leaves a null handle.
 template <class T> void require_out(T **out, const char *name) {
   require(out, name);
   *out = nullptr;

@@ -23,7 +23,7 @@ public:
   void require_here(const void *array, std::string_view name) const;
   /// Throws Status::unsupported for arrays on a GPU that are to be worked on where they lie, by several of them.
   void require_alone() const;
-  /// Whose memory arrays are in; null: the host's.
+  /// The backend whose memory the arrays are in; null: they are on the host.
   kernels::Backend *gpu() const noexcept { return gpu_; }
   /// Waits for the caller's work on the GPU. Throws as readable().
   void borrow(const void *array, std::string_view name) const;

@@ -13,7 +13,7 @@ struct Limits {
   double f64 = 0, f32 = 0; // operations
   bool gpu = false;
 };
-/// Of a GPU what a plan tells; the host's were measured.
+/// A GPU's limits are those that a plan tells; the host's were measured.
 Limits limits_of(td_context *context, const Machine &host);
 
 /// What one mode cannot do without.

@@ -10,7 +10,7 @@ namespace cli {
 
 class Processes {
 public:
-  /// Those that this one belongs to: one alone, until it has joined others.
+  /// The processes that this one belongs to: itself alone, until it has joined others.
   static Processes &all();
 
   /// Joins the others by the plug-in libtd_mpi, which is found beside libtd. Where there is none, or it cannot be

@@ -52,7 +52,8 @@ SliceCounts by_counting(const td_tensor *x, std::int32_t mode, std::int64_t dim)
   return {std::move(counts), first_is_empty};
 }
 
-/// For a mode so long that a count for each of its slices would not fit: sorts the entries' coordinates instead.
+/// A mode can be so long that a count for each of its slices would not fit: the entries' coordinates are sorted
+/// instead.
 SliceCounts by_sorting(const td_tensor *x, std::int32_t mode, std::int64_t entries) {
   std::vector<std::int64_t> coordinates(static_cast<std::size_t>(entries));
   std::vector<void *> indices(static_cast<std::size_t>(get<std::int32_t>(td_tensor_order, x)));

@@ -19,7 +19,7 @@ struct WorkerFigures {
   Seconds mttkrp, iteration;         // of all modes; of an iteration, with these
 };
 
-/// Of each worker; empty where none were measured.
+/// Each worker has its figures; the list is empty where none were measured.
 std::vector<WorkerFigures> worker_figures(const td_report *report);
 
 nlohmann::ordered_json worker_document(const std::vector<WorkerFigures> &workers);

@@ -22,7 +22,7 @@ enum class Exchange {
   host,      // by way of the host
 };
 std::string_view name_of(Exchange exchange) noexcept;
-/// By one of these names or "auto".
+/// The exchange that has one of these names or "auto".
 Exchange exchange_of(std::string_view name) noexcept;
 
 /// What a device says of its work so far, to others that wait for it.

@@ -47,7 +47,7 @@ public:
   /// Says how many rows the partial product has.
   i64 cell_count(int group) const { return part(group).cell_count; }
 
-  /// Of a sparse tensor's group of several modes an entry of value 1 a cell, in the cells' order; the last mode is the
+  /// A sparse tensor's group of several modes has an entry of value 1 a cell, in the cells' order; the last mode is the
   /// cell's number.
   const formats::Coo &cells(int group) const { return *part(group).cells; }
 

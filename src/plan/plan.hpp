@@ -61,7 +61,7 @@ struct Plan {
   int scales_to = 0;           // of these, the most up to which exchange takes no longer than work
   int fastest_processes = 0;
 
-  /// Those of all processes.
+  /// The entries of all processes.
   i64 entries() const noexcept;
   std::string describe() const;
 };

@@ -158,7 +158,7 @@ private:
          fmt::format("over {} cells: ", group.cells));
   }
 
-  /// Of a dense tensor's modes what they take on average over the tree's sweeps; nothing of modes that are not updated.
+  /// A dense tensor's modes take this on average over the tree's sweeps; modes that are not updated take nothing.
   std::vector<kernels::Prediction> through_tree() {
     if (layout_.format != Format::dense)
       return {};

@@ -250,7 +250,7 @@ double SweepTree::seconds_of(const PartialProduct &p, int mode, const kernels::R
   return seconds > 0 ? seconds : static_cast<double>(p.cells) * static_cast<double>(request_.rank);
 }
 
-// As solvers/products.cpp goes about it, once what it begins with has passed.
+// The reads are those of solvers/products.cpp, once what it begins with has passed.
 void SweepTree::find_reads() {
   reads_.assign(steps_.size(), false);
   const PartialProduct *current = nullptr;

@@ -34,7 +34,7 @@ struct PartialProduct {
   bool keeps(int mode) const { return place(mode) < modes.size(); }
   /// The mode's place among the kept ones; modes.size() if it is not kept.
   std::size_t place(int mode) const;
-  /// Of the rows of a dense tensor's partial product those that one of some workers computes.
+  /// The rows of a dense tensor's partial product that one of some workers computes.
   Range cells_of(int worker, int workers) const;
 };
 

@@ -19,7 +19,7 @@ public:
   QrUpdate(const tensor::Tensor &x, const Ktensor &start, const Worker &worker, kernels::Backend &backend,
            Communicator &others, Products &products);
 
-  /// For this worker's own rows: factor := argmin |X_(n) - factor K^T|^2 + ridge |factor|^2, of least norm where K is
+  /// This worker's own rows become factor := argmin |X_(n) - factor K^T|^2 + ridge |factor|^2, of least norm where K is
   /// too ill-conditioned; product := X_(n) K.
   kernels::SolveRecord update(int mode, const Replica &factors, Matrix product, double ridge);
 

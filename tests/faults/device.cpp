@@ -239,7 +239,7 @@ struct Sums {
   double factor[4 * 400] = {};
 };
 
-/// Of 200,000 entries, with so many bytes for copies of tensors.
+/// The tensor has 200,000 entries, and so many bytes are for copies of it.
 Sums decompose(const char *format, int64_t limit, int64_t deterministic) {
   constexpr int64_t entries = 200000;
   static std::vector<int64_t> columns[3];
@@ -272,7 +272,7 @@ Sums decompose(const char *format, int64_t limit, int64_t deterministic) {
   return sums;
 }
 
-// With all of the tensor on the GPU, some, and nothing but lists of rows; through pinned memory and without.
+// All of the tensor is on the GPU, some, and nothing but lists of rows; it passes through pinned memory and without.
 TEST_F(Device, ATensorWithoutRoomIsStreamed) {
   for (const char *format : {"coo", "blco", "sorted"})
     for (const int64_t deterministic : {0, 1}) {

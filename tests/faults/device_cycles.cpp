@@ -28,7 +28,7 @@ std::size_t resident_host_memory() {
 }
 
 constexpr const char *formats[] = {"coo", "blco", "sorted", "dense"};
-/// Of each GPU, for lists of rows, but not for the entries of any format.
+/// Each GPU has memory for lists of rows, but not for the entries of any format.
 std::int64_t least_memory() { return 600 / (1 + std::count(devices().begin(), devices().end(), ',')); }
 
 std::int64_t streamed_bytes(const char *format) {
@@ -94,7 +94,7 @@ TEST_F(Device, TenThousandCyclesDoNotGrow) {
   EXPECT_LE(growth.host_bytes, most_host_bytes);
 }
 
-// That it would be seen: a tensor that stays in each of some cycles.
+// Growth would be seen: here a tensor stays in each of some cycles.
 TEST_F(Device, GrowthShows) {
   std::vector<std::unique_ptr<Handles>> kept;
   const Growth growth = growth_over(100, [&] {

@@ -13,8 +13,8 @@ struct Bytes {
   std::int64_t allocated = 0;
 };
 
-/// Of CP-ALS, with its copies of the tensor: 60,000 entries at places in no order, or 300,000 elements. A format beyond
-/// those of sparse tensors is a dense kernel.
+/// The bytes are those of CP-ALS with its copies of the tensor: 60,000 entries at places in no order, or 300,000
+/// elements. A format beyond those of sparse tensors is a dense kernel.
 td_status run(const std::string &format, std::int64_t rank, std::int64_t deterministic, Bytes &bytes) {
   constexpr std::int64_t shape[3] = {3000, 400, 500}, dense_shape[3] = {300, 50, 20};
   static std::vector<std::int32_t> columns[3];

@@ -101,7 +101,7 @@ struct OptionsFor {
   OptionsFor &operator=(const OptionsFor &) = delete;
   ~OptionsFor() { td_options_destroy(copy); }
   const td_options *get() const { return given.good && given.handle != nullptr ? copy : given.handle; }
-  /// For calls that must be told when to end.
+  /// These options bound calls that must be told when to end.
   const td_options *bounds() const { return given.good ? copy : given.handle; }
 };
 
@@ -191,7 +191,7 @@ inline void finish(Facts &facts) {
   }
 }
 
-/// Of a handle that is good.
+/// The handle must be good.
 inline Facts facts_of(const td_tensor *x) {
   Facts facts;
   std::int32_t order = 0;

@@ -116,7 +116,7 @@ public:
       return {nullptr, false};
     return made_[static_cast<std::size_t>(b) % made_.size()];
   }
-  /// As pick, but a null pointer is good.
+  /// A null pointer is good, which it is not in pick.
   Given<Handle> pick_or_null(Bytes &bytes) const {
     Given<Handle> some = pick(bytes);
     some.good |= some.handle == nullptr;
@@ -200,7 +200,7 @@ template <class Call> td_status done_or_refused(bool good, Call &&call) {
   return status;
 }
 
-/// Of a call that makes something: the handle is there if and only if the call succeeded.
+/// A call makes something: the handle is there if and only if the call succeeded.
 template <class Handle, class Call> td_status makes(World &w, bool good, Call &&call) {
   static int before = 0;
   if (w.of<Handle>().full())

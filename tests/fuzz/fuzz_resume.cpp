@@ -57,7 +57,7 @@ struct Made {
     td_context_destroy(context);
   }
 
-  /// With times that do not change from run to run, so that an input does the same again.
+  /// Times do not change from run to run, so that an input does the same again.
   static std::string content(const std::string &path) {
     std::ifstream in(path, std::ios::binary);
     std::string file{std::istreambuf_iterator<char>(in), {}};

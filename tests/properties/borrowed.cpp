@@ -232,8 +232,8 @@ TEST_P(Borrowed, plans_count_no_copy_of_their_own) {
   }
 }
 
-/// Of more elements than pass at once: in order, a borrowed array on a GPU is summed by the same spans as a copy, which
-/// may be streamed.
+/// There are more elements than pass at once: in order, a borrowed array on a GPU is summed by the same spans as a
+/// copy, which may be streamed.
 TEST(BorrowedSpans, deterministic_runs_give_the_bits_of_a_copy_cuda) {
   for (const std::string &device : device_strings()) {
     const auto context = context_if_there(device);

@@ -54,8 +54,9 @@ TEST_P(Cpals, FitNeverFallsInSinglePrecision) {
   expect_monotone(report_series(run.report, "fit"), 1e-5);
 }
 
-// Of the same values, which f32 holds. Rows in f32 move an element of MTTKRP by 2 * 2^-24 of its terms' magnitudes, and
-// f32 factors those of the model by 2^-24; a step of ALS on a tensor like this one does not magnify that by ten.
+// Both have the same values, which f32 holds. Rows in f32 move an element of MTTKRP by 2 * 2^-24 of its terms'
+// magnitudes, and f32 factors those of the model by 2^-24; a step of ALS on a tensor like this one does not magnify
+// that by ten.
 TEST_P(Cpals, MixedPrecisionFitsAsF64Does) {
   Planted p = planted(random_, {34, 31, 29}, 3, 0.3, 0.2);
   for (double &v : p.entries.values)

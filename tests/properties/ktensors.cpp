@@ -205,7 +205,7 @@ protected:
   Entries x_ = random_cells(random_, {6, 5, 7}, type_);
 
   Ktensor model(int exponent) { return make_ktensor(context_, scaled(exponent), type_, weights(exponent)); }
-  /// Of exponents beyond 1000 what the weights do not take goes into two factors, of f32 up to 2^100 each.
+  /// What the weights do not take of exponents beyond 1000 goes into two factors, of f32 up to 2^100 each.
   static std::vector<double> weights(int exponent) {
     const double w = std::ldexp(1.0, std::min(exponent, 1000));
     return {w, -2 * w, w / 2};

@@ -15,7 +15,7 @@
 
 namespace {
 
-// Of each thread, which stands for a process, by itself: processes have their most at different moments.
+// Each thread, which stands for a process, is counted by itself: processes have their most at different moments.
 thread_local bool counting = false;
 thread_local int64_t live = 0;
 thread_local int64_t most = 0;
@@ -68,7 +68,7 @@ Entries of_process(const Entries &all, int rank, int size) {
   return mine;
 }
 
-/// From the arrays where they are.
+/// The tensor is made from the arrays where they are.
 Tensor build(td_context *context, const Entries &e, const Options &options) {
   std::vector<const void *> columns;
   for (const auto &column : e.indices)
@@ -131,7 +131,7 @@ Plan shape_plan(const Entries &e, int size, const Options &network = Options{}) 
                     e.nnz(), TD_F64, rank_of_model, static_cast<const td_options *>(options));
 }
 
-// Of a tensor whose entries are spread evenly sizes say what is sent: a mode that all processes share, modes in which
+// Where entries are spread evenly, sizes say what is sent: a mode that all processes share, modes in which
 // each row has many entries, few, or hardly one.
 TEST(PlannedProcesses, ASizeTellsWhatIsSent) {
   Random random(71);
@@ -259,7 +259,7 @@ TEST(PlannedProcesses, TheNetworkIsAnOption) {
   const Plan fast = plan("0", "1e9"), slow = plan("0.5", "1e300");
   const double summed = 2 * 3 * 8 * rank_of_model * (rank_of_model + 1); // norms and Gram matrices, there and back
   EXPECT_NEAR(seconds(fast), (static_cast<double>(number(fast, "host_bytes.exchanged")) + summed) / 1e9, 1e-15);
-  // Of the calls six are exchanges, whose messages are counted; the others go through a tree of three steps.
+  // Six of the calls are exchanges, whose messages are counted; the others go through a tree of three steps.
   EXPECT_NEAR(seconds(slow),
               0.5 * static_cast<double>(number(slow, "exchange_messages") + 3 * (number(slow, "exchange_calls") - 6)),
               1e-9);

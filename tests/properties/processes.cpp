@@ -110,7 +110,7 @@ Options steps_before(const std::string &path) {
   return {{"tol", "0"}, {"max_iters", "4"}, {"seed", "3"}, {"checkpoint", path}};
 }
 
-/// Those that are left.
+/// A run is resumed for the steps that are left.
 Options steps_after(const std::string &path) { return {{"tol", "0"}, {"max_iters", "10"}, {"resume", path}}; }
 
 TEST(SharedCpals, IsTheRunOfOneProcess) {
@@ -786,7 +786,7 @@ TEST(SharedRead, DenseFiles) {
       expect_read(e, folder.file(name), Options{{"groups", "none"}});
     }
   }
-  // In C order as NumPy writes it: the first mode is cut.
+  // NumPy writes C order, of which the first mode is cut.
   std::string header = "{'descr': '<i2', 'fortran_order': False, 'shape': (5, 3, 2), }";
   header.append(64 - (header.size() + 11) % 64, ' ');
   std::string file =

@@ -315,7 +315,7 @@ struct BorderRank {
     std::generate(a.begin(), a.end(), [&] { return random.uniform() + 0.5; });
     std::generate(b.begin(), b.end(), [&] { return random.symmetric(); });
   }
-  /// In the first corner of a tensor of these dims.
+  /// The entries are in the first corner of a tensor of these dims.
   Entries entries(int64_t d) const {
     Entries e({d, d, d});
     for (int64_t k = 0; k < size; ++k)

@@ -22,9 +22,9 @@ class Random {
 public:
   explicit Random(uint64_t stream) : engine_(base_seed() * 0x9e3779b97f4a7c15u + stream) {}
   int64_t below(int64_t n) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n)); }
-  /// In (-1, 1), a multiple of 2^-52.
+  /// A multiple of 2^-52 in (-1, 1).
   double symmetric() { return static_cast<double>(static_cast<int64_t>(engine_()) >> 11) * 0x1p-52; }
-  /// In [0, 1).
+  /// A number in [0, 1).
   double uniform() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
 
 private:
@@ -84,7 +84,7 @@ struct SparseForm {
 };
 Tensor make_sparse(td_context *context, const Entries &entries, const SparseForm &form = {},
                    const td_options *options = nullptr);
-/// In td's default element order; cells that are not among the entries are 0, repeated ones are summed.
+/// Elements are in td's default order; cells that are not among the entries are 0, repeated ones are summed.
 Tensor make_dense(td_context *context, const Entries &entries, td_type value_type = TD_F64,
                   const td_options *options = nullptr);
 /// Sparse in the named format, or dense for "dense"; "sorted_drop": without its empty rows.

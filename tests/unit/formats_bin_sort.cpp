@@ -27,7 +27,7 @@ template <class Key, class Payload> struct Source {
   const Payload *payload(i64 first) const { return numbers.data() + first; }
 };
 
-/// Of `bits` bits; with skew most keys have the same upper half.
+/// Keys have `bits` bits; with skew most keys have the same upper half.
 template <class Key, class Payload> Source<Key, Payload> drawn(i64 n, int bits, bool skew) {
   Source<Key, Payload> source;
   std::uint64_t state = 1;

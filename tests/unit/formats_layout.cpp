@@ -184,7 +184,7 @@ TEST(FormatsLayout, TilesForAGpu) {
             (std::vector<int>{15, 10, 15}));
   EXPECT_EQ(formats::gpu_tile_bits(kernels::Chip{}, cube, 0, 40000000, ValueType::f32, ValueType::f64),
             formats::bits_of(cube));
-  // Of a multiprocessor with 99 KiB of shared memory 64 are for rows.
+  // A multiprocessor with 99 KiB of shared memory has 64 for rows.
   kernels::Chip small;
   small.shared_bytes = i64{99} << 10;
   EXPECT_EQ(formats::gpu_tile_bits(small, nell2, 0, 76900000, ValueType::f64, ValueType::f64),

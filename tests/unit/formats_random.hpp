@@ -9,7 +9,7 @@
 
 namespace td::test {
 
-/// As in the other suites: TD_TEST_LIGHT leaves the heaviest combinations out.
+/// TD_TEST_LIGHT, as in the other suites, leaves the heaviest combinations out.
 inline bool light() { return std::getenv("TD_TEST_LIGHT") != nullptr; }
 
 /// Entries in any index and value type; `view` is valid while this lives.

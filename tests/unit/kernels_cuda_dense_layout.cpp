@@ -81,7 +81,7 @@ TEST(KernelsCudaDenseLayout, CoversTheTensorAndHasRoomForEachBlocksRows) {
   }
 }
 
-// Of compute capability 8.0, 8.6 and 9.0: what a block can have, and whether a wide tile fits it.
+// For compute capability 8.0, 8.6 and 9.0 this is what a block can have, and whether a wide tile fits it.
 TEST(KernelsCudaDenseLayout, FitsSharedMemory) {
   const std::vector<i64> dims{60, 50, 40};
   for (const i64 kilobytes : {99, 163, 227}) {

@@ -19,7 +19,7 @@ using kernels::TensorView;
 constexpr Rates rates{4.3e12, 33e12, 8.5e12, 4.6e12, 30e12};
 const kernels::Chip chip; // an H200
 
-/// Of factor rows and terms.
+/// The types of factor rows and of terms.
 struct Types {
   ValueType rows = ValueType::f64;
   ValueType terms = ValueType::f64;
@@ -192,7 +192,7 @@ TEST(KernelsCudaPrediction, DenseTensorsAreWithinAThird) {
     }
 }
 
-// Of a few entries, so that hardly anything else takes time: 8 bytes read and 4 written for each number.
+// There are few entries, so that hardly anything else takes time: 8 bytes read and 4 written for each number.
 TEST(KernelsCudaPrediction, RoundsSumsInF64AtTheEnd) {
   const std::vector<i64> dims{50000000, 10, 10};
   const kernels::CooView x{dims, 10, ValueType::f32, nullptr, nullptr};

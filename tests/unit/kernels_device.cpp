@@ -251,7 +251,7 @@ TEST_F(KernelsDevice, FactorNormalOfGrams) {
     }
 }
 
-// By the kernel for small ranks, and beyond it.
+// Ranks are those of the kernel for small ones, and beyond.
 TEST_F(KernelsDevice, FactorNormalRecordsWhatIsNotFinite) {
   for (const auto &device : backends_)
     for (const i64 rank : {i64{2}, i64{70}}) {
@@ -386,7 +386,7 @@ template <class T> void expect_same_update(Backend &reference, Backend &device, 
   EXPECT_EQ(got.v, expected.v);
   EXPECT_EQ(got.scales, expected.scales);
   EXPECT_EQ(got.record.effective_rank, expected.record.effective_rank);
-  // As in SolveNormal; sums are of products of two such numbers.
+  // The tolerance is SolveNormal's; sums are of products of two such numbers.
   const double tolerance = 1e4 * static_cast<double>(rank) * epsilon_of(value_type_of<T>);
   expect_near(got.a, expected.a, tolerance);
   const double largest = 1 + *std::max_element(expected.sums.begin(), expected.sums.begin() + rank);

@@ -121,7 +121,7 @@ protected:
   }
   Backend &backend() const { return *backend_; }
 
-  /// In the first `modes`.
+  /// Sums of the first `modes` modes are compared.
   void check_sums(const Stored<float> &x, i64 rank, i64 pad, int modes = max_order) {
     const auto factors = random_factors<float>(x.dims, rank, pad, 3);
     const auto positive = magnitudes(factors);

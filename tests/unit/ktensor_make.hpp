@@ -9,7 +9,7 @@
 
 namespace td::test {
 
-/// From weights and column-major factors.
+/// A ktensor of these weights and column-major factors.
 inline Ktensor make_ktensor(const std::vector<i64> &dims, const std::vector<double> &weights,
                             const std::vector<std::vector<double>> &factors) {
   Ktensor k(dims, static_cast<i64>(weights.size()), ValueType::f64);

@@ -211,7 +211,7 @@ TEST(PlanPartition, ARowOf60PercentIsEveryonesWork) {
   EXPECT_GE(seven.split.at(0).loads.size(), 5U);
 }
 
-// As of Twitch's channels: one has a fifth of the entries, the others are skewed.
+// Rows are like Twitch's channels: one has a fifth of the entries, the others are skewed.
 TEST(PlanPartition, ARowOf20PercentLeavesNoImbalance) {
   Rows skewed = zipf(6100, 4000000, 0.5);
   skewed.count[1234] += std::lround(static_cast<double>(skewed.entries()) / 4);

@@ -10,7 +10,7 @@
 namespace td::test {
 namespace {
 
-/// Whose kernels take no time to speak of.
+/// A device whose kernels take no time to speak of.
 class FastDevice final : public kernels::reference::ReferenceBackend {
 public:
   /// `bytes` for copies, and `free` for what is allocated.
@@ -55,7 +55,7 @@ TEST(PlanSeconds, WhatIsStreamedTakesItsTime) {
     ASSERT_GT(some.device.streamed, 0);
     double sum = 0;
     for (const plan::ModePlan &mode : some.modes) {
-      // Of each mode's copy, or of the one copy in each mode. No host's memory gives a terabyte a second.
+      // Each mode's copy passes, or the one copy in each mode. No host's memory gives a terabyte a second.
       const double bytes = static_cast<double>(some.device.streamed) / (std::string_view(format) == "sorted" ? 3 : 1);
       EXPECT_GT(mode.seconds, bytes / 1e12);
       sum += mode.seconds;

@@ -103,7 +103,7 @@ TEST(CpalsResume, ACheckpointIsTheModelWithScalesApart) {
   set(request, {{"tol", "0"}, {"max_iters", "25"}});
   request.resume = copy_of(state);
   const RunResult expected = solvers::cpals(request);
-  // As versions left it that divided in each update.
+  // Versions that divided in each update left no scales.
   request.resume->scales.clear();
   request.resume->weights.clear();
   for (int m = 0; m < 3; ++m)

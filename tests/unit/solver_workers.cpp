@@ -270,7 +270,8 @@ TEST(CpalsWorkers, AFailingWorkerEndsTheRun) {
   }
 }
 
-// Which exchange from memory to memory; what the failed one has lent may be read by others until all have ended.
+// These devices exchange from memory to memory; what the failed one has lent may be read by others until all have
+// ended.
 TEST(CpalsWorkers, AFailingDeviceEndsTheRunAndTheNextWorks) {
   const auto all = cases();
   for (const auto &[x, deterministic] : {std::pair{all[0].x, "0"}, std::pair{all[0].x, "1"}, std::pair{all[3].x, "1"}})

@@ -296,7 +296,7 @@ TEST(Part, EachDeviceHasAPth) {
       for (const auto &device : devices) {
         const i64 kept = x->kept_on(*device);
         EXPECT_LE(static_cast<double>(kept), static_cast<double>(all) / workers * (1 + plan::most_imbalance));
-        // Of tiles each lists all, and a list of blocks or rows has an end.
+        // Each device lists all tiles, and a list of blocks or rows has an end.
         const double lists = static_cast<double>(all_with_lists - all);
         EXPECT_LE(static_cast<double>(device->kept() - kept),
                   100 + lists * (std::string_view(c.tiles) == "none" ? 0.7 : 0.9));
@@ -344,7 +344,7 @@ TEST(Part, EachDeviceHasAPthOfWhatAllNeed) {
   }
 }
 
-// Of what all need, too, what has no room passes from the host: to the device that would hold it, and on from there.
+// What all need passes, too, where it has no room, from the host: to the device that would hold it, and on from there.
 TEST(Part, WhatAllNeedFitsDevicesThatAreEachTooSmall) {
   for (const char *format : {"blco", "coo"}) {
     SCOPED_TRACE(format);
@@ -478,7 +478,7 @@ TEST(Part, TakesThePlaceOfWholeForms) {
                   0.5 * (1 + plan::most_imbalance) * static_cast<double>(all));
         EXPECT_EQ(device->take_fetched(), 0);
       }
-      // And the other way: one device alone needs all of them again.
+      // The other way round, one device alone needs all of them again.
       const std::vector<double> alone = fitted(*x, {devices[0]});
       expect_near(alone, together);
       EXPECT_GE(x->kept_on(*devices[0]), all);
@@ -498,7 +498,7 @@ TensorPointer make_dense(const std::vector<i64> &dims, const char *groups, const
   return tensor::Tensor::make_dense({dims, {}, ValueType::f64, values.data()}, options, 1, "", tensor::Target::gpu);
 }
 
-// Of a dense tensor a device has slabs, here of the last mode. Where a row's sum may not be split others' pass by.
+// A device has slabs of a dense tensor, here of the last mode. Where a row's sum may not be split others' pass by.
 TEST(Part, HasSlabsOfADenseTensor) {
   const std::vector<i64> dims{6, 5, 9, 12};
   for (const char *groups : {"none", "0,1|2,3", "0|1,2|3", "0,1,2|3", "0|1|2,3", "multi-sweep"})

@@ -215,7 +215,8 @@ private:
     }
   }
 
-  // As short tiles, with registers of rows. The last register stands alone if it overlaps the one before.
+  // Fibers are added as short tiles are, with registers of rows. The last register stands alone if it overlaps the one
+  // before.
   void add_fibers(Range tiles, Range units, double *sums) {
     KhatriRao<T> others(rank_);
     add_factors(others, 0, static_cast<int>(args_.factors.size()));

@@ -111,7 +111,7 @@ public:
   }
 
 private:
-  /// Those of [rows, rows + count), ascending, that are asked for.
+  /// The rows asked for are a range of [rows, rows + count), which ascends.
   Range slots_of(const i64 *rows, i64 count) const {
     return {std::lower_bound(rows, rows + count, args_.rows.begin) - rows,
             std::lower_bound(rows, rows + count, args_.rows.end) - rows};

@@ -95,7 +95,7 @@ struct DenseLayout {
   double partials() const {
     return static_cast<double>(blocks) * static_cast<double>(slots) * static_cast<double>(column_tiles * columns);
   }
-  /// Of TensorFloat-32: the scale of each column of products, and the largest number of each depth mode's.
+  /// TensorFloat-32 needs the scale of each column of products, and the largest number of each depth mode's.
   double scales(i64 rank) const {
     return multiply == Multiply::tf32_pairs ? static_cast<double>(rank) * (1 + (depth_modes + 1) / 2) : 0;
   }

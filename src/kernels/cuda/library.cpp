@@ -57,7 +57,7 @@ i64 number_of(int ordinal) {
   return static_cast<i64>(hash | 1);
 }
 
-/// Of the threads of all workers together.
+/// Each worker has its part of the threads of all together.
 int threads_of(int all, std::size_t worker, std::size_t workers) {
   const Range some = part_of({0, all}, static_cast<i64>(worker), static_cast<i64>(workers));
   return std::max(static_cast<int>(some.size()), 1);

@@ -441,7 +441,8 @@ template <class T, int Depth, int Ld, bool Leading, bool Lines> struct Elements 
   const T *first;
   __device__ T operator()(int i, int k) const { return Leading ? first[k * Ld + i * 8] : first[i * 8 * Ld + k]; }
 };
-/// In lines, the elements of a row from some depth on are in the next line. Rows that are `Depth` apart begin alike.
+/// Where rows are in lines, their elements from some depth on are in the next line. Rows that are `Depth` apart begin
+/// alike.
 template <class T, int Depth, int Ld> struct Elements<T, Depth, Ld, false, true> {
   static constexpr int kinds = Depth / 8;
   const T *row[kinds];
@@ -660,8 +661,8 @@ private:
     }
   }
 
-  /// From shared memory to the block's sums: each is one thread's, in the order of rows. Neighbouring rows that belong
-  /// to one row of the result make a run; after `count` runs it is the first one's turn again.
+  /// Rows go from shared memory to the block's sums: each is one thread's, in the order of rows. Neighbouring rows that
+  /// belong to one row of the result make a run; after `count` runs it is the first one's turn again.
   __device__ void add_rows(i64 row, i64 first_slot, double *partial) const {
     const i64 inner = job_.inner;
     const int c = thread_ % Shared::columns;

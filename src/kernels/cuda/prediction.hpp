@@ -8,7 +8,7 @@ namespace td::kernels::cuda {
 Prediction predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip);
 Prediction predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, const Rates &rates, const Chip &chip);
 Prediction predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates, const Chip &chip);
-/// Those of an H200, with as many multiprocessors as there are.
+/// The rates are an H200's, with as many multiprocessors as there are.
 Rates nominal_rates(const Chip &chip);
 Prediction predict_update(i64 rows, i64 rank, const Rates &rates);
 
