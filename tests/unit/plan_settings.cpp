@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/device.hpp"
+
 namespace td::plan {
 namespace {
 
