@@ -35,7 +35,7 @@ void require_one_worker(std::string_view devices, const Options &options) {
                 "devices = \"{}\" in a context that processes share: expected \"cpu\", \"cuda:local\" or one GPU; the "
                 "workers are the processes, each with its threads or a GPU",
                 devices);
-  if (options.text("exchange") == "peer")
+  if (options.choice<kernels::Exchange>("exchange") == kernels::Exchange::peer)
     throw_error(Status::unsupported,
                 "option 'exchange' = \"peer\" in a context that processes share: a GPU does not copy out of the memory "
                 "of another process; expected auto or host");

@@ -209,7 +209,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
       c->say_shortage();
       if (report != nullptr)
         *report = make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));
-      const bool shared = c->processes != nullptr && request.options.text("model") == "distributed";
+      const bool shared = c->processes != nullptr && plan::SolverSettings(request.options).distributed;
       *model = make_handle<td_ktensor>(
           std::make_shared<Model>(std::move(result.model), c->budget(), shared ? c->processes : nullptr));
     };

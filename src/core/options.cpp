@@ -9,6 +9,7 @@
 #include <fast_float/fast_float.h>
 
 #include "core/error.hpp"
+#include "core/mode_list.hpp"
 #include "core/nearest.hpp"
 
 namespace td {
@@ -198,14 +199,12 @@ std::optional<double> parse_real(std::string_view s) {
   return v;
 }
 
-bool is_choice(std::string_view choices, std::string_view text) {
-  while (!choices.empty()) {
-    const auto bar = choices.find('|');
-    if (choices.substr(0, bar) == text)
-      return true;
-    choices = bar == std::string_view::npos ? std::string_view{} : choices.substr(bar + 1);
-  }
-  return false;
+/// The place of a word among choices.
+std::optional<std::size_t> place_of(std::string_view text, std::string_view choices) noexcept {
+  for (std::size_t place = 0; !choices.empty(); ++place)
+    if (take_token(choices, '|') == text)
+      return place;
+  return std::nullopt;
 }
 
 } // namespace
@@ -223,6 +222,18 @@ const OptionRow &option_row(std::string_view name) {
   if (near.empty())
     throw_error(Status::option_unknown, "no option '{}'; td_option_describe lists them", name);
   throw_error(Status::option_unknown, "no option '{}'; did you mean '{}'?", name, near);
+}
+
+std::string_view choice_at(std::string_view option, std::size_t place) noexcept {
+  for (const OptionRow &row : table) {
+    if (row.name != option)
+      continue;
+    std::string_view choices = row.choices;
+    for (; place > 0; --place)
+      take_token(choices, '|');
+    return take_token(choices, '|');
+  }
+  return {};
 }
 
 std::string describe(const OptionRow &row) {
@@ -263,7 +274,7 @@ void Options::set_text(std::string_view name, std::string_view text) {
       refuse(row, fmt::format("\"{}\"", text));
     set(name, *v);
   } else {
-    if (!row.choices.empty() && !is_choice(row.choices, text))
+    if (!row.choices.empty() && !place_of(text, row.choices))
       refuse(row, fmt::format("\"{}\"", text));
     set_[std::string(name)] = std::string(text);
   }
@@ -309,6 +320,14 @@ std::string Options::text(std::string_view name) const {
   if (const auto *i = std::get_if<i64>(&v))
     return fmt::format("{}", *i);
   return fmt::format("{}", std::get<double>(v));
+}
+
+std::size_t Options::choice(std::string_view name) const {
+  const OptionRow &row = option_row(name);
+  const auto place = place_of(text(name), row.choices);
+  if (!place)
+    throw_error(Status::option_range, "option '{}' holds {}, not one of a few words", name, expected(row));
+  return *place;
 }
 
 } // namespace td

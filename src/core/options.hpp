@@ -30,6 +30,9 @@ std::span<const OptionRow> option_table() noexcept;
 /// The row of that name; throws option_unknown with the nearest name.
 const OptionRow &option_row(std::string_view name);
 
+/// The word at that place among an option's choices; empty if there is none.
+std::string_view choice_at(std::string_view option, std::size_t place) noexcept;
+
 /// "scope\tname\ttype\tdefault\tmin\tmax\tchoices\thelp"
 std::string describe(const OptionRow &row);
 
@@ -42,6 +45,11 @@ public:
   i64 integer(std::string_view name) const;
   double real(std::string_view name) const;      // of a whole-number option too
   std::string text(std::string_view name) const; // of any option
+
+  /// The place of an option's word among its choices: an enum that lists them in the same order needs no table of
+  /// names.
+  std::size_t choice(std::string_view name) const;
+  template <class Enum> Enum choice(std::string_view name) const { return static_cast<Enum>(choice(name)); }
 
   /// The options of one scope that are set.
   Options in_scope(std::string_view scope) const;

@@ -13,8 +13,8 @@ namespace td::formats {
 
 /// When rows are numbered.
 enum class EmptyRows {
-  keep, // never: a row's number is its index
   few,  // in modes that are long, and have many empty rows
+  keep, // never: a row's number is its index
   drop, // in every mode that has an empty row and is not far longer than there are entries
 };
 

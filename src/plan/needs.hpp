@@ -32,20 +32,20 @@ struct SolverSizes {
   i64 rank = 0;
   int workers = 1;
   bool checkpoint = false;
-  bool f64_sums = false;    // of an f32 tensor
-  bool f32_rows = false;    // of an f64 tensor
-  bool qr = false;          // option "solve"
-  bool many_ranges = false; // a worker's rows of a mode may be several ranges
-  double cells = 0;         // rows of the largest partial product
-  double kernels = 0;       // workspace of a worker's kernels
-  double start = 0;         // what making the start takes besides it, where workers' memory is
-  double exchanged = 0;     // what other workers have, on its way to one, on its device
-  double staged = 0;        // what rows on their way between workers take on the host, of each
-  double start_host = 0;    // the same on the host, where that is another place
-  double part_lists = 0;    // on the host, of the rows of all workers' parts
-  RowBlock block = {};      // of the start and of the model that a process has
-  bool gathers = false;     // it has all rows of the model in the end
-  bool apart = false;       // that is not in the workers' memory
+  bool f64_sums = false;       // of an f32 tensor
+  bool f32_rows = false;       // of an f64 tensor
+  Solve solve = Solve::normal; // option "solve"
+  bool many_ranges = false;    // a worker's rows of a mode may be several ranges
+  double cells = 0;            // rows of the largest partial product
+  double kernels = 0;          // workspace of a worker's kernels
+  double start = 0;            // what making the start takes besides it, where workers' memory is
+  double exchanged = 0;        // what other workers have, on its way to one, on its device
+  double staged = 0;           // what rows on their way between workers take on the host, of each
+  double start_host = 0;       // the same on the host, where that is another place
+  double part_lists = 0;       // on the host, of the rows of all workers' parts
+  RowBlock block = {};         // of the start and of the model that a process has
+  bool gathers = false;        // it has all rows of the model in the end
+  bool apart = false;          // that is not in the workers' memory
 };
 
 /// What is needed at the worst moment: in workers' own memory, and in that of the host for what they share.

@@ -263,7 +263,7 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
   sizes.cells = std::max(sizes.cells, static_cast<double>(tree.most_cells()));
   sizes.f64_sums = asked.tensor.precision(l.type).f64_sums;
   sizes.f32_rows = sweep.gathers;
-  sizes.qr = asked.solver.qr;
+  sizes.solve = asked.solver.solve;
   sizes.many_ranges = sizes.workers > 1 && l.format == Format::sorted && !asked.solver.deterministic;
   sizes.kernels = sweep.bytes;
   if (l.shared.shared.empty()) // before kernels have their workspace
@@ -333,7 +333,7 @@ double most_on_device(const Layout &l, const PlanRequest &request, const Asked &
 SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
   const GroupsSetting none{Ask::none, "none"};
   GroupsSetting groups = l.sparse ? none : asked.tensor.groups_for(l.type);
-  if (asked.solver.qr && groups.ask != Ask::named)
+  if (asked.solver.solve == Solve::qr && groups.ask != Ask::named)
     groups = none;
   // A kernel that is asked for by name takes all of the tensor for each mode.
   const kernels::DenseKernel kernel = asked.tensor.dense.kernel;
@@ -539,7 +539,7 @@ void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
   const Network network(request.options);
   ProcessExchange exchange = exchange_of(l, request, asked, network);
   for (const int m : updated)
-    if (asked.solver.qr) {
+    if (asked.solver.solve == Solve::qr) {
       const double more = qr_exchange(l, updated, static_cast<std::size_t>(m), plan.rank);
       exchange.bytes += more;
       exchange.seconds += more / network.rate;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/mode_list.hpp"
@@ -12,42 +11,6 @@
 namespace td::plan {
 
 namespace {
-
-constexpr std::pair<std::string_view, Format> formats_by_name[] = {
-    {"coo", Format::coo}, {"blco", Format::blco}, {"sorted", Format::sorted}, {"dense", Format::dense}};
-constexpr std::pair<std::string_view, ShardingRule> sharding_by_name[] = {
-    {"auto", ShardingRule::automatic}, {"rows", ShardingRule::rows}, {"entries", ShardingRule::entries}};
-constexpr std::pair<std::string_view, kernels::Conflicts> conflicts_by_name[] = {
-    {"auto", kernels::Conflicts::automatic},
-    {"private", kernels::Conflicts::privatize},
-    {"atomic", kernels::Conflicts::atomic},
-    {"owner", kernels::Conflicts::owner}};
-constexpr std::pair<std::string_view, kernels::DenseKernel> dense_kernels_by_name[] = {
-    {"auto", kernels::DenseKernel::automatic},
-    {"elem", kernels::DenseKernel::elem},
-    {"slice", kernels::DenseKernel::slice},
-    {"tile", kernels::DenseKernel::tile},
-    {"gemm", kernels::DenseKernel::gemm},
-    {"fused", kernels::DenseKernel::fused},
-    {"fused_tf32", kernels::DenseKernel::fused_tf32}};
-constexpr std::pair<std::string_view, formats::EmptyRows> empty_rows_by_name[] = {
-    {"auto", formats::EmptyRows::few}, {"keep", formats::EmptyRows::keep}, {"drop", formats::EmptyRows::drop}};
-
-/// The option table has refused all texts that are not there.
-template <class T, std::size_t n> T named(const std::pair<std::string_view, T> (&names)[n], std::string_view text) {
-  for (const auto &[name, value] : names)
-    if (name == text)
-      return value;
-  return names[0].second;
-}
-
-template <class T, std::size_t n>
-std::string_view name_in(const std::pair<std::string_view, T> (&names)[n], T value) noexcept {
-  for (const auto &[name, is] : names)
-    if (is == value)
-      return name;
-  return "";
-}
 
 Ask asked(std::string_view text) { return text == "auto" ? Ask::automatic : text == "none" ? Ask::none : Ask::named; }
 
@@ -67,7 +30,7 @@ TilesSetting tiles_of(const std::string &text) {
 }
 
 kernels::DenseChoice dense_choice_of(const Options &options) {
-  const kernels::DenseChoice dense{named(dense_kernels_by_name, options.text("dense_kernel")),
+  const kernels::DenseChoice dense{options.choice<kernels::DenseKernel>("dense_kernel"),
                                    options.integer("dense_tile_width")};
   if (dense.tile_width > 0 && dense.kernel != kernels::DenseKernel::tile)
     throw_error(Status::option_range,
@@ -78,22 +41,27 @@ kernels::DenseChoice dense_choice_of(const Options &options) {
 
 } // namespace
 
-std::string_view name_of(Format format) noexcept { return name_in(formats_by_name, format); }
-std::string_view name_of(ShardingRule rule) noexcept { return name_in(sharding_by_name, rule); }
-std::string_view name_of(kernels::Conflicts conflicts) noexcept { return name_in(conflicts_by_name, conflicts); }
-
-std::string_view name_of(kernels::DenseKernel kernel) noexcept { return name_in(dense_kernels_by_name, kernel); }
+std::string_view name_of(Format format) noexcept {
+  return format == Format::dense ? "dense" : choice_at("format", 1 + static_cast<std::size_t>(format));
+}
+std::string_view name_of(ShardingRule rule) noexcept { return choice_at("sharding", static_cast<std::size_t>(rule)); }
+std::string_view name_of(kernels::Conflicts conflicts) noexcept {
+  return choice_at("conflicts", static_cast<std::size_t>(conflicts));
+}
+std::string_view name_of(kernels::DenseKernel kernel) noexcept {
+  return choice_at("dense_kernel", static_cast<std::size_t>(kernel));
+}
+std::string_view name_of(Solve solve) noexcept { return choice_at("solve", static_cast<std::size_t>(solve)); }
 
 TensorSettings::TensorSettings(const Options &options)
-    : empty_rows(named(empty_rows_by_name, options.text("empty_rows"))),
-      refuse_duplicates(options.text("duplicates") == "error"), groups(groups_of(options.text("groups"))),
-      tiles(tiles_of(options.text("tiles"))), sharding(named(sharding_by_name, options.text("sharding"))),
-      conflicts(named(conflicts_by_name, options.text("conflicts"))), f64_sums(options.text("accumulate") == "f64"),
-      f32_rows(options.text("gather") == "f32"), dense(dense_choice_of(options)),
-      borrow(options.integer("borrow") != 0), memory_limit(options.integer("memory_limit")) {
-  const std::string wanted = options.text("format");
-  if (wanted != "auto")
-    format = named(formats_by_name, wanted);
+    : empty_rows(options.choice<formats::EmptyRows>("empty_rows")),
+      refuse_duplicates(options.choice("duplicates") != 0), groups(groups_of(options.text("groups"))),
+      tiles(tiles_of(options.text("tiles"))), sharding(options.choice<ShardingRule>("sharding")),
+      conflicts(options.choice<kernels::Conflicts>("conflicts")), f64_sums(options.choice("accumulate") != 0),
+      f32_rows(options.choice("gather") != 0), dense(dense_choice_of(options)), borrow(options.integer("borrow") != 0),
+      memory_limit(options.integer("memory_limit")) {
+  if (const std::size_t wanted = options.choice("format"); wanted != 0)
+    format = static_cast<Format>(wanted - 1);
 }
 
 Precision TensorSettings::precision(ValueType type) const noexcept {
@@ -143,7 +111,7 @@ UpdateOrder::UpdateOrder(const Options &options, int order)
 }
 
 SolverSettings::SolverSettings(const Options &options)
-    : deterministic(options.integer("deterministic") != 0), qr(options.text("solve") == "qr"),
-      nvecs(options.text("init") == "nvecs"), distributed(options.text("model") == "distributed") {}
+    : deterministic(options.integer("deterministic") != 0), solve(options.choice<Solve>("solve")),
+      nvecs(options.choice("init") != 0), distributed(options.choice("model") != 0) {}
 
 } // namespace td::plan

@@ -13,6 +13,7 @@
 namespace td::plan {
 
 /// How a tensor is stored. Options ask for the first three only.
+/// In the order of option "format", but for auto.
 enum class Format { coo, blco, sorted, dense };
 std::string_view name_of(Format format) noexcept;
 
@@ -87,10 +88,14 @@ struct UpdateOrder {
   UpdateOrder(const Options &options, int order);
 };
 
+/// How factors are updated, in the order of option "solve". It decides which method a run takes (solvers/cpals.cpp).
+enum class Solve { normal, qr };
+std::string_view name_of(Solve solve) noexcept;
+
 /// These are of scope "cpals".
 struct SolverSettings {
   bool deterministic = false;
-  bool qr = false;          // option "solve"
+  Solve solve = Solve::normal;
   bool nvecs = false;       // option "init"
   bool distributed = false; // option "model"
 

@@ -53,6 +53,13 @@ private:
 
 } // namespace
 
-RunResult cpals(const RunRequest &request) { return run(request, Cpals(request)); }
+RunResult cpals(const RunRequest &request) {
+  switch (plan::SolverSettings(request.options).solve) {
+  case plan::Solve::normal:
+  case plan::Solve::qr:
+    return run(request, Cpals(request));
+  }
+  throw_error(Status::internal, "option 'solve' = {} without a method", request.options.text("solve"));
+}
 
 } // namespace td::solvers

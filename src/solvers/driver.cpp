@@ -187,8 +187,8 @@ public:
     divide_columns(model_, scales_, threads_);
     report_.seconds = seconds_since(begin_);
     if (report_.stop_reason == "tol")
-      report_.creeping =
-          creeping(Growth::of(report_.fit, report_.fit_error.back()), settings_.tol, report_.init == "nvecs");
+      report_.creeping = creeping(Growth::of(report_.fit, report_.fit_error.back()), settings_.tol,
+                                  settings_.nvecs && !request_.resume && request_.init == nullptr);
     const bool keep = settings_.distributed && processes_ != nullptr;
     if (!keep && !model_.whole())
       model_ = tensor::gather(*processes_, model_);

@@ -17,24 +17,20 @@ RunSettings::RunSettings(const Options &options)
   nvecs = shared.nvecs;
   deterministic = shared.deterministic;
   distributed = shared.distributed;
-  const std::string exact = options.text("exact_residual");
-  exact_residual = exact == "always"  ? ExactResidual::always
-                   : exact == "never" ? ExactResidual::never
-                                      : ExactResidual::automatic;
+  exact_residual = options.choice<ExactResidual>("exact_residual");
 }
 
 std::string RunSettings::path() const {
-  constexpr std::string_view exact[] = {"auto", "never", "always"};
   return fmt::format("deterministic={}\nexact_residual={}", deterministic ? 1 : 0,
-                     exact[static_cast<std::size_t>(exact_residual)]);
+                     choice_at("exact_residual", static_cast<std::size_t>(exact_residual)));
 }
 
 CpalsSettings::CpalsSettings(const Options &options, int order)
-    : UpdateOrder(options, order), ridge(options.real("ridge")), qr(plan::SolverSettings(options).qr) {}
+    : UpdateOrder(options, order), ridge(options.real("ridge")), solve(plan::SolverSettings(options).solve) {}
 
 std::string CpalsSettings::path() const {
   return fmt::format("mode_order={}\nfixed_modes={}\nridge={}\nsolve={}", fmt::join(mode_order, ","),
-                     fmt::join(fixed_modes, ","), ridge, qr ? "qr" : "normal");
+                     fmt::join(fixed_modes, ","), ridge, name_of(solve));
 }
 
 void check_same_path(const std::string &checkpoint, const std::string &run) {

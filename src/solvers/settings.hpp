@@ -10,6 +10,7 @@
 
 namespace td::solvers {
 
+/// In the order of option "exact_residual".
 enum class ExactResidual { automatic, never, always };
 
 /// What the driver goes by, whatever the method.
@@ -38,7 +39,7 @@ struct RunSettings {
 /// CP-ALS's own.
 struct CpalsSettings : plan::UpdateOrder {
   double ridge = 0;
-  bool qr = false;
+  plan::Solve solve = plan::Solve::normal;
 
   CpalsSettings(const Options &options, int order);
 

@@ -39,7 +39,7 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
       tally_(backend, settings.updated_modes.size(), static_cast<std::size_t>(problem.x.order()), rank_),
       weights_(problem.start.weights().begin(), problem.start.weights().end()) {
   products_.reserve(problem.tree.most_cells());
-  if (settings.qr)
+  if (settings.solve == plan::Solve::qr)
     qr_.emplace(problem.x, problem.start, worker_, backend, others, products_);
   std::size_t ranges = 1;
   for (int m = 0; m < problem.x.order(); ++m)
