@@ -17,6 +17,7 @@ RunSettings::RunSettings(const Options &options)
   nvecs = shared.nvecs;
   deterministic = shared.deterministic;
   distributed = shared.distributed;
+  overlap = shared.overlap;
   const std::string exact = options.text("exact_residual");
   exact_residual = exact == "always"  ? ExactResidual::always
                    : exact == "never" ? ExactResidual::never
