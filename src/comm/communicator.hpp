@@ -31,6 +31,14 @@ public:
   virtual void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) = 0;
   /// Each worker holds rows owned[rank] of `a`; afterwards each holds all rows. `owned` is the same on every worker.
   virtual void allgather_rows(Matrix a, std::span<const Ranges> owned) = 0;
+  /// allgather_rows, of which what is asked of the device until end_gathers() need not wait: it may neither read the
+  /// rows of others in `a` nor write own ones that were sent. Several may have begun; other functions may be called
+  /// meanwhile.
+  virtual void begin_gather(Matrix a, std::span<const Ranges> owned) { allgather_rows(a, owned); }
+  /// What is asked of the device afterwards follows all gathers that have begun.
+  virtual void end_gathers() {}
+  /// Whether a gather that has begun goes on beside the work of the device.
+  virtual bool gathers_beside() const noexcept { return false; }
   /// What k sends to m is, in this order, what m receives from k. Nobody sends to itself.
   virtual void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) = 0;
   /// Copies worker 0's bytes to all.

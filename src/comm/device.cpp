@@ -16,26 +16,6 @@ using kernels::Transfers;
 
 constexpr i64 most_scratch = i64{32} << 20; // bytes of rows of all workers on their way to one
 
-i64 rows_of(const Ranges &ranges) {
-  i64 rows = 0;
-  for (const Range &range : ranges)
-    rows += range.size();
-  return rows;
-}
-
-/// The part of the rows of some ranges, counted one after the other.
-Ranges nth_rows(const Ranges &ranges, Range part) {
-  Ranges some;
-  i64 before = 0;
-  for (const Range &range : ranges) {
-    const Range within{std::max(part.begin - before, i64{0}), std::min(part.end - before, range.size())};
-    if (within.begin < within.end)
-      some.push_back({range.begin + within.begin, range.begin + within.end});
-    before += range.size();
-  }
-  return some;
-}
-
 void add_rows(Transfers &to, int worker, const Matrix &a, const Ranges &rows) {
   for_together(a, rows, [&](Range some, i64 bytes) {
     to.push_back({worker, a.slice(some.begin, some.end).data, bytes});
@@ -73,6 +53,13 @@ public:
     });
     exchange(sent, received);
   }
+
+  bool gathers_beside() const noexcept override { return true; }
+  void begin_gather(Matrix a, std::span<const Ranges> owned) override {
+    const kernels::Beside beside(device_);
+    allgather_rows(a, owned);
+  }
+  void end_gathers() override { device_.join_beside(); }
 
 protected:
   DeviceCommunicator(kernels::Backend &device, std::unique_ptr<Communicator> others)
@@ -238,6 +225,8 @@ public:
 
   void allreduce_sum(std::span<double> data) override { sums_->allreduce_sum(data); }
   void allreduce_max(std::span<double> data) override { sums_->allreduce_max(data); }
+  bool gathers_beside() const noexcept override { return false; } // each waits for its GPU
+  void begin_gather(Matrix a, std::span<const Ranges> owned) override { allgather_rows(a, owned); }
   void exchange(const Transfers &sent, const Transfers &received) override {
     link_->exchange(sent, received);
     for (const Transfer &to : sent)

@@ -37,6 +37,17 @@ public:
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override {
     measured([&] { others_.allgather_rows(a, owned); });
   }
+  bool gathers_beside() const noexcept override { return others_.gathers_beside(); }
+  // What goes on beside the work counts as far as that waits for it in the end.
+  void begin_gather(Matrix a, std::span<const Ranges> owned) override {
+    if (!gathers_beside())
+      return allgather_rows(a, owned);
+    others_.begin_gather(a, owned);
+  }
+  void end_gathers() override {
+    const InPhase exchange(device_, Phase::exchange);
+    others_.end_gathers();
+  }
   void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
     measured([&] { others_.exchange(sent, received); });
   }

@@ -166,6 +166,13 @@ public:
   /// What is called from now on works after what the other was asked for before it last raised the signal: before this
   /// call, as the caller sees to.
   virtual void wait_for(Device & /*other*/, Signal) {}
+  /// What is exchanged until end_beside, by copy_from, raise, wait_for and links, follows what was asked for before,
+  /// and what is asked for afterwards need not wait for it until join_beside. A device may do it in order with the
+  /// rest.
+  virtual void begin_beside() {}
+  virtual void end_beside() noexcept {}
+  /// What is called from now on works after all that was exchanged beside.
+  virtual void join_beside() noexcept {}
   /// A worker's end each of a link between devices, of which this is the first; it is made once for the same devices.
   /// None, with the reason, where it cannot be.
   virtual std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why);
@@ -228,6 +235,18 @@ private:
   Device &device_;
   Phase before_;
   int thrown_ = std::uncaught_exceptions();
+};
+
+/// What is exchanged while it lives goes beside other work of the device.
+class Beside {
+public:
+  explicit Beside(Device &device) : device_(device) { device_.begin_beside(); }
+  Beside(const Beside &) = delete;
+  Beside &operator=(const Beside &) = delete;
+  ~Beside() { device_.end_beside(); }
+
+private:
+  Device &device_;
 };
 
 /// Whether each can copy out of the memories of all others, from now on.

@@ -92,8 +92,16 @@ struct UpdateOrder {
 enum class Solve { normal, qr };
 std::string_view name_of(Solve solve) noexcept;
 
+/// When factors are exchanged beside the solves, in the order of option "overlap".
+enum class Overlap { automatic, on, off };
+
+/// In how many chunks workers that exchange beside their work send the rows that they own of a factor, of which the one
+/// with most has `rows`; 1: all at once, after the last is solved.
+i64 gather_chunks(Overlap overlap, i64 rows, i64 row_bytes) noexcept;
+
 /// These are of scope "cpals".
 struct SolverSettings {
+  Overlap overlap = Overlap::automatic;
   bool deterministic = false;
   Solve solve = Solve::normal;
   bool nvecs = false;       // option "init"

@@ -17,6 +17,7 @@ RunSettings::RunSettings(const Options &options)
   nvecs = shared.nvecs;
   deterministic = shared.deterministic;
   distributed = shared.distributed;
+  overlap = shared.overlap;
   exact_residual = options.choice<ExactResidual>("exact_residual");
 }
 

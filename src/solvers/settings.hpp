@@ -25,6 +25,7 @@ struct RunSettings {
   bool fixsigns = true;
   bool distributed = false; // option "model"
   bool deterministic = false;
+  plan::Overlap overlap = plan::Overlap::automatic;
   ExactResidual exact_residual = ExactResidual::automatic;
   bool breakdown = false;
   i64 checkpoint_iters = 0;

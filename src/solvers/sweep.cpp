@@ -26,6 +26,12 @@ void zero_other_rows(Matrix a, std::span<const i64> rows) {
   }
 }
 
+/// Whatever is thrown, memory that is exchanged outlives the exchange.
+struct JoinAtEnd {
+  kernels::Backend &backend;
+  ~JoinAtEnd() { backend.join_beside(); }
+};
+
 } // namespace
 
 Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Backend &backend, Communicator &others)
@@ -54,6 +60,43 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
   for (int m = 0; m < problem.x.order(); ++m)
     compute_start_gram(m);
   start_scales();
+  cut_gathers();
+}
+
+// Sums of own rows in one order have to be the same bits with and without chunks. Gram matrices and largest magnitudes
+// of a whole range are, whether they come with the solve or after it; inner products, which the last solve of an
+// iteration gives where a worker has one range, are not. Where one worker owns all rows there is nothing beside which
+// they could go.
+void Sweep::cut_gathers() {
+  const std::vector<int> &modes = settings_.updated_modes;
+  for (std::size_t k = 0; k < modes.size(); ++k) {
+    const i64 row_bytes = rank_ * size_of(problem_.x.type());
+    auto chunks = worker_.gather_chunks(modes[k], problem_.settings.overlap, row_bytes);
+    if (!chunks.empty() && is_cut_whole(modes[k], k))
+      chunks.clear();
+    chunks_.push_back(std::move(chunks));
+  }
+}
+
+bool Sweep::is_cut_whole(int mode, std::size_t k) const {
+  const i64 rows = factors_[mode].rows;
+  const bool deterministic = problem_.settings.deterministic;
+  const std::vector<Ranges> &owned = problem_.sharding.rows(mode).owned;
+  return std::any_of(owned.begin(), owned.end(), [&](const Ranges &own) {
+    return own.size() == 1 && (deterministic ? own.front().size() == rows : is_last(k));
+  });
+}
+
+// A chunk's rows leave while the next one's are solved for.
+void Sweep::solve_in_chunks(int mode, std::size_t k) {
+  const Matrix factor = factors_[mode];
+  const Matrix product = scratch_.view(factor.rows);
+  for (const std::vector<Ranges> &chunk : chunks_[k]) {
+    for (const Range &rows : chunk[static_cast<std::size_t>(others_.rank())])
+      backend_.solve_normal(equations(k), product.slice(rows.begin, rows.end), solve_scales().read(),
+                            factor.slice(rows.begin, rows.end));
+    others_.begin_gather(factor, chunk);
+  }
 }
 
 // A process has a block of the start, of which each gets the rows that it holds.
@@ -240,7 +283,11 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
   const bool at_once = own.size() == 1 && (!deterministic || own.front().size() == factor.rows);
   has_inner_ = is_last(k) && at_once && !deterministic;
   const bool of_all = at_once && (deterministic || others_.size() == 1); // nobody else has sums to add
-  if (at_once) {
+  const bool in_chunks = !chunks_[k].empty();
+  const JoinAtEnd join{backend_};
+  if (in_chunks) {
+    solve_in_chunks(mode, k);
+  } else if (at_once) {
     const Range rows = own.front();
     backend_.solve_and_sum(equations(k), product.slice(rows.begin, rows.end), scales,
                            factor.slice(rows.begin, rows.end),
@@ -251,10 +298,13 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
       backend_.solve_normal(equations(k), product.slice(rows.begin, rows.end), scales,
                             factor.slice(rows.begin, rows.end));
   }
-  worker_.gather(mode, factor);
+  if (!in_chunks)
+    worker_.gather(mode, factor);
+  else if (deterministic)
+    others_.end_gathers(); // sums are over all rows
   if (of_all)
     return;
-  if (!at_once) {
+  if (in_chunks || !at_once) {
     compute_gram(mode);
     over_part(mode, {largest(), columns()}, Combine::max, [&](Range rows, double *norms) {
       backend_.column_norms(factor.slice(rows.begin, rows.end), NormKind::max, norms);
@@ -266,6 +316,8 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
       others_.allreduce_sum({tally_.there().inner, columns()});
   }
   backend_.finish_columns(rank_, scales.solved, largest(), weights_of(k), scales_of(mode), gram);
+  if (in_chunks && !deterministic)
+    others_.end_gathers();
 }
 
 // The weights as the update before left them; null in the first iteration, in which factors have no scale of the

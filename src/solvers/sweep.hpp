@@ -37,6 +37,9 @@ private:
   void prepare(int mode, std::size_t k);
   void solve(int mode, std::size_t k);
   void solve_and_sum(int mode, std::size_t k);
+  void cut_gathers();
+  bool is_cut_whole(int mode, std::size_t k) const; // so that its rows go at once
+  void solve_in_chunks(int mode, std::size_t k);
   void solve_by_qr(int mode, std::size_t k);
   const double *weights_before(std::size_t k) const;
   void divide(int mode, std::size_t k);
@@ -97,6 +100,7 @@ private:
   DeviceNumbers vectors_;  // [4][rank]: what a solve's columns are scaled by, and the largest magnitudes that it leaves
   DeviceNumbers parts_;    // of a sum, where a worker's rows are several ranges
   Tally tally_;
+  std::vector<std::vector<std::vector<Ranges>>> chunks_; // of the rows that each owns, by solve, if they go so
   bool has_inner_ = false; // products of columns of the last update, beside its Gram matrix
   // The last measure() left these.
   std::vector<double> weights_;        // of the model

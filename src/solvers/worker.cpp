@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/rows.hpp"
+
 namespace td::solvers {
 
 kernels::MttkrpArgs Worker::args(int mode, std::span<const ConstMatrix> factors, Matrix out,
@@ -52,6 +54,22 @@ void Worker::gather(int mode, Matrix a) const {
   if (rows_)
     return rows_->gather(mode, a);
   others_.allgather_rows(a, owned(mode));
+}
+
+std::vector<std::vector<Ranges>> Worker::gather_chunks(int mode, plan::Overlap overlap, i64 row_bytes) const {
+  if (rows_ || others_.size() == 1 || !others_.gathers_beside())
+    return {};
+  i64 most = 0;
+  for (const Ranges &ranges : owned(mode))
+    most = std::max(most, rows_of(ranges));
+  const auto count = static_cast<int>(plan::gather_chunks(overlap, most, row_bytes));
+  std::vector<std::vector<Ranges>> chunks;
+  for (int c = 0; c < count && count > 1; ++c) {
+    std::vector<Ranges> &parts = chunks.emplace_back();
+    for (const Ranges &ranges : owned(mode))
+      parts.push_back(nth_rows(ranges, part_of({0, rows_of(ranges)}, c, count)));
+  }
+  return chunks;
 }
 
 } // namespace td::solvers

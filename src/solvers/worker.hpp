@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "comm/communicator.hpp"
+#include "plan/settings.hpp"
 #include "tensor/part.hpp"
 #include "tensor/row_exchange.hpp"
 
@@ -47,6 +49,8 @@ public:
   void reduce(int mode, Matrix out) const;
   /// The rows that others own := theirs.
   void gather(int mode, Matrix a) const;
+  /// Parts of the rows that each worker owns, in order, for an exchange beside the work; empty where there is none.
+  std::vector<std::vector<Ranges>> gather_chunks(int mode, plan::Overlap overlap, i64 row_bytes) const;
   /// Where processes share the tensor: the rows of each one's block, on its host, := those that they hold.
   void settle(int mode, ConstMatrix held, Matrix block) const { rows_->settle(mode, held, block); }
   /// The rows that are held here := those of the blocks.

@@ -288,7 +288,19 @@ public:
     if (&device != this && seen_[&device] != device.written_)
       throw_error(Status::internal, "{} copies from {} without having waited for it", describe(), other.describe());
     const Memory::Access access(*memory_), others(*device.memory_);
-    ReferenceBackend::upload(to, from, bytes);
+    if (!is_beside_)
+      return ReferenceBackend::upload(to, from, bytes);
+    const auto *const begin = static_cast<const char *>(from);
+    late_.push_back({static_cast<char *>(to), {begin, begin + bytes}});
+    std::memset(to, 0x7f, static_cast<std::size_t>(bytes)); // nobody may look before the exchange is joined
+  }
+  void begin_beside() override { is_beside_ = true; }
+  void end_beside() noexcept override { is_beside_ = false; }
+  void join_beside() noexcept override {
+    const Memory::Access access(*memory_);
+    for (const auto &[to, bytes] : late_)
+      std::copy(bytes.begin(), bytes.end(), to);
+    late_.clear();
   }
   void raise(kernels::Signal signal) override { written_ += signal == kernels::Signal::written ? 1 : 0; }
   void wait_for(Device &other, kernels::Signal signal) override {
@@ -470,9 +482,11 @@ private:
   void *arriving_to_ = nullptr;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
   kernels::Exchange exchange_;
-  std::shared_ptr<SoftwarePeers::Board> board_; // of processes
-  std::atomic<int> written_ = 0;                // signals raised
-  std::map<const SoftwareBackend *, int> seen_; // of those of others, the last one waited for
+  std::shared_ptr<SoftwarePeers::Board> board_;            // of processes
+  bool is_beside_ = false;                                 // what is exchanged now
+  std::vector<std::pair<char *, std::vector<char>>> late_; // what was, where it goes to
+  std::atomic<int> written_ = 0;                           // signals raised
+  std::map<const SoftwareBackend *, int> seen_;            // of those of others, the last one waited for
 };
 
 /// The memory of a GPU, the same for all contexts; that of a virtual one, of its number among those of its GPU.

@@ -10,6 +10,7 @@
 
 #include "comm/processes.hpp"
 #include "core/error.hpp"
+#include "core/rows.hpp"
 #include "kernels/loader.hpp"
 #include "kernels/reference/reference.hpp"
 
@@ -310,6 +311,36 @@ TEST_P(Communicators, RoundsFollowOneAnotherInOrder) {
     const double sum = size() * (size() + 1) / 2.0 * (1 << (rounds - 1));
     for (const double x : there.get())
       ASSERT_EQ(x, sum);
+  });
+}
+
+// Sums and work on other rows go on between the beginning of gathers and their end.
+TEST_P(Communicators, GathersInChunksEndWithAllRows) {
+  constexpr i64 rows = 2000, cols = 16;
+  constexpr int chunks = 3;
+  const std::vector<Ranges> owned = dealt(rows, size());
+  on_threads([&](Communicator &c, Backend &device) {
+    const auto rank = static_cast<std::size_t>(c.rank());
+    const OnDevice<double> there(device, std::vector<double>(rows * cols, 1.0));
+    const OnDevice<double> half(device, std::vector<double>(cols, 0.5));
+    const OnDevice<double> sum(device, {1.0});
+    const Matrix a{there.data(), ValueType::f64, rows, cols, cols};
+    constexpr int rounds = 5;
+    for (int round = 0; round < rounds; ++round) {
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        std::vector<Ranges> some;
+        for (const Ranges &ranges : owned)
+          some.push_back(nth_rows(ranges, part_of({0, rows_of(ranges)}, chunk, chunks)));
+        for (const Range &own : some[rank])
+          device.divide_columns(a.slice(own.begin, own.end), half.data());
+        c.begin_gather(a, some);
+      }
+      c.allreduce_sum(sum.span());
+      c.end_gathers();
+    }
+    for (const double x : there.get())
+      ASSERT_EQ(x, 1 << rounds);
+    EXPECT_EQ(sum.get().front(), std::pow(size(), rounds));
   });
 }
 

@@ -29,6 +29,7 @@ void expect_words(const char *option, std::initializer_list<std::pair<std::strin
 
 TEST(Settings, EnumsListTheWordsOfTheirOptions) {
   expect_words<Solve>("solve", {{"normal", Solve::normal}, {"qr", Solve::qr}});
+  expect_words<Overlap>("overlap", {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}});
   expect_words<ShardingRule>(
       "sharding",
       {{"auto", ShardingRule::automatic}, {"rows", ShardingRule::rows}, {"entries", ShardingRule::entries}});

@@ -276,9 +276,9 @@ TEST(CpalsWorkers, AFailingDeviceEndsTheRunAndTheNextWorks) {
   const auto all = cases();
   for (const auto &[x, deterministic] : {std::pair{all[0].x, "0"}, std::pair{all[0].x, "1"}, std::pair{all[3].x, "1"}})
     for (const int failing : {0, 1, 2}) {
-      for (const int calls : {0, 1, 5}) {
+      for (const int calls : {0, 1, 5, 6, 7}) { // the later ones between chunks that leave
         auto request = request_for(*x, 3);
-        set(request, {{"deterministic", deterministic}});
+        set(request, {{"deterministic", deterministic}, {"overlap", "on"}});
         request.backends.clear();
         for (int worker = 0; worker < 3; ++worker)
           request.backends.push_back(worker == failing ? std::make_shared<Failing<SmallDevice>>(calls, i64{1} << 20)

@@ -152,6 +152,16 @@ void CudaBackend::wait_for(Device &other, Signal signal) {
   device_.wait_for(static_cast<CudaBackend &>(other).device_, signal);
 }
 
+void CudaBackend::begin_beside() {
+  const CurrentDevice current = enter();
+  device_.begin_beside();
+}
+
+void CudaBackend::join_beside() noexcept {
+  if (const CurrentDevice current = device_.memory().enter(std::nothrow); current)
+    device_.join_beside();
+}
+
 std::vector<std::unique_ptr<Link>> CudaBackend::link(std::span<Device *const> devices, std::string &why) {
   std::vector<Gpu *> gpus;
   for (Device *const device : devices)

@@ -50,6 +50,9 @@ public:
   void copy_from(Device &other, void *to, const void *from, i64 bytes) override;
   void raise(Signal signal) override;
   void wait_for(Device &other, Signal signal) override;
+  void begin_beside() override;
+  void end_beside() noexcept override { device_.end_beside(); }
+  void join_beside() noexcept override;
   std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why) override;
   std::unique_ptr<Link> link_peers(Peers &peers, std::string &why) override;
   std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override;

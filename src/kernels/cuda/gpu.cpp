@@ -279,6 +279,11 @@ Gpu::~Gpu() {
     return;
   if (copies_ != nullptr)
     memory_.close(copies_);
+  if (beside_ != nullptr)
+    memory_.close(beside_);
+  for (cudaEvent_t event : {forked_, joined_})
+    if (event != nullptr)
+      cudaEventDestroy(event);
   for (const Passing &buffer : passing_)
     for (cudaEvent_t event : {buffer.filled, buffer.used})
       if (event != nullptr)
@@ -486,21 +491,41 @@ void Gpu::raise(Signal signal) {
   cudaEvent_t &event = signals_[static_cast<int>(signal)];
   if (event == nullptr)
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
-  check(cudaEventRecord(event, stream_), "recording an event");
+  check(cudaEventRecord(event, exchange_stream()), "recording an event");
 }
 
 void Gpu::wait_for(const Gpu &other, Signal signal) {
   if (cudaEvent_t event = other.signals_[static_cast<int>(signal)]; event != nullptr)
-    check(cudaStreamWaitEvent(stream_, event, 0), "waiting for another GPU");
+    check(cudaStreamWaitEvent(exchange_stream(), event, 0), "waiting for another GPU");
 }
 
 void Gpu::copy_from(const Gpu &other, void *to, const void *from, i64 bytes) {
   const auto count = static_cast<std::size_t>(bytes);
   if (bytes == 0)
     return;
-  check(other.ordinal() == ordinal() ? cudaMemcpyAsync(to, from, count, cudaMemcpyDeviceToDevice, stream_)
-                                     : cudaMemcpyPeerAsync(to, ordinal(), from, other.ordinal(), count, stream_),
+  check(other.ordinal() == ordinal()
+            ? cudaMemcpyAsync(to, from, count, cudaMemcpyDeviceToDevice, exchange_stream())
+            : cudaMemcpyPeerAsync(to, ordinal(), from, other.ordinal(), count, exchange_stream()),
         "copying from another GPU");
+}
+
+void Gpu::begin_beside() {
+  if (beside_ == nullptr)
+    beside_ = memory_.open_stream();
+  for (cudaEvent_t *event : {&forked_, &joined_})
+    if (*event == nullptr)
+      check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
+  check(cudaEventRecord(forked_, stream_), "recording an event");
+  check(cudaStreamWaitEvent(beside_, forked_, 0), "beginning an exchange beside other work");
+  is_beside_ = is_forked_ = true;
+}
+
+// Memory that is exchanged may be freed next, so where the streams cannot be ordered the host waits.
+void Gpu::join_beside() noexcept {
+  if (!std::exchange(is_forked_, false))
+    return;
+  if (cudaEventRecord(joined_, beside_) != cudaSuccess || cudaStreamWaitEvent(stream_, joined_, 0) != cudaSuccess)
+    cudaStreamSynchronize(beside_);
 }
 
 cusolverDnHandle_t Gpu::solver() {

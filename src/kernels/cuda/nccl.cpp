@@ -212,7 +212,7 @@ std::vector<std::unique_ptr<Link>> NcclClique::links() {
 }
 
 int NcclClique::ask(End &end, const Transfers &sent, const Transfers &received) const {
-  return td::kernels::cuda::ask(library_, end.comm, end.gpu->stream(), sent, received);
+  return td::kernels::cuda::ask(library_, end.comm, end.gpu->exchange_stream(), sent, received);
 }
 
 void NcclClique::exchange(std::size_t rank, const Transfers &sent, const Transfers &received) {

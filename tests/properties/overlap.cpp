@@ -1,0 +1,58 @@
+// Rows that leave while the next ones are solved for change no bit of a result.
+#include <gtest/gtest.h>
+
+#include "support/devices.hpp"
+#include "support/planted.hpp"
+
+namespace {
+
+using namespace tdtest;
+
+Options options(const char *overlap, const char *deterministic) {
+  return Options{
+      {"tol", "0"}, {"max_iters", "6"}, {"seed", "5"}, {"overlap", overlap}, {"deterministic", deterministic}};
+}
+
+class Overlap : public OnPlace {
+protected:
+  void expect_same_bits(const Tensor &x, int64_t rank) {
+    for (const char *deterministic : {"0", "1"})
+      for (const char *other : {"on", "auto"}) {
+        SCOPED_TRACE(std::string("deterministic = ") + deterministic + ", overlap = " + other);
+        const Fitted off = cpals(context(), x, rank, options("off", deterministic));
+        const Fitted on = cpals(context(), x, rank, options(other, deterministic));
+        for (const char *key : {"fit", "residual"})
+          EXPECT_EQ(report_series(off.report, key), report_series(on.report, key)) << key;
+      }
+  }
+  Random random_{83};
+};
+
+TEST_P(Overlap, ChangesNoBit) {
+  const Planted p = planted(random_, {41, 30, 22}, 3, 0.3, 0.1);
+  const Tensor x = make_tensor(context(), format(), p.entries);
+  for (const int64_t rank : {3, 37}) // a GPU has kernels for ranks up to 32, and others
+    expect_same_bits(x, rank);
+}
+
+// A mode of one row, of which all workers but one own nothing, and one of fewer rows than chunks.
+TEST_P(Overlap, ChangesNoBitWhereRowsAreFew) {
+  const Planted p = planted(random_, {1, 3, 29, 7}, 2, 0.5, 0.1);
+  expect_same_bits(make_tensor(context(), format(), p.entries), 4);
+}
+
+int32_t end_at_once(const td_report *, void *) { return 1; }
+
+TEST_P(Overlap, ACancelledRunLeavesTheContextToTheNext) {
+  const Planted p = planted(random_, {41, 30, 22}, 3, 0.3, 0.1);
+  const Tensor x = make_tensor(context(), format(), p.entries);
+  for (int round = 0; round < 3; ++round) {
+    const Fitted ended = cpals(context(), x, 3, options("on", "0"), nullptr, end_at_once);
+    EXPECT_EQ(report_series(ended.report, "fit").size(), 1U);
+  }
+  expect_same_bits(x, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Overlap, testing::ValuesIn(places({"coo", "blco", "sorted", "dense"})), place_name);
+
+} // namespace
