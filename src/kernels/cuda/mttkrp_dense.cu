@@ -162,7 +162,10 @@ __global__ void __launch_bounds__(32 * warps_of_sums)
   }
 }
 
-constexpr int rows_of_sums = 32; // of a tile, that a block of threads adds up
+// Rows of a tile that a block of threads adds up: so few that up to 32 columns leave a thread no more than one cell,
+// since what this takes is the latency of cells that a thread would have one after the other.
+constexpr int rows_of_sums = 8;
+static_assert(dense_rows % rows_of_sums == 0);
 
 /// The same for tiles of rows of the result that several blocks share.
 template <class T, class Out>
