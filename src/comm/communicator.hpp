@@ -11,6 +11,12 @@
 
 namespace td {
 
+/// Numbers of all workers that become one.
+struct Reduced {
+  std::span<double> data;
+  kernels::Combine how = kernels::Combine::sum;
+};
+
 /// Every worker calls the same functions in the same order with the same sizes. Results are bitwise the same on all
 /// workers: sums are taken in worker order. If a worker fails it calls abort(), and every worker that waits or will
 /// wait throws WorkerAborted.
@@ -26,6 +32,8 @@ public:
   /// data := sum over workers.
   virtual void allreduce_sum(std::span<double> data) = 0;
   virtual void allreduce_max(std::span<double> data) = 0;
+  /// The same of several arrays; where each exchange takes time of its own, in one.
+  virtual void allreduce(std::span<const Reduced> all);
   /// out := sum over workers of their `partial`, of which each worker gets the rows owned[rank]. Row-contiguous; out
   /// may be partial. `owned` is the same on every worker.
   virtual void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) = 0;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "comm/processes.hpp"
 #include "comm/transfers.hpp"
@@ -32,8 +34,9 @@ public:
   void broadcast(void *data, i64 bytes) override { others_->broadcast(data, bytes); }
   void abort() noexcept override { others_->abort(); }
 
-  void allreduce_sum(std::span<double> data) override { allreduce(data, Combine::sum); }
-  void allreduce_max(std::span<double> data) override { allreduce(data, Combine::max); }
+  void allreduce_sum(std::span<double> data) override { reduce(std::array{Reduced{data, Combine::sum}}); }
+  void allreduce_max(std::span<double> data) override { reduce(std::array{Reduced{data, Combine::max}}); }
+  void allreduce(std::span<const Reduced> all) override { reduce(all); }
 
   void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
     const i64 row_bytes = partial.cols * size_of(partial.type);
@@ -81,18 +84,31 @@ private:
     return static_cast<char *>(scratch_.data());
   }
 
-  void allreduce(std::span<double> data, Combine how) {
-    const auto count = static_cast<i64>(data.size());
-    const auto bytes = static_cast<i64>(data.size_bytes());
+  void reduce(std::span<const Reduced> all) {
+    i64 bytes = 0; // of one worker
+    for (const Reduced &some : all)
+      bytes += static_cast<i64>(some.data.size_bytes());
     char *const parts = scratch(size() * bytes);
+    const auto for_each = [&](auto &&f) {
+      char *of = parts; // all workers' numbers of an array
+      for (const Reduced &some : all) {
+        const auto each = static_cast<i64>(some.data.size_bytes());
+        f(some, std::exchange(of, of + size() * each), each);
+      }
+    };
     Transfers sent, received;
-    for_others([&](int worker) {
-      sent.push_back({worker, data.data(), bytes});
-      received.push_back({worker, parts + worker * bytes, bytes});
+    for_each([&](const Reduced &some, char *of, i64 each) {
+      for_others([&](int worker) {
+        sent.push_back({worker, some.data.data(), each});
+        received.push_back({worker, of + worker * each, each});
+      });
+      device_.copy_from(device_, of + rank() * each, some.data.data(), each);
     });
-    device_.copy_from(device_, parts + rank() * bytes, data.data(), bytes);
     exchange(sent, received);
-    device_.combine_rows({parts, ValueType::f64, size(), count, count}, how, data.data());
+    for_each([&](const Reduced &some, const char *of, i64) {
+      const auto count = static_cast<i64>(some.data.size());
+      device_.combine_rows({of, ValueType::f64, size(), count, count}, some.how, some.data.data());
+    });
   }
 
   /// Adds up a part of each worker's own rows, counted from 0.
@@ -225,6 +241,7 @@ public:
 
   void allreduce_sum(std::span<double> data) override { sums_->allreduce_sum(data); }
   void allreduce_max(std::span<double> data) override { sums_->allreduce_max(data); }
+  void allreduce(std::span<const Reduced> all) override { sums_->allreduce(all); }
   bool gathers_beside() const noexcept override { return false; } // each waits for its GPU
   void begin_gather(Matrix a, std::span<const Ranges> owned) override { allgather_rows(a, owned); }
   void exchange(const Transfers &sent, const Transfers &received) override {

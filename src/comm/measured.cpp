@@ -31,6 +31,9 @@ public:
   void allreduce_max(std::span<double> data) override {
     measured([&] { others_.allreduce_max(data); });
   }
+  void allreduce(std::span<const Reduced> all) override {
+    measured([&] { others_.allreduce(all); });
+  }
   void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
     measured([&] { others_.reduce_rows(partial, out, owned); });
   }

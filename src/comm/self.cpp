@@ -26,6 +26,14 @@ public:
 
 } // namespace
 
+void Communicator::allreduce(std::span<const Reduced> all) {
+  for (const Reduced &some : all)
+    if (some.how == kernels::Combine::sum)
+      allreduce_sum(some.data);
+    else
+      allreduce_max(some.data);
+}
+
 std::unique_ptr<Communicator> make_self_communicator() { return std::make_unique<SelfCommunicator>(); }
 
 } // namespace td

@@ -212,7 +212,7 @@ private:
   static std::size_t moment(std::size_t bank, std::size_t k) noexcept { return first_moment + 2 * k + bank; }
   void enter(Key next);
 
-  static constexpr std::size_t first_moment = 1024;
+  static constexpr std::size_t first_moment = 4096;
   Device &device_;
   Key now_;
   std::size_t bank_ = 0;

@@ -66,7 +66,8 @@ SolverNeed solver_need(const SolverSizes &sizes) {
   need.workers.add("Gram matrices and normal equations",
                    workers * (static_cast<double>(sizes.dims.size()) + 4) * rank * (rank + 1) * 8);
   if (sizes.many_ranges)
-    need.workers.add("sums over several ranges of rows", workers * static_cast<double>(most_parts) * rank * rank * 8);
+    need.workers.add("sums over several ranges of rows",
+                     workers * static_cast<double>(most_parts) * rank * (rank + 2) * 8);
   if (sizes.solve == Solve::qr) {
     need.workers.add("columns of orthogonal factors", workers * stored);
     need.host.add("QR decompositions", workers * qr_bytes(sizes));

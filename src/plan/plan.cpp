@@ -282,7 +282,8 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
       sizes.staged = std::max(sizes.staged, static_cast<double>(staged_bytes(gathered_entries(l), 8)));
     // Sums are merged where entries stand in no order of rows; of sorted copies those of the rows that are cut.
     const bool merged = l.format != Format::sorted || sizes.cells > 0;
-    const i64 numbers = saturated(static_cast<double>(request.rank) * static_cast<double>(request.rank));
+    // A Gram matrix, with largest magnitudes and inner products.
+    const i64 numbers = saturated(static_cast<double>(request.rank) * (static_cast<double>(request.rank) + 2));
     sizes.exchanged = static_cast<double>(
         exchange_bytes(exchange, sizes.workers, numbers,
                        merged && !asked.solver.deterministic ? (longest - 1) / sizes.workers + 1 : 0, row_bytes));

@@ -19,13 +19,21 @@ MixedMttkrp::MixedMttkrp(const tensor::Tensor &x, const Worker &worker, kernels:
     : x_(x), worker_(worker), backend_(backend), gathers_(gathers_f32(x, backend)),
       copies_(static_cast<std::size_t>(x.order())) {}
 
-void MixedMttkrp::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out) {
+void MixedMttkrp::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out, const tensor::LoadPart *part) {
   if (x_.precision().f64_sums)
     sum_in_f64(mode, factors, out);
   else if (gathers_)
-    gather_f32(mode, factors, out);
+    gather_f32(mode, factors, out, part);
   else
-    worker_.mttkrp(mode, factors, out);
+    sum(mode, factors, out, {}, part);
+}
+
+void MixedMttkrp::sum(int mode, std::span<const ConstMatrix> factors, Matrix out,
+                      std::span<const double *const> exponents, const tensor::LoadPart *part) const {
+  if (part != nullptr)
+    worker_.mttkrp_part(mode, factors, out, exponents, *part);
+  else
+    worker_.mttkrp(mode, factors, out, exponents);
 }
 
 // What is streamed, cut between workers or added atomically is added in f64 too: nothing is rounded before the end.
@@ -40,7 +48,7 @@ void MixedMttkrp::sum_in_f64(int mode, std::span<const ConstMatrix> factors, Mat
     backend_.to_f32(sums.slice(own.begin, own.end), out.slice(own.begin, own.end), nullptr);
 }
 
-void MixedMttkrp::gather_f32(int mode, std::span<const ConstMatrix> factors, Matrix out) {
+void MixedMttkrp::gather_f32(int mode, std::span<const ConstMatrix> factors, Matrix out, const tensor::LoadPart *part) {
   std::vector<ConstMatrix> rows(factors.size());
   std::vector<const double *> exponents(factors.size(), nullptr);
   for (std::size_t m = 0; m < factors.size(); ++m) {
@@ -59,7 +67,7 @@ void MixedMttkrp::gather_f32(int mode, std::span<const ConstMatrix> factors, Mat
     rows[m] = copy.rows.view().columns(0, a.cols);
     exponents[m] = copy.exponents.data();
   }
-  worker_.mttkrp(mode, rows, out, exponents);
+  sum(mode, rows, out, exponents, part);
 }
 
 } // namespace td::solvers

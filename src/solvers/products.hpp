@@ -22,6 +22,14 @@ public:
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
               const plan::PartialProduct *product = nullptr);
 
+  /// Whether a mode's rows can be computed some at a time, as Worker has it.
+  bool cuts_rows(int mode) const {
+    return x_.sparse() && !x_.groups().shared(x_.groups().group_of(mode)) && alone_.cuts_rows(mode);
+  }
+  void mttkrp_part(int mode, std::span<const ConstMatrix> factors, Matrix out, const tensor::LoadPart &part) {
+    alone_.mttkrp_part(mode, factors, out, part);
+  }
+
   /// Makes room for dense partial products, before the first is asked for.
   void reserve(i64 most_cells);
 

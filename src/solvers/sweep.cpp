@@ -26,6 +26,22 @@ void zero_other_rows(Matrix a, std::span<const i64> rows) {
   }
 }
 
+/// Ranges without some rows, ascending, each of which lies in one of them.
+Ranges without(const Ranges &ranges, const Ranges &rows) {
+  Ranges left;
+  auto next = rows.begin();
+  for (Range range : ranges) {
+    for (; next != rows.end() && next->begin < range.end; ++next) {
+      if (range.begin < next->begin)
+        left.push_back({range.begin, next->begin});
+      range.begin = next->end;
+    }
+    if (range.begin < range.end)
+      left.push_back(range);
+  }
+  return left;
+}
+
 /// Whatever is thrown, memory that is exchanged outlives the exchange.
 struct JoinAtEnd {
   kernels::Backend &backend;
@@ -47,11 +63,9 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
   products_.reserve(problem.tree.most_cells());
   if (settings.solve == plan::Solve::qr)
     qr_.emplace(problem.x, problem.start, worker_, backend, others, products_);
-  std::size_t ranges = 1;
-  for (int m = 0; m < problem.x.order(); ++m)
-    ranges = std::max(ranges, part(m).size());
-  if (ranges > 1)
-    parts_ = DeviceNumbers(backend, std::min(static_cast<i64>(ranges), plan::most_parts) * rank_ * rank_,
+  cut_gathers();
+  if (const i64 ranges = ranges_at_most(); ranges > 1)
+    parts_ = DeviceNumbers(backend, std::min(ranges, plan::most_parts) * rank_ * (rank_ + 2),
                            "sums over several ranges of rows");
   for (int m = 0; m < problem.x.order(); ++m)
     grams_.emplace_back(backend, rank_ * rank_, "Gram matrices");
@@ -60,21 +74,52 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
   for (int m = 0; m < problem.x.order(); ++m)
     compute_start_gram(m);
   start_scales();
-  cut_gathers();
 }
 
-// Sums of own rows in one order have to be the same bits with and without chunks. Gram matrices and largest magnitudes
-// of a whole range are, whether they come with the solve or after it; inner products, which the last solve of an
-// iteration gives where a worker has one range, are not. Where one worker owns all rows there is nothing beside which
-// they could go.
+i64 Sweep::ranges_at_most() const {
+  std::size_t most = 1;
+  for (int m = 0; m < problem_.x.order(); ++m)
+    most = std::max(most, part(m).size());
+  for (const Chunks &chunks : chunks_) {
+    std::size_t ranges = 0;
+    for (const auto &chunk : chunks.rows)
+      ranges += chunk[static_cast<std::size_t>(others_.rank())].size();
+    most = std::max(most, chunks.products.empty() ? 1 : ranges);
+  }
+  return static_cast<i64>(most);
+}
+
+// Where the rows of MTTKRP can be had some at a time, long modes are updated chunk by chunk, and their sums over rows
+// come with the solves, whatever option overlap says, which so decides no bit; it says whether chunks leave meanwhile.
+//
+// Elsewhere sums of own rows in one order have to be the same bits with and without chunks. Gram matrices and largest
+// magnitudes of a whole range are, whether they come with the solve or after it; inner products, which the last solve
+// of an iteration gives where a worker has one range, are not. Where one worker owns all rows there is nothing beside
+// which they could go.
 void Sweep::cut_gathers() {
   const std::vector<int> &modes = settings_.updated_modes;
+  const i64 row_bytes = rank_ * size_of(problem_.x.type());
+  marks_ = 2 * modes.size() + 2;
   for (std::size_t k = 0; k < modes.size(); ++k) {
-    const i64 row_bytes = rank_ * size_of(problem_.x.type());
-    auto chunks = worker_.gather_chunks(modes[k], problem_.settings.overlap, row_bytes);
-    if (!chunks.empty() && is_cut_whole(modes[k], k))
-      chunks.clear();
-    chunks_.push_back(std::move(chunks));
+    const int mode = modes[k];
+    Chunks &chunks = chunks_.emplace_back();
+    if (products_.cuts_rows(mode))
+      chunks.rows = worker_.gather_chunks(mode, plan::Overlap::automatic, row_bytes);
+    if (chunks.rows.empty()) {
+      chunks.rows = worker_.gather_chunks(mode, problem_.settings.overlap, row_bytes);
+      if (!chunks.rows.empty() && is_cut_whole(mode, k))
+        chunks.rows.clear();
+      continue;
+    }
+    chunks.products = worker_.cut_load(mode, chunks.rows);
+    chunks.marks = std::exchange(marks_, marks_ + 2 * chunks.products.size());
+    const std::vector<Ranges> split = worker_.split_rows(mode); // complete when all workers have summed theirs
+    if (std::all_of(split.begin(), split.end(), [](const Ranges &rows) { return rows.empty(); }))
+      continue;
+    for (std::vector<Ranges> &chunk : chunks.rows)
+      for (std::size_t worker = 0; worker < chunk.size(); ++worker)
+        chunk[worker] = without(chunk[worker], split[worker]);
+    chunks.rows.push_back(split);
   }
 }
 
@@ -91,12 +136,79 @@ bool Sweep::is_cut_whole(int mode, std::size_t k) const {
 void Sweep::solve_in_chunks(int mode, std::size_t k) {
   const Matrix factor = factors_[mode];
   const Matrix product = scratch_.view(factor.rows);
-  for (const std::vector<Ranges> &chunk : chunks_[k]) {
+  for (const std::vector<Ranges> &chunk : chunks_[k].rows) {
     for (const Range &rows : chunk[static_cast<std::size_t>(others_.rank())])
       backend_.solve_normal(equations(k), product.slice(rows.begin, rows.end), solve_scales().read(),
                             factor.slice(rows.begin, rows.end));
     others_.begin_gather(factor, chunk);
   }
+}
+
+void Sweep::mttkrp_part(std::size_t k, std::size_t part) {
+  const int mode = settings_.updated_modes[k];
+  backend_.enter_stage(kernels::Stage::mttkrp);
+  backend_.mark(moment(iteration_, chunks_[k].marks + 2 * part));
+  products_.mttkrp_part(mode, factors_.views(), scratch_.view(factors_[mode].rows), chunks_[k].products[part]);
+  backend_.mark(moment(iteration_, chunks_[k].marks + 2 * part + 1));
+  backend_.enter_stage(kernels::Stage::rest);
+}
+
+// A chunk's rows leave while MTTKRP of the next one goes on, which takes longer than sending them.
+void Sweep::update_in_chunks(int mode, std::size_t k) {
+  const Chunks &chunks = chunks_[k];
+  const Matrix factor = factors_[mode];
+  const Matrix product = scratch_.view(factor.rows);
+  const bool leave = problem_.settings.overlap != plan::Overlap::off;
+  const i64 each = rank_ * (rank_ + 2);
+  i64 parts = 0;
+  has_inner_ = is_last(k);
+  const auto sums_of = [&](double *at) {
+    return kernels::ColumnSums{at, at + rank_ * rank_, has_inner_ ? at + rank_ * (rank_ + 1) : nullptr};
+  };
+  const auto add_up = [&](const kernels::ColumnSums &to) {
+    const kernels::ColumnSums from = sums_of(parts_.data());
+    const auto combine = [&](const double *some, i64 count, Combine how, double *out) {
+      if (out != nullptr && parts > 0)
+        backend_.combine_rows({some, ValueType::f64, parts, count, each}, how, out);
+      else if (out != nullptr)
+        backend_.set_zero({out, ValueType::f64, 1, count, count});
+    };
+    combine(from.gram, rank_ * rank_, Combine::sum, to.gram);
+    combine(from.largest, rank_, Combine::max, to.largest);
+    combine(from.inner, rank_, Combine::sum, to.inner);
+  };
+  const JoinAtEnd join{backend_};
+  for (std::size_t c = 0; c < chunks.rows.size(); ++c) {
+    if (c < chunks.products.size())
+      mttkrp_part(k, c);
+    else
+      worker_.reduce_split(mode, product);
+    for (const Range &rows : chunks.rows[c][static_cast<std::size_t>(others_.rank())]) {
+      if (parts == plan::most_parts) {
+        add_up(sums_of(parts_.data()));
+        parts = 1;
+      }
+      backend_.solve_and_sum(equations(k), product.slice(rows.begin, rows.end), solve_scales().read(),
+                             factor.slice(rows.begin, rows.end), sums_of(parts_.data() + each * parts++));
+    }
+    if (leave)
+      others_.begin_gather(factor, chunks.rows[c]);
+  }
+  add_up({grams_[static_cast<std::size_t>(mode)].data(), largest(), has_inner_ ? tally_.there().inner : nullptr});
+  if (!leave)
+    worker_.gather(mode, factor);
+  sum_over_workers(mode, k);
+  others_.end_gathers();
+}
+
+void Sweep::sum_over_workers(int mode, std::size_t k) {
+  DeviceNumbers &gram = grams_[static_cast<std::size_t>(mode)];
+  std::vector<Reduced> sums{{gram.span(), Combine::sum}, {{largest(), columns()}, Combine::max}};
+  if (has_inner_)
+    sums.push_back({{tally_.there().inner, columns()}, Combine::sum});
+  if (!problem_.settings.deterministic) // else they are over all rows
+    others_.allreduce(sums);
+  backend_.finish_columns(rank_, solve_scales().solved, largest(), weights_of(k), scales_of(mode), gram.data());
 }
 
 // A process has a block of the start, of which each gets the rows that it holds.
@@ -202,10 +314,12 @@ void Sweep::update(i64 iteration) {
       backend_.enter_stage(kernels::Stage::rest);
       backend_.mark(moment(iteration, 2 * k + 1));
     } else {
-      if (k > 0 || !begun)
+      if (!is_product_cut(k) && (k > 0 || !begun))
         mttkrp(iteration, k);
       prepare(mode, k);
-      if (iteration > 0)
+      if (is_product_cut(k))
+        update_in_chunks(mode, k);
+      else if (iteration > 0)
         solve_and_sum(mode, k);
       else
         solve(mode, k);
@@ -231,13 +345,18 @@ void Sweep::mttkrp(i64 iteration, std::size_t k) {
 
 // A GPU would run empty while the host looks at an iteration's numbers: it has the next one's first MTTKRP to do
 // meanwhile. Should that iteration never come, because the fit hardly changed, this much time is lost, so it is done
-// only where it is short. Several workers would have to agree on that, and it would count for another iteration.
+// only where it is short: workers, whose times differ, go by those of one. What processes sent would count for another
+// iteration.
 void Sweep::begin_next() {
   constexpr double most_lost = 1e-3; // seconds; the host takes about 5e-5
   const auto first = static_cast<std::size_t>(settings_.updated_modes.front());
-  if (qr_ || backend_.memory() == nullptr || others_.size() > 1 || problem_.settings.breakdown ||
-      iteration_ + 1 >= problem_.settings.max_iters || times_.mttkrp_of_mode.empty() ||
-      times_.mttkrp_of_mode[first] > most_lost)
+  if (qr_ || backend_.memory() == nullptr || problem_.x.distribution() != nullptr || problem_.settings.breakdown ||
+      iteration_ + 1 >= problem_.settings.max_iters || !chunks_.front().products.empty() ||
+      times_.mttkrp_of_mode.empty())
+    return;
+  char begins = times_.mttkrp_of_mode[first] <= most_lost ? 1 : 0;
+  others_.broadcast(&begins, 1);
+  if (begins == 0)
     return;
   backend_.mark(moment(iteration_ + 1, 0));
   mttkrp(iteration_ + 1, 0);
@@ -283,7 +402,7 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
   const bool at_once = own.size() == 1 && (!deterministic || own.front().size() == factor.rows);
   has_inner_ = is_last(k) && at_once && !deterministic;
   const bool of_all = at_once && (deterministic || others_.size() == 1); // nobody else has sums to add
-  const bool in_chunks = !chunks_[k].empty();
+  const bool in_chunks = !chunks_[k].rows.empty();
   const JoinAtEnd join{backend_};
   if (in_chunks) {
     solve_in_chunks(mode, k);
@@ -304,20 +423,27 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
     others_.end_gathers(); // sums are over all rows
   if (of_all)
     return;
-  if (in_chunks || !at_once) {
-    compute_gram(mode);
-    over_part(mode, {largest(), columns()}, Combine::max, [&](Range rows, double *norms) {
-      backend_.column_norms(factor.slice(rows.begin, rows.end), NormKind::max, norms);
-    });
-  } else {
-    others_.allreduce_sum(grams_[static_cast<std::size_t>(mode)].span());
-    others_.allreduce_max({largest(), columns()});
-    if (has_inner_)
-      others_.allreduce_sum({tally_.there().inner, columns()});
-  }
-  backend_.finish_columns(rank_, scales.solved, largest(), weights_of(k), scales_of(mode), gram);
+  if (in_chunks || !at_once)
+    sum_own_rows(mode, k);
+  sum_over_workers(mode, k);
   if (in_chunks && !deterministic)
     others_.end_gathers();
+}
+
+// All workers have the same sums to add, however their rows lie.
+void Sweep::sum_own_rows(int mode, std::size_t k) {
+  const Matrix factor = factors_[mode];
+  const Matrix product = scratch_.view(factor.rows);
+  over_own(mode, grams_[static_cast<std::size_t>(mode)].span(), Combine::sum,
+           [&](Range rows, double *gram) { backend_.gram(factor.slice(rows.begin, rows.end), gram); });
+  over_own(mode, {largest(), columns()}, Combine::max, [&](Range rows, double *norms) {
+    backend_.column_norms(factor.slice(rows.begin, rows.end), NormKind::max, norms);
+  });
+  has_inner_ = is_last(k) && !problem_.settings.deterministic;
+  if (has_inner_)
+    over_own(mode, {tally_.there().inner, columns()}, Combine::sum, [&](Range rows, double *dots) {
+      backend_.column_dots(product.slice(rows.begin, rows.end), factor.slice(rows.begin, rows.end), dots);
+    });
 }
 
 // The weights as the update before left them; null in the first iteration, in which factors have no scale of the
@@ -477,7 +603,7 @@ Ranges Sweep::part(int mode) const {
 }
 
 // A worker mostly has one range of rows; numbers of several are combined where they are.
-template <class Body> void Sweep::over_part(int mode, std::span<double> total, Combine combine, Body &&body) {
+template <class Body> void Sweep::over_own(int mode, std::span<double> total, Combine combine, Body &&body) {
   const Ranges ranges = part(mode);
   const auto count = static_cast<i64>(total.size());
   const auto meet = [&](i64 parts, double *out) {
@@ -496,6 +622,10 @@ template <class Body> void Sweep::over_part(int mode, std::span<double> total, C
     }
     meet(parts, total.data());
   }
+}
+
+template <class Body> void Sweep::over_part(int mode, std::span<double> total, Combine combine, Body &&body) {
+  over_own(mode, total, combine, body);
   if (problem_.settings.deterministic)
     return;
   if (combine == Combine::sum)
@@ -513,10 +643,15 @@ void Sweep::add_times(double on_host) {
   const std::vector<int> &modes = settings_.updated_modes;
   times_.mttkrp_of_mode.assign(static_cast<std::size_t>(problem_.x.order()), 0.0);
   for (std::size_t k = 0; k < modes.size(); ++k) {
-    const double mttkrp = backend_.seconds_between(moment(iteration_, 2 * k), moment(iteration_, 2 * k + 1));
+    const auto between = [&](std::size_t first, std::size_t second) {
+      return backend_.seconds_between(moment(iteration_, first), moment(iteration_, second));
+    };
+    double mttkrp = is_product_cut(k) ? 0 : between(2 * k, 2 * k + 1);
+    for (std::size_t part = 0; is_product_cut(k) && part < chunks_[k].products.size(); ++part)
+      mttkrp += between(chunks_[k].marks + 2 * part, chunks_[k].marks + 2 * part + 1);
     times_.mttkrp_of_mode[static_cast<std::size_t>(modes[k])] = mttkrp;
     times_.mttkrp += mttkrp;
-    times_.solve += backend_.seconds_between(moment(iteration_, 2 * k + 1), moment(iteration_, 2 * k + 2));
+    times_.solve += between(2 * k, 2 * k + 2) - mttkrp;
   }
   const std::size_t end = 2 * modes.size();
   times_.fit += backend_.seconds_between(moment(iteration_, end), moment(iteration_, end + 1)) + on_host;

@@ -40,6 +40,12 @@ private:
   void cut_gathers();
   bool is_cut_whole(int mode, std::size_t k) const; // so that its rows go at once
   void solve_in_chunks(int mode, std::size_t k);
+  void mttkrp_part(std::size_t k, std::size_t part);
+  void update_in_chunks(int mode, std::size_t k);
+  i64 ranges_at_most() const; // whose sums are added up
+  void sum_own_rows(int mode, std::size_t k);
+  /// The sums over this worker's rows of an update become those over all rows, and the columns are finished.
+  void sum_over_workers(int mode, std::size_t k);
   void solve_by_qr(int mode, std::size_t k);
   const double *weights_before(std::size_t k) const;
   void divide(int mode, std::size_t k);
@@ -59,13 +65,15 @@ private:
   ResidualSquared exact_residual_squared(const ModelNorm &model);
   bool want_exact(const ResidualSquared &expanded);
   Ranges part(int mode) const; // the rows that Grams and norms are taken over
-  /// total := what body(rows, total) gives, over the rows of part(mode) and over workers.
+  /// total := what body(rows, total) gives, over the rows of part(mode).
+  template <class Body> void over_own(int mode, std::span<double> total, kernels::Combine combine, Body &&body);
+  /// The same over all workers.
   template <class Body> void over_part(int mode, std::span<double> total, kernels::Combine combine, Body &&body);
   [[noreturn]] void overflow(int mode, std::string_view what) const;
   void add_times(double on_host);
   /// Numbers for moments of an iteration, which may begin before those of the one before are asked for.
   std::size_t moment(i64 iteration, std::size_t k) const noexcept {
-    return static_cast<std::size_t>(iteration % 2) * (2 * settings_.updated_modes.size() + 2) + k;
+    return static_cast<std::size_t>(iteration % 2) * marks_ + k;
   }
   std::size_t columns() const noexcept { return static_cast<std::size_t>(rank_); }
   double *weights_of(std::size_t k) const noexcept { return tally_.there().weights + k * columns(); }
@@ -81,6 +89,14 @@ private:
     return {at, at + rank_, at + 2 * rank_};
   }
   double *largest() const noexcept { return vectors_.data() + 3 * rank_; }
+
+  /// Rows that leave some at a time.
+  struct Chunks {
+    std::vector<std::vector<Ranges>> rows;  // [chunks][workers] whose rows they are
+    std::vector<tensor::LoadPart> products; // MTTKRP by chunk, of all but rows that several sum; none: all comes first
+    std::size_t marks = 0;                  // the first of the moments at which these begin and end
+  };
+  bool is_product_cut(std::size_t k) const noexcept { return iteration_ > 0 && !chunks_[k].products.empty(); }
 
   Problem problem_;
   const CpalsSettings &settings_;
@@ -100,8 +116,9 @@ private:
   DeviceNumbers vectors_;  // [4][rank]: what a solve's columns are scaled by, and the largest magnitudes that it leaves
   DeviceNumbers parts_;    // of a sum, where a worker's rows are several ranges
   Tally tally_;
-  std::vector<std::vector<std::vector<Ranges>>> chunks_; // of the rows that each owns, by solve, if they go so
-  bool has_inner_ = false; // products of columns of the last update, beside its Gram matrix
+  std::vector<Chunks> chunks_; // by solve; without rows where these go at once
+  std::size_t marks_ = 0;      // of an iteration
+  bool has_inner_ = false;     // products of columns of the last update, beside its Gram matrix
   // The last measure() left these.
   std::vector<double> weights_;        // of the model
   std::vector<double> stored_weights_; // of the factors as they are stored

@@ -16,12 +16,19 @@ void Worker::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
                     std::span<const double *const> exponents) const {
   if (part_.mttkrp(mode, args(mode, factors, out, exponents)) || x_.distribution() != nullptr)
     return reduce(mode, out);
-  if (sharding_.rows(mode).split.empty())
-    return;
+  reduce_split(mode, out);
+}
+
+std::vector<Ranges> Worker::split_rows(int mode) const {
   std::vector<Ranges> split(static_cast<std::size_t>(others_.size()));
   for (const plan::SplitRow &row : sharding_.rows(mode).split)
     split[static_cast<std::size_t>(row.owner)].push_back({row.row, row.row + 1});
-  others_.reduce_rows(out, out, split);
+  return split;
+}
+
+void Worker::reduce_split(int mode, Matrix out) const {
+  if (!sharding_.rows(mode).split.empty())
+    others_.reduce_rows(out, out, split_rows(mode));
 }
 
 Range Worker::partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const {
@@ -54,6 +61,17 @@ void Worker::gather(int mode, Matrix a) const {
   if (rows_)
     return rows_->gather(mode, a);
   others_.allgather_rows(a, owned(mode));
+}
+
+std::vector<tensor::LoadPart> Worker::cut_load(int mode, const std::vector<std::vector<Ranges>> &chunks) const {
+  std::vector<i64> before; // each chunk but the first
+  i64 next = x_.stored_dims()[static_cast<std::size_t>(mode)];
+  for (auto chunk = chunks.rbegin(); chunk + 1 != chunks.rend(); ++chunk) {
+    const Ranges &own = (*chunk)[static_cast<std::size_t>(others_.rank())];
+    next = own.empty() ? next : own.front().begin;
+    before.insert(before.begin(), next);
+  }
+  return part_.cut_load(mode, before);
 }
 
 std::vector<std::vector<Ranges>> Worker::gather_chunks(int mode, plan::Overlap overlap, i64 row_bytes) const {

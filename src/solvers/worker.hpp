@@ -38,6 +38,19 @@ public:
   void mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out,
               std::span<const double *const> exponents = {}) const;
 
+  /// Where each worker can compute its rows of a mode some at a time (tensor::Part): what of its load goes with each of
+  /// gather_chunks, which it then computes one after the other; sums of rows that several workers share are merged when
+  /// all have been.
+  bool cuts_rows(int mode) const { return part_.cuts_rows(mode); }
+  std::vector<tensor::LoadPart> cut_load(int mode, const std::vector<std::vector<Ranges>> &chunks) const;
+  void mttkrp_part(int mode, std::span<const ConstMatrix> factors, Matrix out, std::span<const double *const> exponents,
+                   const tensor::LoadPart &part) const {
+    part_.mttkrp_part(mode, args(mode, factors, out, exponents), part);
+  }
+  void reduce_split(int mode, Matrix out) const;
+  /// [workers] the rows of a mode, by owner, whose sums several workers share.
+  std::vector<Ranges> split_rows(int mode) const;
+
   /// MTTKRP in a group's merged modes, for this worker's cells; if deterministic, then for all. `outside`: the other
   /// modes' factors, by their places in the merged tensor. Gives the cells that were computed.
   Range partial_product(int group, std::span<const ConstMatrix> outside, Matrix out) const;

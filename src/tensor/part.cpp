@@ -1,6 +1,7 @@
 #include "tensor/part.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/memory_order.hpp"
 #include "tensor/spans.hpp"
@@ -45,6 +46,29 @@ void select(const kernels::SortedView &x, const std::vector<Wanted> &wanted, Ran
     }
     slot = found.end;
   }
+}
+
+/// From the first row of a load to the last, with rows of others between them.
+Range rows_of(const Load &load) {
+  Range rows{std::numeric_limits<i64>::max(), 0};
+  const auto include = [&](Range more) { rows = {std::min(rows.begin, more.begin), std::max(rows.end, more.end)}; };
+  for (const Range &more : load.whole)
+    include(more);
+  for (const Load::SplitRow &row : load.split)
+    include({row.row, row.row + 1});
+  return rows.begin < rows.end ? rows : Range{};
+}
+
+/// What a load has of the rows before one.
+Load load_before(const Load &load, i64 row) {
+  Load some;
+  for (const Range &rows : load.whole)
+    if (rows.begin < row)
+      some.whole.push_back({rows.begin, std::min(rows.end, row)});
+  for (const Load::SplitRow &split : load.split)
+    if (split.row < row)
+      some.split.push_back(split);
+  return some;
 }
 
 /// Which of the ranges that begin at begin[0 .. count] hold some entries, at least one.
@@ -163,10 +187,35 @@ bool Part::mttkrp(int mode, kernels::MttkrpArgs args) const {
     form.set_gather(gather);
     form.mttkrp(backend_, args);
   } else if (has_own())
-    compute_own(x_.groups().group_of(mode), args, load);
+    mttkrp_part(mode, args, own_load(x_.groups().group_of(mode), load));
   else
     compute(x_.view(mode, backend_), args, load);
   return false;
+}
+
+bool Part::cuts_rows(int mode) const {
+  if (!x_.sparse() || !x_.partitioned_by_rows() || !has_own() || gathers() || sharding_.by_entries())
+    return false;
+  const int number = x_.groups().group_of(mode);
+  return !x_.groups().shared(number) && std::get<kernels::SortedView>(x_.form(number).view(OnHost::sizes)).tiles == 1;
+}
+
+std::vector<LoadPart> Part::cut_load(int mode, std::span<const i64> before) const {
+  const Load &load = sharding_.load(mode, worker_);
+  const Range all = rows_of(load);
+  const auto copy = std::get<kernels::SortedView>(x_.form(x_.groups().group_of(mode)).view(OnHost::lists));
+  std::vector<LoadPart> parts;
+  LoadPart next{{all.begin, all.begin}, {}};
+  const auto end_at = [&](i64 row) {
+    next.rows.end = std::clamp(row, next.rows.begin, all.end);
+    next.entries.end = select_load(copy, load_before(load, next.rows.end)).entries.count();
+    parts.push_back(next);
+    next = {{next.rows.end, next.rows.end}, {next.entries.end, next.entries.end}};
+  };
+  for (const i64 row : before)
+    end_at(row);
+  end_at(all.end);
+  return parts;
 }
 
 Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
@@ -180,7 +229,7 @@ Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
     return args.rows;
   }
   if (has_own())
-    compute_own(group, args, load);
+    compute_own(group, args, own_load(group, load));
   else
     compute(x_.merged_view(group, backend_), args, load);
   Range cells{args.out.rows, 0};
@@ -318,22 +367,22 @@ void Part::sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args)
 
 // A part has entries of the rows of its load alone, so one call does for all rows from the first of them to the last:
 // the entries are walked once, and rows between that others own become zeros here.
-void Part::compute_own(int number, kernels::MttkrpArgs args, const Load &load) const {
-  args.rows = {args.out.rows, 0};
-  const auto include = [&](Range more) {
-    args.rows = {std::min(args.rows.begin, more.begin), std::max(args.rows.end, more.end)};
-  };
-  for (const Range &rows : load.whole)
-    include(rows);
-  for (const Load::SplitRow &row : load.split)
-    include({row.row, row.row + 1});
-  if (args.rows.size() <= 0)
+void Part::compute_own(int number, kernels::MttkrpArgs args, const LoadPart &part) const {
+  args.rows = part.rows;
+  args.entries = part.entries;
+  if (args.rows.size() == 0)
     return;
-  const StoredForm &form = forms_[static_cast<std::size_t>(number)];
-  args.entries = {0, kernels::entries_of(form.view(OnHost::sizes))};
   if (args.entries.size() == 0)
     return backend_.set_zero(args.out.slice(args.rows.begin, args.rows.end));
-  place(number, form).mttkrp(backend_, args);
+  place(number, forms_[static_cast<std::size_t>(number)]).mttkrp(backend_, args);
+}
+
+LoadPart Part::own_load(int number, const Load &load) const {
+  return {rows_of(load), {0, kernels::entries_of(forms_[static_cast<std::size_t>(number)].view(OnHost::sizes))}};
+}
+
+void Part::mttkrp_part(int mode, kernels::MttkrpArgs args, const LoadPart &part) const {
+  compute_own(x_.groups().group_of(mode), args, part);
 }
 
 } // namespace td::tensor

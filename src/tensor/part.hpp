@@ -17,6 +17,12 @@ Selection select_range(const kernels::TensorView &x, Range entries);
 /// Slabs of a dense tensor: slices of the mode that is slowest in memory.
 Selection select_slabs(const kernels::DenseView &x, Range slabs);
 
+/// Some rows, and what a worker holds of their entries, counted among all that it holds of a copy.
+struct LoadPart {
+  Range rows;
+  Range entries;
+};
+
 /// What this worker does of MTTKRP. Where no sum may be split, each worker holds a range of each form's entries, and
 /// they gather span after span: for its own rows where entries are in no order of rows. Kernels of sorted copies and
 /// dense tensors cut the sum of a row by what else they work on, so each worker then computes all rows, as one alone
@@ -30,6 +36,13 @@ public:
   /// true: all rows then have the sums of this worker's entries, to be added to those of others. `args` are those for
   /// the whole tensor.
   [[nodiscard]] bool mttkrp(int mode, kernels::MttkrpArgs args) const;
+  /// Whether that can be done some rows at a time, each entry read once all the same: where a mode's copy is one tile
+  /// and each worker holds its own entries of it. Of no, or of all workers.
+  bool cuts_rows(int mode) const;
+  /// Cuts this worker's load before some rows, ascending; together the parts are all of it.
+  std::vector<LoadPart> cut_load(int mode, std::span<const i64> before) const;
+  /// mttkrp for a part of the load; rows of other parts are not written.
+  void mttkrp_part(int mode, kernels::MttkrpArgs args, const LoadPart &part) const;
   /// MTTKRP in a group's merged modes, for this worker's cells, which it gives: their sums add up to the cells' where
   /// several workers have some.
   Range merged_mttkrp(int group, kernels::MttkrpArgs args) const;
@@ -59,7 +72,9 @@ private:
   Placement place_held(int number) const;
   Range gathered_product(const plan::PartialProduct &product, kernels::MttkrpArgs args) const;
   void compute(const Placement &whole, kernels::MttkrpArgs args, const Load &load) const;
-  void compute_own(int number, kernels::MttkrpArgs args, const Load &load) const;
+  /// All that it holds of a form, for its load.
+  LoadPart own_load(int number, const Load &load) const;
+  void compute_own(int number, kernels::MttkrpArgs args, const LoadPart &part) const;
   void sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args) const;
 
   const Tensor &x_;

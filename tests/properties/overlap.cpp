@@ -8,9 +8,9 @@ namespace {
 
 using namespace tdtest;
 
-Options options(const char *overlap, const char *deterministic) {
+Options options(const char *overlap, const char *deterministic, const char *iterations = "6") {
   return Options{
-      {"tol", "0"}, {"max_iters", "6"}, {"seed", "5"}, {"overlap", overlap}, {"deterministic", deterministic}};
+      {"tol", "0"}, {"max_iters", iterations}, {"seed", "5"}, {"overlap", overlap}, {"deterministic", deterministic}};
 }
 
 class Overlap : public OnPlace {
@@ -39,6 +39,29 @@ TEST_P(Overlap, ChangesNoBit) {
 TEST_P(Overlap, ChangesNoBitWhereRowsAreFew) {
   const Planted p = planted(random_, {1, 3, 29, 7}, 2, 0.5, 0.1);
   expect_same_bits(make_tensor(context(), format(), p.entries), 4);
+}
+
+// Rows so many that MTTKRP of the long mode itself goes chunk by chunk, with a row that several workers sum.
+TEST_P(Overlap, ChangesNoBitOfLongModes) {
+  constexpr int64_t rows = 300000,
+                    rank = 32; // a third of them have no entry: each of two workers has 24 MB of the others
+  if (format() != "sorted")
+    GTEST_SKIP() << "copies of other formats do not stand by rows";
+  Entries entries({rows, 900, 800});
+  for (int64_t k = 0; k < 3 * rows; ++k) // two thirds of those of the heavy row differ, more than half of all
+    entries.add({k % 3 > 0 ? 77777 : random_.below(rows), random_.below(900), random_.below(800)},
+                0.5 + random_.uniform());
+  const Tensor x = make_tensor(context(), format(), entries);
+  const Fitted off = cpals(context(), x, rank, options("off", "0", "3"));
+  const Fitted on = cpals(context(), x, rank, options("auto", "0", "3"));
+  for (const char *key : {"fit", "residual"})
+    EXPECT_EQ(report_series(off.report, key), report_series(on.report, key)) << key;
+  const Context reference = make_context("cpu");
+  const Fitted one = cpals(reference, make_tensor(reference, format(), entries), rank, options("off", "0", "3"));
+  const auto expected = report_series(one.report, "fit"), got = report_series(on.report, "fit");
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t k = 0; k < got.size(); ++k)
+    EXPECT_NEAR(got[k], expected[k], 1e-9) << k;
 }
 
 int32_t end_at_once(const td_report *, void *) { return 1; }

@@ -199,6 +199,23 @@ TEST_P(Communicators, SumsAndLargestAreTheSameEverywhere) {
   });
 }
 
+// Each array by itself, whatever goes with it.
+TEST_P(Communicators, ArraysThatGoTogetherAreReducedAsAlone) {
+  on_threads([&](Communicator &c, Backend &device) {
+    for (int round = 0; round < 5; ++round) {
+      const OnDevice<double> sums(device, {1.0 + c.rank(), 0.5, 2.0 * round});
+      const OnDevice<double> largest(device, {-1.0 * c.rank(), 7.0 + c.rank()});
+      const OnDevice<double> more(device, {0.25 * c.rank()});
+      c.allreduce(std::vector<Reduced>{{sums.span(), kernels::Combine::sum},
+                                       {largest.span(), kernels::Combine::max},
+                                       {more.span(), kernels::Combine::sum}});
+      EXPECT_EQ(sums.get(), (std::vector<double>{size() * (size() + 1) / 2.0, 0.5 * size(), 2.0 * round * size()}));
+      EXPECT_EQ(largest.get(), (std::vector<double>{0, 6.0 + size()}));
+      EXPECT_EQ(more.get(), (std::vector<double>{0.125 * size() * (size() - 1)}));
+    }
+  });
+}
+
 // 0.1 + 0.2 + 0.3 is another number from the right.
 TEST_P(Communicators, SumsAreTakenInTheOrderOfWorkers) {
   double expected = 0;

@@ -5,6 +5,7 @@
 
 #include "kernels/reference/backend.hpp"
 #include "solvers/fit.hpp"
+#include "unit/kernels_support.hpp"
 #include "unit/small_device.hpp"
 
 namespace {
@@ -287,6 +288,45 @@ TEST(CpalsWorkers, AFailingDeviceEndsTheRunAndTheNextWorks) {
         EXPECT_GT(solvers::cpals(request).report.iterations, 0);
       }
     }
+}
+
+/// Counts MTTKRPs, and how many rows they were asked for.
+class Counting final : public SmallDevice {
+public:
+  using SmallDevice::SmallDevice;
+  void mttkrp(const kernels::TensorView &x, const kernels::MttkrpArgs &args) override {
+    ++calls[static_cast<std::size_t>(args.mode)];
+    rows[static_cast<std::size_t>(args.mode)] += args.rows.size();
+    SmallDevice::mttkrp(x, args);
+  }
+  std::array<i64, 2> calls{}, rows{};
+};
+
+// From the second iteration on: of 8 MiB at least, which is 131072 rows of rank 8. The short mode goes at once.
+TEST(CpalsWorkers, LongModesAreUpdatedChunkByChunk) {
+  const i64 rows = 600000;
+  Options kept;
+  for (const auto &[name, value] : {std::pair("format", "sorted"), {"groups", "none"}, {"empty_rows", "keep"}})
+    kept.set_text(name, value);
+  auto entries = random_entries<i64, double>({rows, 30}, 200000, 0, 9);
+  const auto x = tensor::Tensor::make_sparse(entries.view(), kept, 1, "", tensor::Target::gpu);
+  auto request = request_for(*x, 8);
+  set(request, {{"tol", "0"}, {"max_iters", "3"}, {"overlap", "off"}});
+  request.backends.clear();
+  std::vector<std::shared_ptr<Counting>> devices;
+  for (int worker = 0; worker < 2; ++worker)
+    request.backends.push_back(devices.emplace_back(std::make_shared<Counting>(i64{1} << 30)));
+  const RunResult off = solvers::cpals(request);
+  for (const auto &device : devices) {
+    EXPECT_EQ(device->calls, (std::array<i64, 2>{1 + 2 + 2, 3}));
+    EXPECT_EQ(device->rows[1] % 3, 0);
+    EXPECT_EQ(device->rows[0] % 3, 0); // the chunks of an iteration are all rows once
+    EXPECT_GE(device->rows[0], rows);
+  }
+  set(request, {{"overlap", "on"}});
+  const RunResult on = solvers::cpals(request);
+  expect_same_bits(on.report.fit, off.report.fit);
+  expect_same_model(on.model, off.model);
 }
 
 TEST(CpalsWorkers, ACallbackThatThrowsEndsTheRun) {

@@ -110,6 +110,45 @@ TEST(Part, GivesWhatTheWholeFormGives) {
       }
 }
 
+// Computed some rows at a time a load's entries are each read once, also those of a row that several workers sum.
+TEST(Part, ALoadIsCutBeforeAnyRows) {
+  const auto x = make(heavy_entries(), {{"tiles", "none"}});
+  const std::vector<i64> dims(x->dims().begin(), x->dims().end());
+  std::vector<TestMatrix<double>> factors = random_factors<double>(dims, 3, 0, 5);
+  const auto f = views(factors);
+  for (const int workers : {2, 3})
+    for (int mode = 0; mode < 3; ++mode) {
+      const i64 rows = dims[static_cast<std::size_t>(mode)];
+      const tensor::Sharding sharding(*x, workers, false);
+      const auto devices = small_devices(workers, much);
+      const auto communicators = make_thread_communicators(workers);
+      i64 entries_of_all = 0;
+      for (int worker = 0; worker < workers; ++worker) {
+        const auto w = static_cast<std::size_t>(worker);
+        const tensor::Part part(*x, sharding, worker, *devices[w], *communicators[w]);
+        ASSERT_TRUE(part.cuts_rows(mode));
+        TestMatrix<double> whole(rows, 3, 0), cut(rows, 3, 0);
+        kernels::MttkrpArgs args{mode, f, whole.view(), {0, rows}, {0, x->stored_entries()}};
+        EXPECT_FALSE(part.mttkrp(mode, args));
+        args.out = cut.view();
+        i64 entries = 0;
+        for (const auto &some : part.cut_load(mode, std::vector<i64>{3, 3, 17, 18, rows / 2, rows})) {
+          EXPECT_EQ(some.entries.begin, entries);
+          entries = some.entries.end;
+          part.mttkrp_part(mode, args, some);
+        }
+        entries_of_all += entries;
+        EXPECT_TRUE(cut.same_bits(whole)) << "mode " << mode << ", worker " << worker << " of " << workers;
+      }
+      EXPECT_EQ(entries_of_all, x->stored_entries());
+    }
+  const auto tiled = make(heavy_entries(), {{"tiles", "24"}});
+  const auto device = std::make_shared<SmallDevice>(much);
+  const auto alone = make_self_communicator();
+  EXPECT_FALSE(tensor::Part(*tiled, tensor::Sharding(*tiled, 2, false), 0, *device, *alone).cuts_rows(2));
+  EXPECT_FALSE(tensor::Part(*x, tensor::Sharding(*x, 1, false), 0, *device, *alone).cuts_rows(0)); // nobody to send to
+}
+
 // Each device has its worker's part when the tensor is there: nothing but lists of tiles goes to it, and entries come
 // to the host only where somebody else needs them.
 TEST(Part, IsMadeWhereItIsToBe) {
