@@ -24,14 +24,14 @@ void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
   const auto fits = [&](int across, int stages) {
     return dense_shared_bytes(l.leading, size_of(type), l.multiply, across, stages) <= chip.shared_bytes;
   };
-  const auto stages = [&](int across) { return dense_stages(across, l.multiply); };
   int across = dense_across(rank);
-  while (across > 1 && !fits(across, stages(across)))
+  while (across > 1 && !fits(across, dense_least_stages))
     --across;
   const i64 eights = tiles(rank, 8);
   l.column_tiles = tiles(eights, 4 * across);
   l.columns = tiles(eights, l.column_tiles) * 8;
-  l.stages = fits(l.across(), stages(l.across())) ? stages(l.across()) : dense_least_stages;
+  const int most = dense_stages(l.across(), l.multiply, size_of(type));
+  l.stages = fits(l.across(), most) ? most : dense_least_stages;
 }
 
 /// Columns, parts of the depth and blocks of a layout that has its rows and its depth.

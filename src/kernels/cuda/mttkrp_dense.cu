@@ -267,7 +267,7 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   return job;
 }
 
-template <class T, Multiply How, bool Leading, int Across, int Count = dense_stages(Across, How)>
+template <class T, Multiply How, bool Leading, int Across, int Count = dense_stages(Across, How, sizeof(T))>
 void launch(Gpu &device, const Job<T> &job) {
   const auto kernel = fused::multiply_fused<T, How, Leading, Across, Count>;
   constexpr auto shared = sizeof(fused::Stages<T, How, Leading, Across, Count>);
@@ -276,15 +276,20 @@ void launch(Gpu &device, const Job<T> &job) {
            device.stream()>>>(job);
 }
 
+template <class T, Multiply How, bool Leading, int Across>
+void launch_across(Gpu &device, const Job<T> &job, int stages) {
+  stages < dense_stages(Across, How, sizeof(T)) ? launch<T, How, Leading, Across, dense_least_stages>(device, job)
+                                                : launch<T, How, Leading, Across>(device, job);
+}
+
 template <class T, Multiply How, bool Leading> void launch(Gpu &device, const Job<T> &job, int stages) {
   switch (dense_across(job.columns)) {
   case 1:
-    return stages < dense_stages(1, How) ? launch<T, How, Leading, 1, dense_least_stages>(device, job)
-                                         : launch<T, How, Leading, 1>(device, job);
+    return launch_across<T, How, Leading, 1>(device, job, stages);
   case 2:
-    return launch<T, How, Leading, 2>(device, job);
+    return launch_across<T, How, Leading, 2>(device, job, stages);
   default:
-    return launch<T, How, Leading, 3>(device, job);
+    return launch_across<T, How, Leading, 3>(device, job, stages);
   }
 }
 
