@@ -12,6 +12,7 @@
 #pragma once
 
 #include "kernels/cuda/dense_layout.hpp"
+#include "kernels/cuda/early.cuh"
 #include "kernels/cuda/lanes.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mma.cuh"
@@ -791,6 +792,8 @@ __global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
     shared.full[threadIdx.x].start(producers);
     shared.empty[threadIdx.x].start(4 * Across);
   }
+  await_kernel_before();
+  let_next_start();
   __syncthreads();
   if (threadIdx.x < producers)
     Producer<T, How, Leading, Across, Count>(job, shared).run();
