@@ -149,7 +149,11 @@ CellsLayout cells_layout(std::span<const i64> dims, int mode, i64 columns, int m
     of_row *= m != static_cast<std::size_t>(mode) ? dims[m] : 1;
   }
   const i64 n = dims[static_cast<std::size_t>(mode)];
-  (left == 1 ? l.rows : l.step) = l.groups;
+  // Rows that keep the multiprocessors busy by themselves need no sums over groups.
+  const bool many = left > 1 && tiles(n, l.groups) >= 2 * i64{multiprocessors};
+  (left == 1 || many ? l.rows : l.step) = l.groups;
+  if (many)
+    return l;
   // The parts are as many as keep the multiprocessors busy and leave each thread some cells.
   const i64 row_blocks = std::max<i64>(tiles(n, l.rows), 1);
   l.parts = std::clamp<i64>(std::min(12 * i64{multiprocessors} / row_blocks, of_row / (16 * i64{l.step})), 1, 1024);

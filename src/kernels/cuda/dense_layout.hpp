@@ -137,6 +137,7 @@ struct CellsLayout {
   int width = 1;
   int groups = 1;
   int rows = 1;  // of the result, that a block has: one, whose cells its groups take in turn, or one for each group
+                 // where rows lie together or are many
   int step = 1;  // cells of a row from one that a thread takes to its next
   i64 parts = 1; // that the cells of one row are summed in, by blocks of their own
 
