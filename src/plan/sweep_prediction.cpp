@@ -173,8 +173,15 @@ private:
       } else {
         if (tree.reads(step))
           take(update, root(*p), fmt::format("partial product of modes {}: ", fmt::join(p->modes, ",")));
-        take(update, over_cells(*p, m),
-             fmt::format("{}over {} cells: ", update.kernel.empty() ? "" : "; then ", p->cells));
+        const PartialProduct *const left = tree.left_at(step);
+        // The one before was computed from the product itself.
+        if (left != nullptr && tree.left_at(step + tree.period() - 1) == nullptr) {
+          const int before = tree.updated()[static_cast<std::size_t>(step + tree.period() - 1) % tree.updated().size()];
+          take(update, sum_over(*p, before), fmt::format("summed over mode {}: ", before));
+        }
+        const PartialProduct &from = left != nullptr ? *left : *p;
+        take(update, over_cells(from, m),
+             fmt::format("{}over {} cells: ", update.kernel.empty() ? "" : "; then ", from.cells));
       }
       kernels::Prediction &mode = modes[static_cast<std::size_t>(m)];
       mode.seconds += update.seconds / sweeps;
@@ -209,6 +216,17 @@ private:
         args_for(static_cast<int>(p.place(mode)), factors, layout_.stored_dims[static_cast<std::size_t>(mode)], p.cells,
                  work_.deterministic);
     return work_.backend.predict_mttkrp_cells({p.dims, matrix(p.cells)}, args, work_.rates);
+  }
+
+  kernels::Prediction sum_over(const PartialProduct &p, int mode) const {
+    const SumOverMode sum(p, mode);
+    std::vector<ConstMatrix> factors;
+    for (const i64 dim : sum.dims)
+      factors.push_back(matrix(dim));
+    const i64 rows = sum.dims[static_cast<std::size_t>(sum.result)];
+    kernels::MttkrpArgs args = args_for(sum.result, factors, rows, p.cells, work_.deterministic);
+    args.rows = {0, rows};
+    return work_.backend.predict_mttkrp_cells({sum.dims, matrix(p.cells)}, args, work_.rates);
   }
 
   void take(kernels::Prediction &mode, kernels::Prediction predicted, const std::string &prefix) {

@@ -7,20 +7,19 @@
 
 namespace td::plan {
 
-namespace {
-
 /// A product that some updates go through, from the one at a place in the order of updates on.
-struct Stretch {
+struct SweepTree::Stretch {
   int place = 0;
   int next = 0; // place after it
   i64 updates = 0;
   double seconds = 0;
   int product = 0;
+  bool sums = false; // over the first mode that it serves
 };
 
 /// The cycle of stretches with the least seconds an update, as Newton's method on the ratio finds it: as long as some
 /// cycle is below the best ratio so far, it is the better one.
-std::vector<Stretch> cheapest_cycle(const std::vector<Stretch> &all, int places) {
+std::vector<SweepTree::Stretch> SweepTree::cheapest_cycle(const std::vector<Stretch> &all, int places) {
   double ratio = std::numeric_limits<double>::max();
   for (const Stretch &s : all)
     ratio = std::min(ratio, 2 * s.seconds + 1);
@@ -63,7 +62,9 @@ std::vector<Stretch> cheapest_cycle(const std::vector<Stretch> &all, int places)
   }
 }
 
-} // namespace
+double SweepTree::bytes_of(i64 cells) const {
+  return static_cast<double>(cells) * static_cast<double>(request_.rank) * static_cast<double>(size_of(request_.type));
+}
 
 PartialProduct::PartialProduct(std::span<const i64> dims, int first, int count) {
   const auto order = static_cast<int>(dims.size());
@@ -86,6 +87,23 @@ PartialProduct::PartialProduct(std::span<const i64> dims, int first, int count) 
     this->dims.push_back(dims[static_cast<std::size_t>(m)]);
     cells *= dims[static_cast<std::size_t>(m)];
   }
+}
+
+PartialProduct PartialProduct::without(int mode) const {
+  PartialProduct left;
+  for (std::size_t k = 0; k < modes.size(); ++k)
+    if (modes[k] != mode) {
+      left.modes.push_back(modes[k]);
+      left.dims.push_back(dims[k]);
+    }
+  left.cells = SumOverMode(*this, mode).dims[static_cast<std::size_t>(SumOverMode(*this, mode).result)];
+  return left;
+}
+
+SumOverMode::SumOverMode(const PartialProduct &p, int mode) : result(p.place(mode) == 0 ? 1 : 0) {
+  const i64 dim = p.dims[p.place(mode)];
+  dims[static_cast<std::size_t>(1 - result)] = dim;
+  dims[static_cast<std::size_t>(result)] = p.cells / std::max<i64>(dim, 1);
 }
 
 std::size_t PartialProduct::place(int mode) const {
@@ -126,6 +144,7 @@ SweepTree::SweepTree(const Request &request) : request_(request), dims_(request.
   }
   if (steps_.empty())
     steps_.assign(request.updated.size(), -1);
+  left_steps_.resize(steps_.size(), -1);
   request_.backend = nullptr;
   find_reads();
 }
@@ -150,6 +169,62 @@ void SweepTree::add_named() {
   }
 }
 
+/// Seconds of MTTKRP from a product, by mode, and from what is left of it.
+class SweepTree::Serving {
+public:
+  /// Together with what is left of it the product may take `most_bytes`.
+  Serving(const SweepTree &tree, const PartialProduct &p, const kernels::Rates &rates, double most_bytes)
+      : tree_(tree), whole_(seconds_by_mode(tree, p, rates)) {
+    if (p.modes.size() < 3)
+      return;
+    for (const int dropped : {p.modes.front(), p.modes.back()}) {
+      const PartialProduct left = p.without(dropped);
+      if (tree.bytes_of(p.cells + left.cells) <= most_bytes)
+        left_.push_back({dropped, tree.seconds_to_sum(p, dropped, rates), seconds_by_mode(tree, left, rates)});
+    }
+  }
+
+  /// Adds the updates that a stretch serves. One that serves for ever is summed over no mode: it would be again in each
+  /// sweep.
+  void add(Stretch &s, bool for_ever) const {
+    const auto seconds = [&](const std::vector<double> &by_mode, i64 begin) {
+      double sum = 0;
+      for (i64 k = begin; k < s.updates; ++k)
+        sum += by_mode[static_cast<std::size_t>(tree_.mode_of(s.place + k))];
+      return sum;
+    };
+    double least = seconds(whole_, 0);
+    const int first = tree_.mode_of(s.place);
+    for (const Left &left : left_) {
+      const double summed = whole_[static_cast<std::size_t>(first)] + left.summing + seconds(left.by_mode, 1);
+      if (left.dropped == first && s.updates > 1 && !for_ever && summed < least) {
+        least = summed;
+        s.sums = true;
+      }
+    }
+    s.seconds += least;
+  }
+
+private:
+  struct Left {
+    int dropped;
+    double summing;
+    std::vector<double> by_mode;
+  };
+
+  static std::vector<double> seconds_by_mode(const SweepTree &tree, const PartialProduct &p,
+                                             const kernels::Rates &rates) {
+    std::vector<double> seconds(tree.dims_.size());
+    for (const int mode : p.modes)
+      seconds[static_cast<std::size_t>(mode)] = tree.seconds_of(p, mode, rates);
+    return seconds;
+  }
+
+  const SweepTree &tree_;
+  std::vector<double> whole_;
+  std::vector<Left> left_;
+};
+
 // Each product drops the mode that was updated last and so serves all others.
 void SweepTree::add_multi_sweep() {
   const auto order = static_cast<int>(dims_.size());
@@ -158,9 +233,22 @@ void SweepTree::add_multi_sweep() {
     const auto step = static_cast<i64>(steps_.size());
     const int dropped = updates > 1 ? mode_of(step + updates - 1) : (mode_of(0) + order - 1) % order;
     const int number = product((dropped + 1) % order, order - 1);
-    const i64 served = serves(products_[static_cast<std::size_t>(number)], step);
-    steps_.insert(steps_.end(), static_cast<std::size_t>(served), number);
+    Stretch s;
+    s.place = static_cast<int>(step % updates);
+    s.updates = serves(products_[static_cast<std::size_t>(number)], step);
+    const PartialProduct &p = products_[static_cast<std::size_t>(number)];
+    Serving(*this, p, request_.backend->nominal_rates(), std::numeric_limits<double>::max())
+        .add(s, s.updates == updates);
+    take(s, number);
   } while (std::ssize(steps_) % updates != 0);
+}
+
+void SweepTree::take(const Stretch &s, int number) {
+  steps_.insert(steps_.end(), static_cast<std::size_t>(s.updates), number);
+  left_steps_.push_back(-1); // the first mode is updated before anything is summed over it
+  if (s.sums)
+    left_.push_back(products_[static_cast<std::size_t>(number)].without(mode_of(s.place)));
+  left_steps_.resize(steps_.size(), s.sums ? static_cast<int>(left_.size()) - 1 : -1);
 }
 
 /// Updates from `step` on that go through a product before a mode is updated that it does not keep; all of a sweep's
@@ -180,14 +268,12 @@ void SweepTree::add_cheapest() {
   for (int count = 1; count < order; ++count)
     for (int first = 0; first < order; ++first) {
       const PartialProduct p(dims_, first, count);
-      const double bytes = static_cast<double>(p.cells) * static_cast<double>(request_.rank) *
-                           static_cast<double>(size_of(request_.type));
-      if (count > 1 && bytes > request_.most_bytes)
+      if (count > 1 && bytes_of(p.cells) > request_.most_bytes)
         continue;
       const double root = seconds_of(p, rates);
-      std::vector<double> from_product(dims_.size());
-      for (std::size_t k = 0; k < p.modes.size() && count > 1; ++k)
-        from_product[static_cast<std::size_t>(p.modes[k])] = seconds_of(p, p.modes[k], rates);
+      std::optional<Serving> serving;
+      if (count > 1)
+        serving.emplace(*this, p, rates, request_.most_bytes);
       for (int place = 0; place < updates; ++place) {
         Stretch s{place, 0, count == 1 ? i64{p.keeps(mode_of(place))} : serves(p, place), 0, 0};
         if (s.updates == 0)
@@ -195,8 +281,8 @@ void SweepTree::add_cheapest() {
         const bool for_ever = count > 1 && s.updates == updates; // only fixed modes are dropped
         s.next = static_cast<int>((place + s.updates) % updates);
         s.seconds = for_ever ? 0 : root;
-        for (i64 k = 0; k < s.updates && count > 1; ++k)
-          s.seconds += from_product[static_cast<std::size_t>(mode_of(place + k))];
+        if (serving)
+          serving->add(s, for_ever);
         s.product = first * order + count; // numbered once it is known to be wanted
         stretches.push_back(s);
       }
@@ -209,8 +295,9 @@ void SweepTree::add_cheapest() {
   if (begin != cycle.end())
     std::rotate(cycle.begin(), begin, cycle.end());
   for (const Stretch &s : cycle)
-    steps_.insert(steps_.end(), static_cast<std::size_t>(s.updates), product(s.product / order, s.product % order));
+    take(s, product(s.product / order, s.product % order));
   std::rotate(steps_.begin(), steps_.end() - cycle.front().place, steps_.end());
+  std::rotate(left_steps_.begin(), left_steps_.end() - cycle.front().place, left_steps_.end());
 }
 
 double SweepTree::seconds_of(const PartialProduct &p, const kernels::Rates &rates) const {
@@ -250,6 +337,19 @@ double SweepTree::seconds_of(const PartialProduct &p, int mode, const kernels::R
   return seconds > 0 ? seconds : static_cast<double>(p.cells) * static_cast<double>(request_.rank);
 }
 
+double SweepTree::seconds_to_sum(const PartialProduct &p, int mode, const kernels::Rates &rates) const {
+  const SumOverMode sum(p, mode);
+  std::vector<ConstMatrix> factors;
+  for (const i64 d : sum.dims)
+    factors.push_back({nullptr, request_.type, d, request_.rank, request_.rank});
+  const i64 rows = sum.dims[static_cast<std::size_t>(sum.result)];
+  const kernels::MttkrpArgs args{
+      sum.result, factors, {nullptr, request_.type, rows, request_.rank, request_.rank}, {0, rows}, {0, p.cells}};
+  const kernels::CellsView cells{sum.dims, {nullptr, request_.type, p.cells, request_.rank, request_.rank}};
+  const double seconds = request_.backend->predict_mttkrp_cells(cells, args, rates).seconds;
+  return seconds > 0 ? seconds : static_cast<double>(p.cells) * static_cast<double>(request_.rank);
+}
+
 // The reads are those of solvers/products.cpp, once what it begins with has passed.
 void SweepTree::find_reads() {
   reads_.assign(steps_.size(), false);
@@ -268,10 +368,16 @@ const PartialProduct *SweepTree::at(i64 step) const {
   return number < 0 ? nullptr : &products_[static_cast<std::size_t>(number)];
 }
 
+const PartialProduct *SweepTree::left_at(i64 step) const {
+  const int number = left_steps_[static_cast<std::size_t>(step % period())];
+  return number < 0 ? nullptr : &left_[static_cast<std::size_t>(number)];
+}
+
 i64 SweepTree::most_cells() const {
   i64 most = 0;
-  for (const PartialProduct &p : products_)
-    most = std::max(most, p.cells);
+  for (i64 step = 0; step < period(); ++step)
+    if (const PartialProduct *const p = at(step); p != nullptr)
+      most = std::max(most, p->cells + (left_at(step) != nullptr ? left_at(step)->cells : 0));
   return most;
 }
 

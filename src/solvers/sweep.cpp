@@ -337,8 +337,9 @@ void Sweep::mttkrp(i64 iteration, std::size_t k) {
   const std::vector<int> &modes = settings_.updated_modes;
   const int mode = modes[k];
   backend_.enter_stage(kernels::Stage::mttkrp);
-  products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows),
-                   problem_.tree.at(iteration * std::ssize(modes) + static_cast<i64>(k)));
+  const i64 step = iteration * std::ssize(modes) + static_cast<i64>(k);
+  products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows), problem_.tree.at(step),
+                   problem_.tree.left_at(step));
   backend_.enter_stage(kernels::Stage::rest);
   backend_.mark(moment(iteration, 2 * k + 1));
 }

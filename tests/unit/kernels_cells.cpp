@@ -17,9 +17,10 @@ struct Shape {
   unsigned seed;
 };
 
-// A mode alone before and behind, short and long modes, more rows of the result than fit a group, and many parts.
-const Shape shapes[] = {{{7, 9}, 1},       {{1, 5, 3}, 2}, {{70, 4, 6}, 3},      {{3, 4, 70}, 4},
-                        {{2, 3, 4, 5}, 5}, {{700, 3}, 6},  {{3, 5, 2, 2, 3}, 7}, {{400, 2, 9}, 8}};
+// A mode alone before and behind, short and long modes, more rows of the result than fit a group, and many parts; rows
+// that keep all multiprocessors busy.
+const Shape shapes[] = {{{7, 9}, 1},   {{1, 5, 3}, 2},       {{70, 4, 6}, 3},  {{3, 4, 70}, 4}, {{2, 3, 4, 5}, 5},
+                        {{700, 3}, 6}, {{3, 5, 2, 2, 3}, 7}, {{400, 2, 9}, 8}, {{3, 4300}, 9}};
 
 i64 count_of(const std::vector<i64> &dims) {
   i64 count = 1;

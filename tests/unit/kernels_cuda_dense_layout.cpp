@@ -165,6 +165,11 @@ TEST(KernelsCudaDenseLayout, CellsAreDealtOut) {
       EXPECT_EQ(l.step, mode == 0 ? 1 : l.groups);
       EXPECT_GE(l.parts, 1);
     }
+  // Sums over one mode leave many rows.
+  const kernels::cuda::CellsLayout many = kernels::cuda::cells_layout(std::vector<i64>{129, 60372}, 1, 32, 132);
+  EXPECT_EQ(many.rows, many.groups);
+  EXPECT_EQ(many.step, 1);
+  EXPECT_EQ(many.parts, 1);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu.hpp"
@@ -46,6 +47,32 @@ TEST(PlanSweepTree, ProductsMergeWhatTheyKeep) {
   EXPECT_TRUE(across.wraps);
   EXPECT_EQ(across.cells, 30000 * 250);
   EXPECT_EQ(across.cells_of(0, 2).end, 30000 * 125); // whole slabs
+}
+
+TEST(PlanSweepTree, WhatIsLeftOfProducts) {
+  const PartialProduct three(long_dims, 0, 3);
+  const PartialProduct first = three.without(0);
+  EXPECT_EQ(first.modes, (std::vector<int>{1, 2}));
+  EXPECT_EQ(first.dims, (std::vector<i64>{150, 12}));
+  EXPECT_EQ(first.cells, 1800);
+  const plan::SumOverMode over_first(three, 0);
+  EXPECT_EQ(over_first.dims, (std::array<i64, 2>{200, 1800}));
+  EXPECT_EQ(over_first.result, 1);
+  const plan::SumOverMode over_last(three, 2);
+  EXPECT_EQ(over_last.dims, (std::array<i64, 2>{30000, 12}));
+  EXPECT_EQ(over_last.result, 0);
+  EXPECT_EQ(three.without(2).cells, 30000);
+  // A mode between others in memory stays: of 0, 2 and 3, of which 2 is updated first, nothing is left.
+  const SweepTree sweeps = asked("multi-sweep", Ask::multi_sweep, {0, 1, 2, 3});
+  std::string left;
+  for (i64 step = 0; step < sweeps.period(); ++step)
+    left += fmt::format(
+        "{} ", sweeps.left_at(step) == nullptr ? "-" : fmt::to_string(fmt::join(sweeps.left_at(step)->modes, ",")));
+  EXPECT_EQ(left, "- 1,2 1,2 - 0,1 0,1 - - - - 2,3 2,3 ");
+  EXPECT_EQ(sweeps.most_cells(), 200 * 150 * 250 + 200 * 150);
+  const SweepTree fixed = asked("multi-sweep", Ask::multi_sweep, {0, 1, 2}); // one product for all sweeps
+  for (i64 step = 0; step < fixed.period(); ++step)
+    EXPECT_EQ(fixed.left_at(step), nullptr);
 }
 
 TEST(PlanSweepTree, WhatIsAskedFor) {

@@ -171,6 +171,43 @@ TEST_F(OneWorker, OnePassServesAGroupUntilAFactorOutsideChanges) {
   EXPECT_EQ(backend_.passes, 5);
 }
 
+// What is left of a product summed over a mode serves the others until that mode, or one outside, changes.
+TEST_F(OneWorker, SumsOverAModeServeTheOthers) {
+  products_.reserve(40); // cells of modes 1, 2 and 3, and of 2 and 3; the others have fewer
+  for (const auto &[first, last, dropped] :
+       {std::array{0, 2, 0}, std::array{0, 2, 2}, std::array{1, 3, 1}, std::array{1, 3, 3}}) {
+    const plan::PartialProduct whole(dims_, first, 3);
+    const plan::PartialProduct left = whole.without(dropped);
+    const int outside = first == 0 ? 3 : 0;
+    replace(outside, 80);
+    products_.changed(outside);
+    const int passes = backend_.passes;
+    const auto from_left = [&, &left = left](int mode) {
+      Ktensor out(x_->dims(), rank, ValueType::f64);
+      products_.mttkrp(mode, factors_.views(), out.factor(mode), &whole, &left);
+      return column(out, mode, 1);
+    };
+    Ktensor out(x_->dims(), rank, ValueType::f64);
+    products_.mttkrp(dropped, factors_.views(), out.factor(dropped), &whole);
+    expect_near(column(out, dropped, 1), direct(dropped));
+    for (const unsigned with : {81u, 82u}) {
+      replace(dropped, with);
+      products_.changed(dropped);
+      for (const int mode : left.modes) {
+        expect_near(from_left(mode), direct(mode));
+        replace(mode, with + 10);
+        products_.changed(mode);
+      }
+    }
+    EXPECT_EQ(backend_.passes, passes + 1);
+    replace(outside, 83);
+    products_.changed(outside);
+    expect_near(from_left(left.modes.front()), direct(left.modes.front()));
+    EXPECT_EQ(backend_.passes, passes + 2);
+    EXPECT_EQ(left.modes.size() + 1, static_cast<std::size_t>(last - first + 1));
+  }
+}
+
 // Shows that the test above looks at what it means to: untold, the old partial product is used.
 TEST_F(OneWorker, KeepsWhatItIsNotToldToBeStale) {
   const std::vector<double> before = product(0);

@@ -24,14 +24,14 @@ void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
   const auto fits = [&](int across, int stages) {
     return dense_shared_bytes(l.leading, size_of(type), l.multiply, across, stages) <= chip.shared_bytes;
   };
-  const auto stages = [&](int across) { return dense_stages(across, l.multiply); };
   int across = dense_across(rank);
-  while (across > 1 && !fits(across, stages(across)))
+  while (across > 1 && !fits(across, dense_least_stages))
     --across;
   const i64 eights = tiles(rank, 8);
   l.column_tiles = tiles(eights, 4 * across);
   l.columns = tiles(eights, l.column_tiles) * 8;
-  l.stages = fits(l.across(), stages(l.across())) ? stages(l.across()) : dense_least_stages;
+  const int most = dense_stages(l.across(), l.multiply, size_of(type));
+  l.stages = fits(l.across(), most) ? most : dense_least_stages;
 }
 
 /// Columns, parts of the depth and blocks of a layout that has its rows and its depth.
@@ -149,7 +149,11 @@ CellsLayout cells_layout(std::span<const i64> dims, int mode, i64 columns, int m
     of_row *= m != static_cast<std::size_t>(mode) ? dims[m] : 1;
   }
   const i64 n = dims[static_cast<std::size_t>(mode)];
-  (left == 1 ? l.rows : l.step) = l.groups;
+  // Rows that keep the multiprocessors busy by themselves need no sums over groups.
+  const bool many = left > 1 && tiles(n, l.groups) >= 2 * i64{multiprocessors};
+  (left == 1 || many ? l.rows : l.step) = l.groups;
+  if (many)
+    return l;
   // The parts are as many as keep the multiprocessors busy and leave each thread some cells.
   const i64 row_blocks = std::max<i64>(tiles(n, l.rows), 1);
   l.parts = std::clamp<i64>(std::min(12 * i64{multiprocessors} / row_blocks, of_row / (16 * i64{l.step})), 1, 1024);

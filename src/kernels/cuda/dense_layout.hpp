@@ -36,9 +36,14 @@ constexpr int dense_together(int across) { return across == 1 ? 2 : 1; }
 constexpr int dense_depth(int across, Multiply multiply) {
   return across == 3 || multiply == Multiply::tf32_pairs ? 32 : 16;
 }
-/// Chunks that are on their way at a time; the least where a block can have less than 112 KB of shared memory.
-constexpr int dense_stages(int across, Multiply multiply) {
-  return across == (multiply == Multiply::f64 ? 3 : 1) ? 3 : 4;
+/// Chunks that are on their way at a time, of elements of so many bytes: as many as the shared memory of an H200 has
+/// room for beside other blocks, since the memory's rate is reached by what is on its way; the least where a block can
+/// have less.
+constexpr int dense_stages(int across, Multiply multiply, i64 element) {
+  if (multiply == Multiply::tf32_pairs)
+    return across == 1 ? 3 : 4;
+  const bool small = element == 4;
+  return across == 1 ? (small ? 6 : 4) : across == 2 ? (small ? 8 : 6) : (small ? 4 : 3);
 }
 inline constexpr int dense_least_stages = 3;
 /// Whether rows of trailing modes are copied in whole lines, which hold a stage for longer: not where the tensor cores
@@ -132,6 +137,7 @@ struct CellsLayout {
   int width = 1;
   int groups = 1;
   int rows = 1;  // of the result, that a block has: one, whose cells its groups take in turn, or one for each group
+                 // where rows lie together or are many
   int step = 1;  // cells of a row from one that a thread takes to its next
   i64 parts = 1; // that the cells of one row are summed in, by blocks of their own
 

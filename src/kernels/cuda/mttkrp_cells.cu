@@ -101,6 +101,8 @@ __global__ void __launch_bounds__(block_threads, Others > 0 ? 3 : 2)
     sum_cells(const __grid_constant__ CellsJob<T> job, Rows<Out> part) {
   constexpr int ahead = cells_ahead(Wide);
   __shared__ double sums[Wide][block_threads];
+  await_kernel_before();
+  let_next_start();
   const CellsLayout &l = job.layout;
   const int t = static_cast<int>(threadIdx.x);
   const int group = t / l.width;
@@ -239,8 +241,7 @@ template <class T, class Out> void launch(Gpu &device, const CellsJob<T> &job, R
   const i64 work = (job.rows + l.rows - 1) / l.rows * l.parts;
   const i64 across = i64{l.width} * l.wide;
   const dim3 grid(blocks_for(device, work, 1), static_cast<unsigned>((job.columns + across - 1) / across));
-  kernel_for<T, Out>(job, long_modes)<<<grid, l.threads(), 0, device.stream()>>>(job, part);
-  check_launch("MTTKRP on a partial product");
+  launch_early(device, kernel_for<T, Out>(job, long_modes), grid, l.threads(), 0, job, part);
 }
 
 } // namespace

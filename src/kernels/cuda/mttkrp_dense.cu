@@ -44,6 +44,8 @@ __device__ int exponent_above(u32 bits) { return static_cast<int>(bits >> 23) - 
 /// The same for products in TensorFloat-32 (pair_rows), whose columns are brought into [-1, 1] by powers of two.
 __global__ void multiply_depth_pairs(const __grid_constant__ DepthModes<float> depth, i64 first, i64 rows,
                                      const u32 *maxima, double *scales, float *products) {
+  await_kernel_before();
+  let_next_start();
   const i64 whole_rows = (rows + 7) / 8 * 8;
   for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < whole_rows * depth.ld;
        n += i64{gridDim.x} * blockDim.x) {
@@ -74,6 +76,8 @@ __global__ void multiply_depth_pairs(const __grid_constant__ DepthModes<float> d
 /// products[k, r] := row first + k of the Khatri-Rao product, for k < rows; 0 in columns beyond the rank.
 template <class T>
 __global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 first, i64 rows, double *products) {
+  await_kernel_before();
+  let_next_start();
   for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < rows * depth.ld; n += i64{gridDim.x} * blockDim.x) {
     const auto k = static_cast<i64>(quotient(n, depth.ld));
     const i64 r = n - k * depth.ld;
@@ -122,6 +126,8 @@ __global__ void __launch_bounds__(32 * warps_of_sums)
     add_blocks(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
   __shared__ double sums[warps_of_sums][32];
   __shared__ i64 first[All ? dense_most_blocks : 1];
+  await_kernel_before();
+  let_next_start();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int part = static_cast<int>(threadIdx.x) / 32;
   if constexpr (All) {
@@ -172,6 +178,8 @@ template <class T, class Out>
 __global__ void __launch_bounds__(32 * warps_of_sums)
     add_shared_tiles(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
   __shared__ i64 first_block, last_block, first_slot;
+  await_kernel_before();
+  let_next_start();
   const i64 tile = i64{job.own_tiles} + blockIdx.x;
   if (threadIdx.x == 0) {
     first_block = holder_of(job, tile * job.chunks);
@@ -267,24 +275,29 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   return job;
 }
 
-template <class T, Multiply How, bool Leading, int Across, int Count = dense_stages(Across, How)>
+template <class T, Multiply How, bool Leading, int Across, int Count = dense_stages(Across, How, sizeof(T))>
 void launch(Gpu &device, const Job<T> &job) {
   const auto kernel = fused::multiply_fused<T, How, Leading, Across, Count>;
   constexpr auto shared = sizeof(fused::Stages<T, How, Leading, Across, Count>);
   allow_shared(kernel, shared);
-  kernel<<<static_cast<unsigned>(job.blocks * job.column_tiles), fused::producers + 128 * Across, shared,
-           device.stream()>>>(job);
+  launch_early(device, kernel, static_cast<unsigned>(job.blocks * job.column_tiles), fused::producers + 128 * Across,
+               shared, job);
+}
+
+template <class T, Multiply How, bool Leading, int Across>
+void launch_across(Gpu &device, const Job<T> &job, int stages) {
+  stages < dense_stages(Across, How, sizeof(T)) ? launch<T, How, Leading, Across, dense_least_stages>(device, job)
+                                                : launch<T, How, Leading, Across>(device, job);
 }
 
 template <class T, Multiply How, bool Leading> void launch(Gpu &device, const Job<T> &job, int stages) {
   switch (dense_across(job.columns)) {
   case 1:
-    return stages < dense_stages(1, How) ? launch<T, How, Leading, 1, dense_least_stages>(device, job)
-                                         : launch<T, How, Leading, 1>(device, job);
+    return launch_across<T, How, Leading, 1>(device, job, stages);
   case 2:
-    return launch<T, How, Leading, 2>(device, job);
+    return launch_across<T, How, Leading, 2>(device, job, stages);
   default:
-    return launch<T, How, Leading, 3>(device, job);
+    return launch_across<T, How, Leading, 3>(device, job, stages);
   }
 }
 
@@ -333,7 +346,6 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
                                 : launch<T, Multiply::tf32_pairs>(device, job, l);
   else
     launch<T, Multiply::f64>(device, job, l);
-  check_launch("a dense MTTKRP");
   dispatch(result.type, [&](auto zero) {
     using Out = decltype(zero);
     const Rows<Out> out = rows_of<Out>(result);
@@ -341,18 +353,18 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
     const i64 across = (job.rank + 31) / 32;
     const i64 work = l.count * across;
     if (const i64 shared_tiles = l.row_tiles() - job.own_tiles; l.direct && shared_tiles > 0)
-      add_shared_tiles<T, Out><<<dim3(static_cast<unsigned>(shared_tiles), dense_rows / rows_of_sums,
-                                      static_cast<unsigned>(l.column_tiles)),
-                                 32 * warps_of_sums, 0, device.stream()>>>(job, out, add);
+      launch_early(
+          device, add_shared_tiles<T, Out>,
+          dim3(static_cast<unsigned>(shared_tiles), dense_rows / rows_of_sums, static_cast<unsigned>(l.column_tiles)),
+          32 * warps_of_sums, 0, job, out, add);
     else if (l.direct)
       return;
     else if (l.outer > 1 || l.count < l.blocks) // each row is in many blocks
-      add_blocks<T, Out, true><<<blocks_for(device, work, 1), 32 * warps_of_sums, 0, device.stream()>>>(job, out, add);
+      launch_early(device, add_blocks<T, Out, true>, blocks_for(device, work, 1), 32 * warps_of_sums, 0, job, out, add);
     else
-      add_blocks<T, Out, false>
-          <<<blocks_for(device, work, warps_of_sums), 32 * warps_of_sums, 0, device.stream()>>>(job, out, add);
+      launch_early(device, add_blocks<T, Out, false>, blocks_for(device, work, warps_of_sums), 32 * warps_of_sums, 0,
+                   job, out, add);
   });
-  check_launch("a dense MTTKRP");
 }
 
 template <class T>
@@ -373,11 +385,11 @@ void run(Gpu &device, Job<T> job, const DepthModes<T> &depth, const DenseLayout 
       const unsigned blocks = blocks_for(device, part.size() * depth.ld, block_threads);
       if constexpr (std::is_same_v<T, float>)
         if (l.multiply == Multiply::tf32_pairs)
-          multiply_depth_pairs<<<blocks, block_threads, 0, device.stream()>>>(
-              depth, part.begin, part.size(), maxima, scales.data(), reinterpret_cast<float *>(products.data()));
+          launch_early(device, multiply_depth_pairs, blocks, block_threads, 0, depth, part.begin, part.size(), maxima,
+                       scales.data(), reinterpret_cast<float *>(products.data()));
       if (l.multiply == Multiply::f64)
-        multiply_depth<<<blocks, block_threads, 0, device.stream()>>>(depth, part.begin, part.size(), products.data());
-      check_launch("a Khatri-Rao product");
+        launch_early(device, multiply_depth<T>, blocks, block_threads, 0, depth, part.begin, part.size(),
+                     products.data());
       job.products = products.data();
       job.product_ld = depth.ld;
     } else if constexpr (std::is_same_v<T, double>) { // there is one mode, whose factor it is

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "kernels/cuda/dense_layout.hpp"
+#include "kernels/cuda/early.cuh"
 #include "kernels/cuda/lanes.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mma.cuh"
@@ -381,7 +382,7 @@ private:
       copy_or_zero<sizeof(T)>(to + w, w < left ? from + w : job_.tensor, w < left ? static_cast<int>(sizeof(T)) : 0);
   }
 
-  /// Columns beyond the rank and rows beyond the depth are zeros.
+  /// Rows beyond the depth are zeros.
   __device__ void copy_products() {
     if constexpr (How == Multiply::tf32_pairs)
       copy_pairs();
@@ -403,26 +404,40 @@ private:
                        there ? 16 : 0);
     }
   }
+  /// Sixteen threads copy 32 columns of a row. Columns beyond the rank are nobody's: what is multiplied there is not
+  /// written.
   __device__ void copy_numbers() {
-    constexpr int pairs = Shared::columns / 2;
+    constexpr int step = producers / 16;
+    const int k = thread() / 16;
+    const int c = thread() % 16 * 2;
     const i64 first = i64{at_.chunk} * depth;
-    const double *const from = job_.products + first * job_.product_ld + first_column_;
-    const auto rows = static_cast<int>(min(job_.depth - first, i64{depth}));
-    const auto columns = static_cast<int>(min(job_.rank - first_column_, i64{Shared::columns}));
+    const auto columns = static_cast<int>(min(job_.rank - first_column_, i64{Shared::columns})) - c;
+    const double *from = job_.products + (first + k) * job_.product_ld + first_column_ + c;
+    double *const to = &shared_.products[at_.stage][k][c];
+    if (job_.pairs && at_.chunk < job_.whole_chunks) {
 #pragma unroll
-    for (int j = 0; j < pairs * depth / producers; ++j) {
-      const int k = (thread() + j * producers) / pairs;
-      const int c = (thread() + j * producers) % pairs * 2;
-      const int there = k < rows ? columns - c : 0;
-      const double *const at = there > 0 ? from + k * job_.product_ld + c : job_.products;
-      double *const to = &shared_.products[at_.stage][k][c];
-      if (job_.pairs) {
-        copy_or_zero<16>(to, at, there > 0 ? 16 : 0);
-      } else {
-        copy_or_zero<8>(to, at, there > 0 ? 8 : 0);
-        copy_or_zero<8>(to + 1, there > 1 ? at + 1 : job_.products, there > 1 ? 8 : 0);
-      }
+      for (int i = 0; i < depth; i += step, from += step * job_.product_ld)
+#pragma unroll
+        for (int m = 0; m < Across; ++m)
+          if (m * 32 < columns)
+            copy_all<16>(to + i * Shared::k_ld + m * 32, from + m * 32);
+      return;
     }
+    const auto rows = static_cast<int>(min(job_.depth - first, i64{depth})) - k;
+#pragma unroll 1
+    for (int i = 0; i < depth; i += step, from += step * job_.product_ld)
+#pragma unroll
+      for (int m = 0; m < Across; ++m) {
+        const int there = i < rows ? columns - m * 32 : 0;
+        const double *const at = there > 0 ? from + m * 32 : job_.products;
+        double *const piece = to + i * Shared::k_ld + m * 32;
+        if (job_.pairs) {
+          copy_or_zero<16>(piece, at, there > 0 ? 16 : 0);
+        } else {
+          copy_or_zero<8>(piece, at, there > 0 ? 8 : 0);
+          copy_or_zero<8>(piece + 1, there > 1 ? at + 1 : job_.products, there > 1 ? 8 : 0);
+        }
+      }
   }
 
   const Job<T> &job_;
@@ -777,6 +792,8 @@ __global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
     shared.full[threadIdx.x].start(producers);
     shared.empty[threadIdx.x].start(4 * Across);
   }
+  await_kernel_before();
+  let_next_start();
   __syncthreads();
   if (threadIdx.x < producers)
     Producer<T, How, Leading, Across, Count>(job, shared).run();

@@ -1,6 +1,7 @@
 // Sums that the blocks of a kernel left in parts, added up in a fixed order.
 #pragma once
 
+#include "kernels/cuda/early.cuh"
 #include "kernels/cuda/launch.cuh"
 
 namespace td::kernels::cuda {
@@ -11,6 +12,8 @@ template <int Beside, class Out>
 __global__ void __launch_bounds__(block_threads) sum_parts(const double *parts, i64 count, Rows<Out> out, bool add) {
   constexpr int wide = block_threads / Beside;
   __shared__ double sums[Beside][wide];
+  await_kernel_before();
+  let_next_start();
   const int lane = static_cast<int>(threadIdx.x) % wide;
   const int beside = static_cast<int>(threadIdx.x) / wide;
   const i64 size = out.rows * out.cols;
@@ -38,12 +41,11 @@ template <class Out> void add_parts(Gpu &device, const double *parts, i64 count,
   constexpr int many = 8;
   const i64 size = out.rows * out.cols;
   if (count < many)
-    sum_parts<1>
-        <<<blocks_for(device, size, block_threads), block_threads, 0, device.stream()>>>(parts, count, out, add);
+    launch_early(device, sum_parts<1, Out>, blocks_for(device, size, block_threads), block_threads, 0, parts, count,
+                 out, add);
   else
-    sum_parts<many>
-        <<<blocks_for(device, size, block_threads / many), block_threads, 0, device.stream()>>>(parts, count, out, add);
-  check_launch("sums of parts");
+    launch_early(device, sum_parts<many, Out>, blocks_for(device, size, block_threads / many), block_threads, 0, parts,
+                 count, out, add);
 }
 
 } // namespace td::kernels::cuda

@@ -300,7 +300,8 @@ Prediction predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, cons
   f.bytes = parts > 1 ? 8 * parts * rows * rank : 0;
   if (rates.read > 0)
     f.seconds =
-        (number_of(args.entries.size()) * rows / number_of(n) * rank * number_of(size_of(x.rows.type)) + 2 * f.bytes) /
+        ((number_of(args.entries.size()) * rows / number_of(n) + rows) * rank * number_of(size_of(x.rows.type)) +
+         2 * f.bytes) /
             (cells_part * rates.read) +
         2 * launch;
   return f;
