@@ -151,8 +151,7 @@ constexpr OptionRow table[] = {
      "1: measure what each worker's time goes to (compute, copies between host and device, exchange, waiting for "
      "others), at some cost; the report has it"},
     {"cpals", "overlap", OptionType::str, "auto", 0, 0, "auto|on|off",
-     "whether several GPUs of a process exchange a factor's rows in chunks while the next rows are solved for: on, "
-     "off, "
+     "whether several GPUs of a process exchange a factor's rows in chunks while the next rows are computed: on, off, "
      "auto (where chunks are long enough); results are the same bits"},
     {"cpals", "checkpoint", OptionType::str, "", 0, 0, "", "file to which the run's state is written; empty: none"},
     {"cpals", "checkpoint_iters", OptionType::i64, "10", 0, huge, "",

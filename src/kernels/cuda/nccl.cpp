@@ -318,9 +318,14 @@ int NcclEnd::state() const {
 /// Waits until NCCL has taken what all processes asked for: with the first exchange it connects them. Gives what went
 /// wrong, on all, and ends the connection then.
 std::string NcclEnd::settle(Peers &peers, int result) {
+  constexpr std::chrono::microseconds soon(200); // once all are connected, NCCL takes what it is asked for in less
+  const auto patience = std::chrono::steady_clock::now() + soon;
+  const auto is_open = [&] { return (result == 0 || result == in_progress) && comm_ != nullptr; };
   for (;;) {
-    if ((result == 0 || result == in_progress) && comm_ != nullptr)
+    if (is_open())
       result = state();
+    for (; is_open() && result == in_progress && std::chrono::steady_clock::now() < patience; result = state())
+      std::this_thread::yield();
     const int largest = peers.largest(result == 0 ? 0 : result == in_progress ? 1 : 2);
     if (largest == 0)
       return {};
