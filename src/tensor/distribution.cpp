@@ -247,8 +247,7 @@ public:
     if (formats::Marks::are_small(dim, indices.size())) {
       marks_ = formats::Marks(dim);
       parallel_ranges(threads, indices.size(), formats::grain, [&](Range some) {
-        for (i64 k = some.begin; k < some.end; ++k)
-          marks_.add(indices[k]);
+        marks_.add(indices.span().subspan(static_cast<std::size_t>(some.begin), static_cast<std::size_t>(some.size())));
       });
       rows_.resize(static_cast<std::size_t>(marks_.settle()));
       marks_.for_each(threads, [&](i64 place, i64 row) { rows_[static_cast<std::size_t>(place)] = row; });
