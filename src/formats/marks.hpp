@@ -25,9 +25,9 @@ public:
   void add(i64 number) noexcept { add(number, words_.data()); }
 
   /// Adds all of them, as add() does.
-  void add(std::span<const i64> numbers) noexcept {
+  template <class Index> void add(std::span<const Index> numbers) noexcept {
     u64 *const words = words_.data(); // which atomic stores would have read again for each number
-    for (const i64 number : numbers)
+    for (const Index number : numbers)
       add(number, words);
   }
 
