@@ -30,6 +30,17 @@ here = comm.gather(x["stored_here"])
 if rank == 0:
     print(f"{size} processes with {' + '.join(map(str, here))} entries: fit {model.report.fit:.6f}")
 
+# The model in blocks: each process has some rows of each factor, and all of it is there when it is asked for.
+blocks = td.cpals(x, 4, tol=0, max_iters=20, context=context, model="distributed")
+whole = blocks.gather()
+for m, n in enumerate(dims):
+    rows = blocks.local_rows(m)
+    assert len(rows) == n // size + (rank < n % size) and (blocks.local_factor(m) == whole.factors[m][rows]).all()
+assert whole.shape == blocks.shape == dims and abs(whole.norm() - blocks.norm()) < 1e-10 * whole.norm()
+assert abs(whole.score(model).score - 1) < 1e-6, whole.score(model)
+again = td.cpals(x, 4, tol=0, max_iters=2, context=context, init=blocks)
+assert again.report.fit > blocks.report.fit - 1e-10, (again.report.fit, blocks.report.fit)
+
 # A dense tensor comes in blocks, whatever they are: here slabs of the last mode.
 array = np.einsum("ar,br,cr->abc", *factors)
 begin, end = (dims[2] * p // size for p in (rank, rank + 1))

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <bit>
+#include <span>
 
 #include "core/buffer.hpp"
 #include "formats/parts.hpp"
@@ -21,11 +22,13 @@ public:
   static bool are_small(i64 size, i64 entries) noexcept { return size / 64 <= std::max(entries, i64{1} << 20); }
 
   /// Any number of threads may call this at once, before settle().
-  void add(i64 number) noexcept {
-    const u64 bit = u64{1} << (number % 64);
-    const std::atomic_ref word(words_[number / 64]);
-    if ((word.load(std::memory_order_relaxed) & bit) == 0)
-      word.fetch_or(bit, std::memory_order_relaxed);
+  void add(i64 number) noexcept { add(number, words_.data()); }
+
+  /// Adds all of them, as add() does.
+  template <class Index> void add(std::span<const Index> numbers) noexcept {
+    u64 *const words = words_.data(); // which atomic stores would have read again for each number
+    for (const Index number : numbers)
+      add(number, words);
   }
 
   /// A bit a number, and how many numbers are before each word (after settle()).
@@ -46,8 +49,10 @@ public:
 
   /// How many numbers are smaller than one that is there, after settle().
   i64 place(i64 number) const noexcept {
-    const u64 below = (u64{1} << (number % 64)) - 1;
-    return before_[number / 64] + std::popcount(words_[number / 64] & below);
+    const auto n = static_cast<u64>(number);
+    const auto word = static_cast<i64>(n / 64);
+    const u64 below = (u64{1} << (n % 64)) - 1;
+    return before_[word] + std::popcount(words_[word] & below);
   }
 
   /// Calls f(place, number) for all, ranges of them on several threads.
@@ -64,6 +69,14 @@ public:
   i64 bytes() const noexcept { return words_.bytes() + before_.bytes(); }
 
 private:
+  static void add(i64 number, u64 *words) noexcept {
+    const auto n = static_cast<u64>(number); // its division is a shift
+    const u64 bit = u64{1} << (n % 64);
+    const std::atomic_ref word(words[n / 64]);
+    if ((word.load(std::memory_order_relaxed) & bit) == 0)
+      word.fetch_or(bit, std::memory_order_relaxed);
+  }
+
   Buffer<u64> words_;
   Buffer<i64> before_; // numbers before each word
 };

@@ -99,18 +99,18 @@ double distribution_bytes(const Layout &layout) {
 }
 
 /// Sets what a process needs besides its tensor, which takes `storing` bytes while it is stored. Before that entries
-/// are packed, sent and unpacked, and their rows' owners are found; the entries stay until the tensor is there.
+/// travel, a column at a time, and their rows' owners are found; the entries stay until the tensor is there.
 void set_arrival(Layout &layout, double storing) {
   const auto n = static_cast<double>(layout.nnz);
   const auto order = static_cast<double>(layout.dims.size());
   const auto value = static_cast<double>(size_of(layout.type));
-  const double entries = n * (8 * order + value);
   const bool narrow = *std::max_element(layout.dims.begin(), layout.dims.end()) <= (i64{1} << 31) - 1;
-  const double moving = n * ((narrow ? 4 : 8) * order + value); // at most: those that are here already stay
-  constexpr double in_order = 8;                                // of an entry: when it goes
+  const double index = narrow ? 4 : 8;
+  const double entries = n * (order * index + value);
+  constexpr double going = 12;         // of an entry: where it goes, and when
   constexpr double finding_owner = 96; // of a row: where it is in lists that are sent, sorted and answered
   const auto rows = static_cast<double>(*std::max_element(layout.stored_dims.begin(), layout.stored_dims.end()));
-  const double peak = std::max({in_order * n + moving + std::max(moving, entries), entries + finding_owner * rows,
+  const double peak = std::max({n * (going + std::max(index, value)) + entries, entries + finding_owner * rows,
                                 entries + distribution_bytes(layout) + storing});
   layout.bytes.building = std::max(0.0, peak - layout.bytes.stored);
 }

@@ -460,11 +460,8 @@ double rate_of_fetching(kernels::Backend &backend) {
 
 /// What passes from the host passes beside the work: whichever takes longer. Of the copies of "sorted" each mode has
 /// its own share; another format's one copy passes in every mode.
-void tell_streaming(Plan &plan, kernels::Backend &backend) {
+void tell_streaming(Plan &plan, double link) {
   const double streamed = static_cast<double>(plan.device.streamed) / plan.workers; // each GPU has a link
-  if (streamed <= 0 || plan.seconds_mttkrp <= 0)
-    return;
-  const double link = rate_of_fetching(backend);
   const double copies = plan.layout.format == Format::sorted ? static_cast<double>(plan.layout.copies.size()) : 1;
   plan.seconds_mttkrp = 0;
   for (ModePlan &mode : plan.modes) {
@@ -668,7 +665,8 @@ Plan finish(Stored x, const PlanRequest &request) {
     plan.host.solver = need.host.total();
     place_on_devices(plan, x.kept, request, holding);
     plan.device.solver = need.workers.total();
-    tell_streaming(plan, *request.backends.front());
+    if (plan.device.streamed > 0 && plan.seconds_mttkrp > 0)
+      tell_streaming(plan, rate_of_fetching(*request.backends.front()));
   }
   plan.fits = (l.exists ? plan.host.solver : plan.host.peak()) <= plan.available.bytes;
   return plan;
@@ -682,19 +680,37 @@ StorageRequest storage_request(const PlanRequest &request, const TensorSettings 
 
 namespace {
 
+/// Seconds that a process works in an iteration, with what streams to a GPU of which it comes at the rate `link`.
+double work_of(Layout l, const SweepPrediction &sweep, const PlanRequest &request, const Asked &asked, double link) {
+  Plan plan;
+  plan.workers = 1;
+  plan.seconds_mttkrp = sweep.seconds_mttkrp;
+  for (const kernels::Prediction &mode : sweep.modes)
+    plan.modes.push_back({{}, {}, mode.seconds, mode.bytes, {}, 0, 0, 0});
+  plan.layout = std::move(l);
+  if (is_gpu(request)) {
+    place_on_devices(plan, {}, request,
+                     holding_of(plan.layout, asked.tensor.sharding, asked.solver.deterministic, 1, true));
+    if (plan.device.streamed > 0)
+      tell_streaming(plan, link);
+  }
+  return plan.seconds_mttkrp > 0 ? plan.seconds_mttkrp + sweep.seconds_update : 0;
+}
+
 /// An iteration with 1, 2, 4, ... processes, as long as each has an entry.
 void tell_scaling(Plan &plan, std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request,
                   const TensorSettings &settings) {
   const Asked asked(settings, request.options);
   const Network network(request.options);
   const StorageRequest storage = storage_request(request, settings);
+  const double link = is_gpu(request) ? rate_of_fetching(*request.backends.front()) : 0;
   for (int processes = 1; processes <= most_processes && processes <= nnz; processes *= 2) {
     const Layout l = layout_of(dims, even_part(dims, nnz, processes), type, storage);
     const SweepPrediction sweep = sweep_of(l, tree_of(l, request, asked, 0), request, asked, plan.rates);
-    if (sweep.seconds_mttkrp <= 0)
+    const double work = sweep.seconds_mttkrp > 0 ? work_of(l, sweep, request, asked, link) : 0;
+    if (work <= 0)
       return;
     const double exchange = processes == 1 ? 0 : exchange_of(l, request, asked, network).seconds;
-    const double work = sweep.seconds_mttkrp + sweep.seconds_update;
     plan.scaling.push_back(work + exchange);
     if (exchange <= work && plan.scales_to == processes / 2)
       plan.scales_to = processes;
@@ -702,14 +718,23 @@ void tell_scaling(Plan &plan, std::span<const i64> dims, i64 nnz, ValueType type
   plan.fastest_processes = 1 << (std::min_element(plan.scaling.begin(), plan.scaling.end()) - plan.scaling.begin());
 }
 
-/// One of several processes; of a shape it is what evenly spread entries make it.
+/// One of several processes; of a shape it is what evenly spread entries make it. Its GPU is as the context's.
 Plan plan_of_part(std::span<const i64> dims, const ProcessPart &part, ValueType type, const PlanRequest &request) {
   const TensorSettings settings(request.options);
-  if (request.backends.size() > 1 || is_gpu(request))
+  if (request.backends.size() > 1)
     throw_error(Status::unsupported,
-                "option 'processes' = {} with {}: expected a context of \"cpu\", as each process is one worker",
+                "option 'processes' = {} with {}: expected a context of \"cpu\" or of one GPU, as each process is one "
+                "worker",
                 part.processes, request.devices);
-  return finish({layout_of(dims, part, type, storage_request(request, settings)), settings, {}, {}}, request);
+  if (is_gpu(request) && SolverSettings(request.options).deterministic)
+    throw_error(Status::unsupported,
+                "option 'deterministic' = 1 on GPUs of {} processes: expected a context of \"cpu\", or one process",
+                part.processes);
+  Plan plan = finish({layout_of(dims, part, type, storage_request(request, settings)), settings, {}, {}}, request);
+  if (is_gpu(request))
+    plan.layout.assumptions.push_back(fmt::format("each process has a GPU as the one here, with {} of its memory free",
+                                                  size_text(request.backends.front()->room())));
+  return plan;
 }
 
 } // namespace

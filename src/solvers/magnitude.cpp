@@ -42,12 +42,10 @@ std::shared_ptr<const tensor::Tensor> scaled_copy(const tensor::Tensor &x, int e
   settings.format = x.format();
   if (x.distribution() != nullptr) {
     const kernels::CooView coo = x.stored_coordinates(holder, threads);
-    Entries entries{{x.stored_dims().begin(), x.stored_dims().end()}, {}, 0, {}, {}};
-    for (int m = 0; m < x.order(); ++m) {
-      entries.indices.emplace_back(coo.nnz, "a copy of the tensor in a safe range");
-      std::copy_n(coo.indices[m], coo.nnz, entries.indices.back().begin());
-    }
-    entries.values = scaled_values(coo.values, x.type(), coo.nnz, exponent);
+    tensor::LocalEntries entries({x.stored_dims().begin(), x.stored_dims().end()}, IndexType::i64, x.type(), coo.nnz);
+    for (int m = 0; m < x.order(); ++m)
+      std::copy_n(coo.indices[m], coo.nnz, entries.indices<i64>(m).data());
+    entries.values() = scaled_values(coo.values, x.type(), coo.nnz, exponent);
     return tensor::Tensor::make_distributed({x.shared_distribution(), std::move(entries)}, settings, threads,
                                             x.source(), x.target());
   }

@@ -63,40 +63,12 @@ public:
 
   /// How many go to each process.
   const std::vector<i64> &counts() const noexcept { return counts_; }
-  /// The entries of a process.
-  std::span<const i64> of(int process) const {
-    const auto p = static_cast<std::size_t>(process);
-    const i64 before = std::accumulate(counts_.begin(), counts_.begin() + process, i64{0});
-    return {place_.data() + before, static_cast<std::size_t>(counts_[p])};
-  }
+  /// The entry at each place.
+  std::span<const i64> entries() const noexcept { return place_.span(); }
 
 private:
   std::vector<i64> counts_;
   Buffer<i64> place_;
-};
-
-/// Entries on their way: for each process a column for each mode, then the values, each column up to a multiple of 8
-/// bytes. Indices travel in 4 bytes where all fit.
-struct Packing {
-  int order;
-  ValueType values;
-  i64 index_bytes;
-
-  explicit Packing(const EntriesView &e) : order(e.order()), values(e.value_type), index_bytes(4) {
-    for (const i64 dim : e.dims)
-      if (dim > std::numeric_limits<std::int32_t>::max())
-        index_bytes = 8;
-  }
-  static i64 column(i64 entries, i64 each) { return (entries * each + 7) / 8 * 8; }
-  i64 bytes(i64 entries) const { return order * column(entries, index_bytes) + column(entries, size_of(values)); }
-  /// What goes to, or comes from, all processes but one.
-  std::vector<i64> bytes_but(const std::vector<i64> &entries, int here) const {
-    std::vector<i64> all;
-    for (const i64 count : entries)
-      all.push_back(bytes(count));
-    all[static_cast<std::size_t>(here)] = 0;
-    return all;
-  }
 };
 
 template <class T, class Get> void fill(T *to, i64 count, int threads, Get &&get) {
@@ -122,59 +94,6 @@ void take_values(const EntriesView &e, std::span<const i64> some, void *to, int 
     fill(static_cast<decltype(zero) *>(to), static_cast<i64>(some.size()), threads,
          [&](i64 k) { return from[some[static_cast<std::size_t>(k)]]; });
   });
-}
-
-Buffer<std::byte> pack_others(const EntriesView &e, const Order &order, const Packing &packing, int here, int threads) {
-  Buffer<std::byte> sent(sum_of(packing.bytes_but(order.counts(), here)), "entries on their way");
-  std::byte *at = sent.data();
-  for (int p = 0; p < static_cast<int>(order.counts().size()); ++p) {
-    if (p == here)
-      continue;
-    const std::span<const i64> some = order.of(p);
-    const auto count = static_cast<i64>(some.size());
-    for (int m = 0; m < packing.order; ++m, at += Packing::column(count, packing.index_bytes))
-      if (packing.index_bytes == 4)
-        take_indices(e, m, some, reinterpret_cast<std::int32_t *>(at), threads);
-      else
-        take_indices(e, m, some, reinterpret_cast<i64 *>(at), threads);
-    take_values(e, some, at, threads);
-    at += Packing::column(count, size_of(packing.values));
-  }
-  return sent;
-}
-
-/// Entries that have come, and those that stay, in the order of the processes that had them.
-Entries unpack(const EntriesView &given, const Order &order, const Buffer<std::byte> &received,
-               const std::vector<i64> &counts, const Packing &packing, int here, int threads) {
-  Entries e;
-  e.dims.assign(given.dims.begin(), given.dims.end());
-  const i64 all = sum_of(counts);
-  for (int m = 0; m < packing.order; ++m)
-    e.indices.emplace_back(all, "indices of entries");
-  e.values = ValueBuffer(packing.values, all, "values of entries");
-  const i64 value_bytes = size_of(packing.values);
-  const std::byte *at = received.data();
-  i64 before = 0;
-  for (int p = 0; p < static_cast<int>(counts.size()); before += counts[static_cast<std::size_t>(p++)]) {
-    const i64 count = counts[static_cast<std::size_t>(p)];
-    std::byte *const values = static_cast<std::byte *>(e.values.data()) + before * value_bytes;
-    if (p == here) {
-      for (int m = 0; m < packing.order; ++m)
-        take_indices(given, m, order.of(p), e.indices[static_cast<std::size_t>(m)].data() + before, threads);
-      take_values(given, order.of(p), values, threads);
-      continue;
-    }
-    for (int m = 0; m < packing.order; ++m, at += Packing::column(count, packing.index_bytes)) {
-      i64 *const to = e.indices[static_cast<std::size_t>(m)].data() + before;
-      if (packing.index_bytes == 4)
-        fill(to, count, threads, [from = reinterpret_cast<const std::int32_t *>(at)](i64 k) { return i64{from[k]}; });
-      else
-        fill(to, count, threads, [from = reinterpret_cast<const i64 *>(at)](i64 k) { return from[k]; });
-    }
-    fill(values, count * value_bytes, threads, [at](i64 k) { return at[k]; });
-    at += Packing::column(count, value_bytes);
-  }
-  return e;
 }
 
 /// The directory of a mode is a partition of its rows in equal blocks: the process of a block decides who owns its
@@ -243,12 +162,11 @@ private:
 /// The rows of a mode that some indices name, ascending, and the place of each among them.
 class Touched {
 public:
-  Touched(const Buffer<i64> &indices, i64 dim, int threads) {
-    if (formats::Marks::are_small(dim, indices.size())) {
+  template <class Index> Touched(std::span<const Index> indices, i64 dim, int threads) {
+    if (formats::Marks::are_small(dim, std::ssize(indices))) {
       marks_ = formats::Marks(dim);
-      parallel_ranges(threads, indices.size(), formats::grain, [&](Range some) {
-        for (i64 k = some.begin; k < some.end; ++k)
-          marks_.add(indices[k]);
+      parallel_ranges(threads, std::ssize(indices), formats::grain, [&](Range some) {
+        marks_.add(indices.subspan(static_cast<std::size_t>(some.begin), static_cast<std::size_t>(some.size())));
       });
       rows_.resize(static_cast<std::size_t>(marks_.settle()));
       marks_.for_each(threads, [&](i64 place, i64 row) { rows_[static_cast<std::size_t>(place)] = row; });
@@ -263,18 +181,20 @@ public:
 
   const std::vector<i64> &rows() const noexcept { return rows_; }
   /// Each index := the number of its row, which is given for each of rows().
-  void renumber(Buffer<i64> &indices, const std::vector<i64> &numbers, i64 dim, int threads) const {
+  template <class Index>
+  void renumber(std::span<Index> indices, const std::vector<i64> &numbers, i64 dim, int threads) const {
     // A number for each row of the mode, where that takes no more than the indices: looking it up is one load.
-    Buffer<i64> number_of(dim <= indices.size() ? dim : 0, "numbers of rows");
+    Buffer<Index> number_of(dim <= std::ssize(indices) ? dim : 0, "numbers of rows");
     for (std::size_t k = 0; k < rows_.size() && number_of.size() > 0; ++k)
-      number_of[rows_[k]] = numbers[k];
-    parallel_ranges(threads, indices.size(), formats::grain, [&](Range some) {
+      number_of[rows_[k]] = static_cast<Index>(numbers[k]);
+    parallel_ranges(threads, std::ssize(indices), formats::grain, [&](Range some) {
+      Index *const index = indices.data();
       if (number_of.size() > 0)
         for (i64 k = some.begin; k < some.end; ++k)
-          indices[k] = number_of[indices[k]];
+          index[k] = number_of[index[k]];
       else
         for (i64 k = some.begin; k < some.end; ++k)
-          indices[k] = numbers[static_cast<std::size_t>(place(indices[k]))];
+          index[k] = static_cast<Index>(numbers[static_cast<std::size_t>(place(index[k]))]);
     });
   }
 
@@ -289,27 +209,48 @@ private:
 
 } // namespace
 
-Entries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
-              const MemoryBudget &budget, int threads) {
-  const int here = processes.rank();
+LocalEntries::LocalEntries(std::vector<i64> dims, IndexType indices, ValueType values, i64 count)
+    : dims_(std::move(dims)), index_type_(indices), values_(values, count, "values of entries") {
+  for (std::size_t m = 0; m < dims_.size(); ++m)
+    indices_.emplace_back(count * size_of(indices), "indices of entries");
+}
+
+EntriesView LocalEntries::view() {
+  columns_.clear();
+  for (const auto &column : indices_)
+    columns_.push_back(column.data());
+  return {dims_, values_.size(), index_type_, columns_.data(), 0, values_.type(), values_.data()};
+}
+
+// A column at a time, so that only one is there twice.
+LocalEntries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
+                   const MemoryBudget &budget, int threads) {
   const Order order(processes.size(), to, threads);
-  const Packing packing(given);
   const std::vector<i64> received_counts = processes.all_to_all(order.counts());
-  const std::vector<i64> sent_bytes = packing.bytes_but(order.counts(), here);
-  const std::vector<i64> received_bytes = packing.bytes_but(received_counts, here);
+  const bool narrow = std::all_of(given.dims.begin(), given.dims.end(),
+                                  [](i64 dim) { return dim <= std::numeric_limits<std::int32_t>::max(); });
+  const IndexType indices = narrow ? IndexType::i32 : IndexType::i64;
   const i64 coming = sum_of(received_counts);
+  const i64 widest = std::max(size_of(indices), size_of(given.value_type));
   MemoryNeed need;
-  need.add("entries that leave", static_cast<double>(sum_of(sent_bytes)));
-  need.add("entries that arrive", static_cast<double>(sum_of(received_bytes)));
-  need.add("the entries here",
-           static_cast<double>(coming) * static_cast<double>(8 * packing.order + size_of(packing.values)));
+  need.add("entries that leave", static_cast<double>(given.nnz) * static_cast<double>(widest));
+  need.add("the entries here", static_cast<double>(coming) *
+                                   static_cast<double>(given.order() * size_of(indices) + size_of(given.value_type)));
   budget.require("a tensor of which " + count_text(coming, "entry", "entries") + " come here", need);
-  Buffer<std::byte> received(sum_of(received_bytes), "entries on their way");
-  {
-    const Buffer<std::byte> sent = pack_others(given, order, packing, here, threads);
-    processes.all_to_all(sent.data(), sent_bytes, received.data(), received_bytes);
-  }
-  return unpack(given, order, received, received_counts, packing, here, threads);
+  LocalEntries here({given.dims.begin(), given.dims.end()}, indices, given.value_type, coming);
+  Buffer<std::byte> sent(given.nnz * widest, "entries on their way");
+  const auto exchange_column = [&](void *received, i64 each) {
+    processes.all_to_all(sent.data(), times(order.counts(), each), received, times(received_counts, each));
+  };
+  for (int m = 0; m < given.order(); ++m)
+    dispatch(indices, [&](auto zero) {
+      using Index = decltype(zero);
+      take_indices(given, m, order.entries(), reinterpret_cast<Index *>(sent.data()), threads);
+      exchange_column(here.indices<Index>(m).data(), sizeof(Index));
+    });
+  take_values(given, order.entries(), sent.data(), threads);
+  exchange_column(here.values().data(), size_of(given.value_type));
+  return here;
 }
 
 DistributionBuilder::DistributionBuilder(std::shared_ptr<Processes> processes, std::span<const i64> dims) {
@@ -357,14 +298,17 @@ void DistributionBuilder::tell_owners(Distribution::Mode &mode) {
 
 Arrived distribute(std::shared_ptr<Processes> processes, const EntriesView &given, const MemoryBudget &budget,
                    int threads) {
-  Entries entries = bring(*processes, given, partition_entries(*processes, given, threads), budget, threads);
-  DistributionBuilder builder(std::move(processes), entries.dims);
-  for (std::size_t m = 0; m < entries.dims.size(); ++m) {
-    const Touched places(entries.indices[m], entries.dims[m], threads);
-    places.renumber(entries.indices[m], builder.add(places.rows()), entries.dims[m], threads);
-  }
+  LocalEntries entries = bring(*processes, given, partition_entries(*processes, given, threads), budget, threads);
+  DistributionBuilder builder(std::move(processes), given.dims);
+  for (int m = 0; m < given.order(); ++m)
+    dispatch(entries.index_type(), [&](auto zero) {
+      const std::span<decltype(zero)> indices = entries.indices<decltype(zero)>(m);
+      const i64 dim = given.dims[static_cast<std::size_t>(m)];
+      const Touched places(std::span<const decltype(zero)>(indices), dim, threads);
+      places.renumber(indices, builder.add(places.rows()), dim, threads);
+    });
   auto distribution = builder.finish();
-  entries.dims.assign(distribution->held().begin(), distribution->held().end());
+  entries.set_dims(distribution->held());
   return {std::move(distribution), std::move(entries)};
 }
 

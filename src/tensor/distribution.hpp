@@ -5,7 +5,6 @@
 
 #include "comm/processes.hpp"
 #include "core/buffer.hpp"
-#include "core/entries.hpp"
 #include "core/memory.hpp"
 #include "core/views.hpp"
 
@@ -87,16 +86,39 @@ private:
   Distribution made_;
 };
 
+/// Entries that a process has, counted from 0, with indices as narrow as all dims let them be.
+class LocalEntries {
+public:
+  LocalEntries(std::vector<i64> dims, IndexType indices, ValueType values, i64 count);
+
+  IndexType index_type() const noexcept { return index_type_; }
+  template <class Index> std::span<Index> indices(int mode) noexcept {
+    return {reinterpret_cast<Index *>(indices_[static_cast<std::size_t>(mode)].data()),
+            static_cast<std::size_t>(values_.size())};
+  }
+  ValueBuffer &values() noexcept { return values_; }
+  void set_dims(std::span<const i64> dims) { dims_.assign(dims.begin(), dims.end()); }
+  /// The view is valid while this object lives and is not moved.
+  EntriesView view();
+
+private:
+  std::vector<i64> dims_;
+  IndexType index_type_;
+  std::vector<Buffer<std::byte>> indices_;
+  ValueBuffer values_;
+  std::vector<const void *> columns_; // the same arrays, as EntriesView wants them
+};
+
 /// The entries of this process, in the numbers of rows.
 struct Arrived {
   std::shared_ptr<const Distribution> distribution;
-  Entries entries; // dims are those of the numbers
+  LocalEntries entries; // dims are those of the numbers
 };
 
 /// Brings entries to processes, to[k] that of entry k: they arrive in the order of the processes, and in the order
 /// given by each. All of them call it.
-Entries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
-              const MemoryBudget &budget, int threads);
+LocalEntries bring(Processes &processes, const EntriesView &given, const Buffer<std::int32_t> &to,
+                   const MemoryBudget &budget, int threads);
 
 /// Brings checked entries to the processes that are to hold them. Each process calls it with its own, of one tensor.
 /// Entries at the same coordinates arrive in the order of the processes, and in the order given by each.

@@ -28,7 +28,7 @@ struct Group {
 };
 
 /// The width of an interval's buckets is two to so many, so that finding an entry's bucket is a shift.
-int bucket_bits(Range interval) {
+int bucket_bits_for(Range interval) {
   return static_cast<int>(std::bit_width(static_cast<u64>((interval.size() - 1) / buckets)));
 }
 
@@ -51,14 +51,10 @@ public:
   const Cut &cut() const noexcept { return cut_; }
   double left() const noexcept { return before_; }
 
-  /// The bucket of an entry, or -1 for one that does not count. index(m) is its index in a mode.
-  template <class Index> i64 bucket(Index &&index) const {
-    for (std::size_t k = 0; k < cut_.modes.size(); ++k)
-      if (index(cut_.modes[k]) != cut_.rows[k])
-        return -1;
-    const i64 i = index(mode());
-    return i < interval_.begin || i >= interval_.end ? -1 : (i - interval_.begin) >> bucket_bits_;
-  }
+  /// Where entries are counted: in buckets of 2^bucket_bits() rows of an interval of a mode.
+  int mode() const { return order_[next_]; }
+  Range interval() const noexcept { return interval_; }
+  int bucket_bits() const noexcept { return bucket_bits_; }
 
   /// Takes the entries of all processes in the buckets.
   void narrow(std::span<const double> counts) {
@@ -84,11 +80,10 @@ public:
   }
 
 private:
-  int mode() const { return order_[next_]; }
   void begin_mode() { set_interval(box_[static_cast<std::size_t>(mode())]); }
   void set_interval(Range interval) {
     interval_ = interval;
-    bucket_bits_ = bucket_bits(interval);
+    bucket_bits_ = bucket_bits_for(interval);
   }
   void finish(i64 row, double left) {
     cut_.modes.push_back(mode());
@@ -108,6 +103,14 @@ private:
   Cut cut_;
   bool done_ = false;
 };
+
+/// Whether an entry is in the rows of a cut, in the modes that it has so far. index(m) is its index in a mode.
+template <class Index> bool is_at(const Cut &cut, Index &&index) {
+  for (std::size_t k = 0; k < cut.modes.size(); ++k)
+    if (index(cut.modes[k]) != cut.rows[k])
+      return false;
+  return true;
+}
 
 template <class Index> bool is_left(const Cut &cut, Index &&index) {
   for (std::size_t k = 0; k < cut.modes.size(); ++k)
@@ -131,19 +134,34 @@ public:
   }
 
   Buffer<std::int32_t> run() {
-    while (std::any_of(groups_.begin(), groups_.end(), [](const Group &g) { return g.count > 1; }))
+    while (are_cut(groups_))
       cut_groups();
-    parallel_ranges(threads_, entries_.nnz, formats::grain, [&](Range some) {
-      for (i64 k = some.begin; k < some.end; ++k)
-        group_of_[k] = groups_[static_cast<std::size_t>(group_of_[k])].first;
-    });
     return std::move(group_of_);
   }
 
 private:
-  i64 index(int mode, i64 k) const {
-    return static_cast<i64>(static_cast<const Given *>(entries_.indices[mode])[k]) - entries_.index_base;
+  /// What a pass over the entries asks of a group: few instructions an entry, as passes are most of the work.
+  struct Counted {
+    const Given *column = nullptr; // of indices; null: nothing is counted
+    i64 begin = 0;                 // of the interval, in the caller's base
+    u64 size = 0;
+    int bucket_bits = 0;
+    i64 *counts = nullptr;
+    const Cut *cut = nullptr; // whose rows alone are counted; null: all are
+  };
+  struct Sides {
+    const Given *column = nullptr; // of indices; null: all are on the left
+    i64 row = 0;                   // the first on the right
+    const Cut *cut = nullptr;      // null: the row says it all
+    std::int32_t to[2] = {0, 0};   // the groups that the left and the right become
+  };
+
+  static bool are_cut(const std::vector<Group> &groups) {
+    return std::any_of(groups.begin(), groups.end(), [](const Group &g) { return g.count > 1; });
   }
+
+  const Given *column(int mode) const { return static_cast<const Given *>(entries_.indices[mode]); }
+  i64 index(int mode, i64 k) const { return static_cast<i64>(column(mode)[k]) - entries_.index_base; }
 
   void cut_groups() {
     std::vector<Search> searches;
@@ -164,13 +182,18 @@ private:
     std::vector<std::vector<i64>> of_part(static_cast<std::size_t>(parts));
     formats::for_parts(entries_.nnz, parts, [&](int part, Range some) {
       std::vector<i64> counts(size);
+      std::vector<Counted> counted(groups_.size());
+      for (std::size_t g = 0; g < groups_.size(); ++g)
+        if (search_of[g] >= 0)
+          counted[g] =
+              counted_by(searches[static_cast<std::size_t>(search_of[g])], counts.data() + search_of[g] * buckets);
       for (i64 k = some.begin; k < some.end; ++k) {
-        const int s = search_of[static_cast<std::size_t>(group_of_[k])];
-        if (s < 0 || searches[static_cast<std::size_t>(s)].done())
+        const Counted &c = counted[static_cast<std::size_t>(group_of_[k])];
+        if (c.column == nullptr)
           continue;
-        const i64 b = searches[static_cast<std::size_t>(s)].bucket([&](int m) { return index(m, k); });
-        if (b >= 0)
-          ++counts[static_cast<std::size_t>(s * buckets + b)];
+        const u64 i = static_cast<u64>(static_cast<i64>(c.column[k]) - c.begin); // wraps round below the interval
+        if (i < c.size && (c.cut == nullptr || is_at(*c.cut, [&](int m) { return index(m, k); })))
+          ++c.counts[i >> c.bucket_bits];
       }
       of_part[static_cast<std::size_t>(part)] = std::move(counts);
     });
@@ -184,22 +207,38 @@ private:
         searches[s].narrow(std::span(counts).subspan(s * buckets, buckets));
   }
 
+  Counted counted_by(const Search &search, i64 *counts) const {
+    if (search.done())
+      return {};
+    const Range interval = search.interval();
+    return {column(search.mode()),
+            interval.begin + entries_.index_base,
+            static_cast<u64>(interval.size()),
+            search.bucket_bits(),
+            counts,
+            search.cut().modes.empty() ? nullptr : &search.cut()};
+  }
+
   void split(const std::vector<Search> &searches, const std::vector<int> &search_of) {
     std::vector<Group> next;
-    std::vector<std::int32_t> left_of; // group that the left, or all, of each group becomes
+    std::vector<Sides> sides(groups_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      left_of.push_back(static_cast<std::int32_t>(next.size()));
+      const auto left_group = static_cast<std::int32_t>(next.size());
+      sides[g].to[0] = sides[g].to[1] = left_group;
       if (search_of[g] < 0) {
         next.push_back(groups_[g]);
         continue;
       }
       const Search &found = searches[static_cast<std::size_t>(search_of[g])];
+      const Cut &cut = found.cut();
       const int half = groups_[g].count / 2;
       Group left{groups_[g].first, half, found.left(), groups_[g].box};
       Group right{groups_[g].first + half, groups_[g].count - half, groups_[g].entries - found.left(), groups_[g].box};
-      const auto mode = static_cast<std::size_t>(found.cut().modes.front());
-      const i64 row = found.cut().rows.front(); // on both sides where it is cut itself
-      left.box[mode].end = std::min(left.box[mode].end, row + (found.cut().modes.size() > 1 ? 1 : 0));
+      const bool one_mode = cut.modes.size() == 1;
+      const auto mode = static_cast<std::size_t>(cut.modes.front());
+      const i64 row = cut.rows.front(); // on both sides where it is cut itself
+      sides[g] = {column(cut.modes.front()), row, one_mode ? nullptr : &cut, {left_group, left_group + 1}};
+      left.box[mode].end = std::min(left.box[mode].end, row + (one_mode ? 0 : 1));
       right.box[mode].begin = std::max(right.box[mode].begin, row);
       for (Range *side : {&left.box[mode], &right.box[mode]})
         if (side->size() < 1) // nothing is there to be cut further
@@ -207,13 +246,17 @@ private:
       next.push_back(std::move(left));
       next.push_back(std::move(right));
     }
+    if (!are_cut(next)) // entries get their process
+      for (Sides &side : sides)
+        for (std::int32_t &to : side.to)
+          to = next[static_cast<std::size_t>(to)].first;
     parallel_ranges(threads_, entries_.nnz, formats::grain, [&](Range some) {
       for (i64 k = some.begin; k < some.end; ++k) {
-        const auto g = static_cast<std::size_t>(group_of_[k]);
-        const int s = search_of[g];
+        const Sides &s = sides[static_cast<std::size_t>(group_of_[k])];
         const bool right =
-            s >= 0 && !is_left(searches[static_cast<std::size_t>(s)].cut(), [&](int m) { return index(m, k); });
-        group_of_[k] = left_of[g] + (right ? 1 : 0);
+            s.column != nullptr && (s.cut == nullptr ? static_cast<i64>(s.column[k]) - entries_.index_base >= s.row
+                                                     : !is_left(*s.cut, [&](int m) { return index(m, k); }));
+        group_of_[k] = s.to[right ? 1 : 0];
       }
     });
     groups_ = std::move(next);

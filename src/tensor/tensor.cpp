@@ -54,7 +54,7 @@ std::shared_ptr<const Tensor> Tensor::make_sparse(const EntriesView &entries, co
 std::shared_ptr<const Tensor> Tensor::make_sparse(const formats::Given &given, const plan::TensorSettings &settings,
                                                   int threads, std::string source, Target target,
                                                   const Builders &builders) {
-  return build_sparse(given, settings, threads, std::move(source), target, builders);
+  return build_sparse(given, false, settings, threads, std::move(source), target, builders);
 }
 
 std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan::TensorSettings &settings, int threads,
@@ -62,7 +62,7 @@ std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan:
   plan::TensorSettings here = settings;
   here.empty_rows = formats::EmptyRows::keep; // those that are not held are left out already
   here.refuse_duplicates = false;             // these would be told by numbers
-  const auto x = build_sparse(formats::Given(part.entries.view()), here, threads, std::move(source), target,
+  const auto x = build_sparse(formats::Given(part.entries.view()), true, here, threads, std::move(source), target,
                               builder != nullptr ? Builders{builder} : Builders{});
   x->settings_.refuse_duplicates = settings.refuse_duplicates;
   x->share(std::move(part.distribution));
@@ -98,20 +98,21 @@ void Tensor::share(std::shared_ptr<const Distribution> distribution) {
   elsewhere_ = facts_.nnz - stored;
 }
 
-std::shared_ptr<Tensor> Tensor::build_sparse(const formats::Given &given, const plan::TensorSettings &settings,
-                                             int threads, std::string source, Target target, const Builders &builders) {
+std::shared_ptr<Tensor> Tensor::build_sparse(const formats::Given &given, bool checked,
+                                             const plan::TensorSettings &settings, int threads, std::string source,
+                                             Target target, const Builders &builders) {
   const auto begin = Clock::now();
   const EntriesView &entries = given.view();
   formats::check_shape(entries);
   const bool gpu = target == Target::gpu;
   Begun begun = gpu ? begin_building(builders, given, settings) : Begun{};
   kernels::Building *building = begun.get();
-  if (building != nullptr) {
-    formats::check_entries(given, *building);
-  } else {
+  if (building == nullptr)
     require_entries(entries, settings);
+  if (!checked && building != nullptr)
+    formats::check_entries(given, *building);
+  else if (!checked)
     formats::check_entries(given.on_host(), threads);
-  }
   std::shared_ptr<Tensor> x(new Tensor(entries.dims, entries.value_type, settings, std::move(source), target));
   if (building != nullptr)
     x->numbering_ = formats::Numbering(entries, settings.empty_rows, *building, threads);

@@ -162,8 +162,10 @@ private:
          Target target)
       : dims_(dims.begin(), dims.end()), numbering_(dims), type_(type), source_(std::move(source)), settings_(settings),
         target_(target) {}
-  static std::shared_ptr<Tensor> build_sparse(const formats::Given &given, const plan::TensorSettings &settings,
-                                              int threads, std::string source, Target target, const Builders &builders);
+  /// `checked`: the entries are known to be within dims and finite.
+  static std::shared_ptr<Tensor> build_sparse(const formats::Given &given, bool checked,
+                                              const plan::TensorSettings &settings, int threads, std::string source,
+                                              Target target, const Builders &builders);
   static std::shared_ptr<Tensor> begin_dense(std::span<const i64> dims, ValueType type,
                                              const plan::TensorSettings &settings, int threads, std::string source,
                                              Target target);

@@ -127,8 +127,9 @@ formats::Coo fibers_of_entries(const Tensor &x, int mode, const MemoryBudget &bu
   }
   Processes &processes = *x.processes();
   const Buffer<std::int32_t> to = owners_of_fibers(here.indices, static_cast<std::size_t>(mode), processes.size());
-  here = bring(processes, here.view(), to, budget, threads);
-  const formats::Coo canonical = formats::build_canonical(here.view(), false, threads).coo;
+  LocalEntries fibers = bring(processes, here.view(), to, budget, threads);
+  here = {};
+  const formats::Coo canonical = formats::build_canonical(fibers.view(), false, threads).coo;
   return formats::build_fibers(canonical.view(), mode, threads);
 }
 

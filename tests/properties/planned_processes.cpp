@@ -9,6 +9,7 @@
 
 #include <malloc.h>
 
+#include "support/devices.hpp"
 #include "support/problem.hpp"
 #include "support/processes.hpp"
 #include "support/temporary.hpp"
@@ -123,8 +124,8 @@ double mean(const std::vector<int64_t> &numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
 }
 
-Plan shape_plan(const Entries &e, int size, const Options &network = Options{}) {
-  const Context alone = make_context("cpu", Options{{"threads", "1"}});
+Plan shape_plan(const Entries &e, int size, const Options &network = Options{}, const std::string &devices = "cpu") {
+  const Context alone = make_context(place_of(devices), context_options(devices, "1"));
   Options options = copy(network);
   options.set("processes", std::to_string(size));
   return make<Plan>(td_plan_create, static_cast<td_context *>(alone), static_cast<int32_t>(e.order()), e.dims.data(),
@@ -152,6 +153,55 @@ TEST(PlannedProcesses, ASizeTellsWhatIsSent) {
       expect_within(0.05, static_cast<double>(number(plan, "host_bytes.solver")), mean(came.solver), "solver");
     }
   }
+}
+
+// Each process with a GPU: what is on it, what its host holds and what it sends, as sizes tell it.
+TEST(PlannedProcesses, ASizeTellsWhatGpusHold) {
+  if (process_devices() == "cpu")
+    GTEST_SKIP() << "no GPUs for processes: TD_TEST_DEVICES names none";
+  std::string one = process_devices(); // "cuda:local" is for several
+  if (const std::size_t at = one.find("local"); at != one.npos)
+    one.replace(at, 5, "0");
+  Random random(78);
+  const Entries e = drawn(random, {3000, 20000, 4000}, 40000, 1);
+  const std::vector<const char *> keys{"device_bytes.tensor", "device_bytes.solver", "host_bytes.tensor",
+                                       "host_bytes.building", "host_bytes.solver",   "host_bytes.exchanged"};
+  for (const char *format : {"sorted", "blco", "coo"})
+    for (const int size : {2, 3, 4}) {
+      SCOPED_TRACE(std::string(format) + " on " + std::to_string(size));
+      const Options stored{{"format", format}};
+      std::vector<std::vector<int64_t>> there(keys.size(), std::vector<int64_t>(static_cast<std::size_t>(size)));
+      std::vector<int64_t> sent(static_cast<std::size_t>(size));
+      Processes processes(size);
+      processes.run(process_devices(), [&](int rank, td_context *context) {
+        const Tensor x = build(context, of_process(e, rank, size), stored);
+        const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x),
+                                     rank_of_model, static_cast<const td_options *>(nullptr));
+        const auto p = static_cast<std::size_t>(rank);
+        for (std::size_t k = 0; k < keys.size(); ++k)
+          there[k][p] = number(plan, keys[k]);
+        sent[p] = report_i64(cpals(context, x, rank_of_model, iterations(4)).report, "exchanged_bytes") / 4;
+      });
+      const Plan plan = shape_plan(e, size, stored, one);
+      for (std::size_t k = 0; k < keys.size(); ++k)
+        expect_within(0.05, static_cast<double>(number(plan, keys[k])), mean(there[k]), keys[k]);
+      expect_within(0.05, static_cast<double>(number(plan, "host_bytes.exchanged")), mean(sent), "sent");
+    }
+}
+
+TEST(PlannedProcesses, RefusalsOfGpus) {
+  if (process_devices() == "cpu")
+    GTEST_SKIP() << "no GPUs for processes: TD_TEST_DEVICES names none";
+  const int64_t dims[] = {30, 20, 10};
+  const auto refused = [&](const char *devices, const char *deterministic, const char *text) {
+    const Context context = make_context(devices, context_options(devices, "1"));
+    const Options options{{"processes", "4"}, {"deterministic", deterministic}};
+    Plan plan;
+    EXPECT_EQ(td_plan_create(context, 3, dims, 100, TD_F64, rank_of_model, options, plan.out()), TD_ERR_UNSUPPORTED);
+    EXPECT_NE(last_error().find(text), std::string::npos) << last_error();
+  };
+  refused("cuda:0", "1", "option 'deterministic' = 1 on GPUs of 4 processes: expected a context of \"cpu\"");
+  refused("cuda:0,0", "0", "expected a context of \"cpu\" or of one GPU, as each process is one worker");
 }
 
 // Entries that lie in few rows share others than sizes say; the plan of their file partitions them as processes do.

@@ -22,8 +22,8 @@ using SparseArrays
 import LinearAlgebra: dot, norm, normalize
 import SparseArrays: findnz, nnz
 
-export Context, DenseTensor, KTensor, Plan, Report, SparseTensor, TDError
-export arrange, cpals, dot, findnz, fit, fixsigns, labels, leading, mode_names, mttkrp, mttkrp!, nnz, norm, normalize,
+export Context, DenseTensor, DistributedKTensor, KTensor, Plan, Report, SparseTensor, TDError
+export arrange, cpals, dot, findnz, fit, fixsigns, gather, labels, leading, local_factor, local_rows, mode_names, mttkrp, mttkrp!, nnz, norm, normalize,
        option_table, plan, read_ktensor, read_tensor, score, series, set_labels!, set_mode_name!, set_stream!, slice_counts, values_at,
        write_ktensor, write_report, write_tensor
 
@@ -37,6 +37,7 @@ include("context.jl")
 include("mpi.jl")
 include("tensor.jl")
 include("ktensor.jl")
+include("distributed.jl")
 include("labels.jl")
 include("report.jl")
 include("mttkrp.jl")

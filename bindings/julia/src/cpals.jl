@@ -41,7 +41,8 @@ end
 Fits a [`KTensor`](@ref) of rank R to a tensor or array by alternating least squares. An `Array` and a view of one are read
 where they are. The result is normalized and arranged; its `report` tells of the run.
 
-`init` is a `KTensor` to start from, `"random"` or `"nvecs"`. `progress(report)` is called after each iteration; `true`
+`init` is a `KTensor` to start from, `"random"` or `"nvecs"`. With `model="distributed"` the result is a
+[`DistributedKTensor`](@ref), of which each process that shares the tensor has some rows. `progress(report)` is called after each iteration; `true`
 stops the run with the model so far, and an exception stops it and comes out of this call. So does ^C, as an
 `InterruptException`. Every option of libtd's scope "cpals" is a keyword, see [`option_table`](@ref): `tol`, `max_iters`,
 `max_seconds`, `seed`, `mode_order` and `fixed_modes` (modes from 1), `ridge`, `checkpoint`, `resume`, ... Those of scope
@@ -63,11 +64,9 @@ length(fits) == 3
 function cpals(x, R::Integer; init=nothing, progress=nothing, context=default_devices, keywords...)
     tensor = as_tensor(x; context=context)
     check_modes(keywords, ndims(tensor))
-    get(keywords, :model, "replicated") == "distributed" &&
-        throw(ArgumentError("model=\"distributed\": a KTensor has all rows, expected \"replicated\""))
     options = options_from(keywords, "cpals")
-    start = init isa KTensor ? labelled_handle(init) : C_NULL
-    init === nothing || init isa KTensor || set!(options, "init", init)
+    start = init isa KTensor ? labelled_handle(init) : init isa DistributedKTensor ? init.handle : C_NULL
+    init === nothing || init isa Union{KTensor,DistributedKTensor} || set!(options, "init", init)
     run = Run(progress, nothing)
     shim = @cfunction(pass_on_progress, Int32, (Ptr{Cvoid}, Ptr{Cvoid}))
     model, report = Ref{Ptr{Cvoid}}(C_NULL), Ref{Ptr{Cvoid}}(C_NULL)
@@ -80,6 +79,7 @@ function cpals(x, R::Integer; init=nothing, progress=nothing, context=default_de
     end
     fitted, told = KTensorHandle(model[]), Report(report[])
     run.thrown === nothing || throw(run.thrown)
+    get(keywords, :model, "replicated") == "distributed" && return DistributedKTensor(fitted, told, context)
     return KTensor(fitted; report=told)
 end
 

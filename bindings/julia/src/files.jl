@@ -44,11 +44,12 @@ read_ktensor(path::AbstractString; context=default_devices) =
 """
     write_ktensor(path, K; keywords...)
 
-Writes a ktensor: .tdb is td's binary format, other names give Tensor Toolbox text. Keywords: options of scope "write".
+Writes a ktensor: .tdb is td's binary format, other names give Tensor Toolbox text. A [`DistributedKTensor`](@ref) all
+processes write together. Keywords: options of scope "write".
 """
-function write_ktensor(path::AbstractString, k::KTensor; keywords...)
+function write_ktensor(path::AbstractString, k::Union{KTensor,DistributedKTensor}; keywords...)
     options = options_from(keywords, "write")
-    check(LibTD.td_ktensor_write(labelled_handle(k), path, options))
+    check(LibTD.td_ktensor_write(k isa KTensor ? labelled_handle(k) : k.handle, path, options))
     return nothing
 end
 

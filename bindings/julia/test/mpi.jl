@@ -103,7 +103,33 @@ end
     @test all(dims == (7, 6, 8) && fit ≈ whole.report.fit for (dims, fit) in came)
     @test_throws ArgumentError DenseTensor(A; dims=(7, 6), context="cpu")
     @test_throws ArgumentError DenseTensor(A; first=(1, 1), context="cpu")
-    @test_throws ArgumentError cpals(A, 2; model="distributed", context="cpu")
+end
+
+# Each process has its block of the rows, from which all make the whole, write it and go on.
+@testset "a model in blocks of $size processes" for size in (1, 2, 3)
+    dims = (30, 25, 20)
+    place = mktempdir()
+    came, _ = TasksForMPI.run(size) do comm
+        c = Context(comm; threads=1)
+        mine = comm.rank+1:size:n
+        X = SparseTensor(i[mine], j[mine], k[mine], v[mine]; dims=dims, context=c)
+        B = cpals(X, 3; tol=0, max_iters=6, context=c, model="distributed")
+        write_ktensor(joinpath(place, "k.tdb"), B)
+        again = cpals(X, 3; tol=0, max_iters=1, context=c, init=B)
+        return (B, gather(B), norm(B), again.report.fit)
+    end
+    whole = came[1][2]
+    @test whole.report.fit ≈ alone.report.fit && read_ktensor(joinpath(place, "k.tdb")) == whole
+    for (p, (B, K, length_, fit)) in enumerate(came)
+        @test B isa DistributedKTensor{Float64,3} && Base.size(B) == dims && B.λ == whole.λ && rank(B) == 3
+        @test K == whole && length_ ≈ norm(whole) && fit > whole.report.fit - 1e-10
+        for m in 1:3
+            @test length(local_rows(B, m)) == dims[m] ÷ size + (p <= dims[m] % size)
+            @test local_factor(B, m) == whole.factors[m][local_rows(B, m), :]
+        end
+    end
+    @test all(vcat((local_rows(B, m) for (B, _, _, _) in came)...) == 1:dims[m] for m in 1:3)
+    @test_throws ArgumentError local_rows(came[1][1], 4)
 end
 
 # What fails on one process, all hear of; what a function of the communicator throws is shown, and ends the call.

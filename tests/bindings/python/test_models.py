@@ -132,3 +132,27 @@ def test_plot(planted):
     assert len(long.plot(components=[1], labels=[None, [f"n{i}" for i in range(40)]]).axes) == 2
     with pytest.raises(ValueError, match="7 labels of mode 1: expected 8"):
         planted[0].plot(labels=[None, list("abcdefg"), None])
+
+
+def test_a_model_in_blocks(planted, tmp_path):
+    """Of one process: all rows are here. examples/python/mpi.py has several."""
+    _, x = planted
+    whole = td.cpals(x, 2, max_iters=5, seed=1)
+    blocks = td.cpals(x, 2, max_iters=5, seed=1, model="distributed")
+    assert isinstance(blocks, td.DistributedKTensor) and "rank 2" in repr(blocks)
+    assert (blocks.shape, blocks.ndim, blocks.rank, blocks.dtype) == (x.shape, 3, 2, np.float64)
+    assert (blocks.weights == whole.weights).all() and blocks.report.fit == whole.report.fit
+    for m in range(3):
+        assert blocks.local_rows(m) == range(x.shape[m])
+        assert (blocks.local_factor(m) == whole.factors[m]).all()
+    assert (blocks.local_factor(-1) == whole.factors[2]).all()
+    assert blocks.gather() == whole and blocks.norm() == pytest.approx(whole.norm())
+    td.write(tmp_path / "k.tdb", blocks)
+    assert td.read_ktensor(tmp_path / "k.tdb") == whole
+    assert td.cpals(x, 2, max_iters=1, init=blocks).report.fit >= whole.report.fit - 1e-12
+    with pytest.raises(ValueError, match="mode 3: expected -3 to 2"):
+        blocks.local_rows(3)
+    with pytest.raises(TypeError, match="gather"):
+        pickle.dumps(blocks)
+    with pytest.raises(td.TdError, match="halved"):
+        td.cpals(x, 2, model="halved")

@@ -220,5 +220,3 @@ def test_a_block_of_a_dense_tensor():
         td.tensor(a, first=(0, 0))
     with pytest.raises(TypeError, match="expected an array"):
         td.tensor("x.tdb", shape=(2, 3))
-    with pytest.raises(ValueError, match="a KTensor has all rows"):
-        td.cpals(a, 1, model="distributed")

@@ -16,3 +16,5 @@ shape: tuple[int, ...] = model.shape
 score, match = model.score(model)
 text: str = str(td.plan(shape, 3, nnz=10))
 norm: float = model.norm() + score
+blocks: td.DistributedKTensor = td.cpals(np.ones((4, 3, 2)), 1, model="distributed")
+whole: td.KTensor = blocks.gather()

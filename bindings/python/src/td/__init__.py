@@ -16,6 +16,7 @@ from typing import Any
 
 from ._context import Context
 from ._cpals import cpals
+from ._distributed import DistributedKTensor, write_distributed
 from ._errors import (ArgumentError, BackendUnavailableError, CommunicationError, CoordinateError, DeviceError,
                       DeviceMemoryError, FileError, HandleError, HostMemoryError, InternalError, NumberTypeError,
                       NumericalError, OptionRangeError, OptionUnknownError, ShapeError, TdError, UnsupportedError)
@@ -29,8 +30,8 @@ from ._tensor import Tensor, read, sparse_tensor, tensor, write_tensor
 
 __all__ = [
     "ArgumentError", "BackendUnavailableError", "CommunicationError", "Context", "CoordinateError", "DeviceError",
-    "DeviceMemoryError", "FileError", "Fit", "HandleError", "HostMemoryError", "InternalError", "KTensor", "NumberTypeError", "NumericalError",
-    "Option", "OptionRangeError", "OptionUnknownError", "Plan", "PlanMode", "Report", "Score", "ShapeError", "TdError",
+    "DeviceMemoryError", "DistributedKTensor", "FileError", "Fit", "HandleError", "HostMemoryError", "InternalError", "KTensor",
+    "NumberTypeError", "NumericalError", "Option", "OptionRangeError", "OptionUnknownError", "Plan", "PlanMode", "Report", "Score", "ShapeError", "TdError",
     "Tensor", "UnsupportedError", "as_ktensor", "cpals", "has_feature", "library_path", "library_version", "mttkrp",
     "options", "plan", "read", "read_ktensor", "report", "sparse_tensor", "tensor", "write",
 ]
@@ -45,12 +46,14 @@ def write(path: str | os.PathLike[str], x: Any, **options: Any) -> None:
     path : str or path
         Tensors: ``.tns`` FROSTT text, ``.txt`` Tensor Toolbox text, ``.tdb`` td's binary format, ``.npy``; ``.gz`` after a
         text's. Models: ``.tdb``, else Tensor Toolbox text. The file appears under its name when it is whole.
-    x : Tensor, KTensor, array or what `tensor` takes
-        What to write.
+    x : Tensor, KTensor, DistributedKTensor, array or what `tensor` takes
+        What to write. A model in blocks all processes write together.
     **options
         Options of scope "write", see `options`: ``file_format``.
     """
     if isinstance(x, KTensor):
         write_ktensor(path, x, options)
+    elif isinstance(x, DistributedKTensor):
+        write_distributed(path, x, options)
     else:
         write_tensor(path, x, options)

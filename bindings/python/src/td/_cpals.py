@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Literal, Union
+from typing import Any, Callable, Literal, Union, overload
 
 from . import _abi
 from ._arrays import device_string, on_device
 from ._context import ContextLike, working
+from ._distributed import DistributedKTensor
 from ._errors import TdError
 from ._ktensor import KTensor, as_ktensor
 from ._library import Handle, check, int64, lib
@@ -53,8 +54,21 @@ def _stored(x: Any, context: ContextLike, keywords: dict[str, Any]) -> Tensor:
     return tensor(x, context=context, **{k: keywords.pop(k) for k in list(keywords) if k in of_tensor})
 
 
+@overload
 def cpals(x: Any, rank: int, *, init: Any = None, progress: Progress = None, context: ContextLike = None,
-          interrupt: Literal["raise", "return"] = "raise", **options: Any) -> KTensor:
+          interrupt: Literal["raise", "return"] = "raise", model: Literal["replicated"] = "replicated",
+          **options: Any) -> KTensor: ...
+
+
+@overload
+def cpals(x: Any, rank: int, *, init: Any = None, progress: Progress = None, context: ContextLike = None,
+          interrupt: Literal["raise", "return"] = "raise", model: Literal["distributed"],
+          **options: Any) -> DistributedKTensor: ...
+
+
+def cpals(x: Any, rank: int, *, init: Any = None, progress: Progress = None, context: ContextLike = None,
+          interrupt: Literal["raise", "return"] = "raise", model: str = "replicated",
+          **options: Any) -> KTensor | DistributedKTensor:
     """Fits a model of `rank` components to a tensor by alternating least squares (CP-ALS).
 
     Parameters
@@ -63,7 +77,7 @@ def cpals(x: Any, rank: int, *, init: Any = None, progress: Progress = None, con
         What to decompose. Arrays are read where they are, on the host or on a GPU.
     rank : int
         The number of components.
-    init : str, or KTensor or what `as_ktensor` takes, optional
+    init : str, or KTensor, DistributedKTensor or what `as_ktensor` takes, optional
         The start: "random" (the default, from `seed`), "nvecs", or a model to go on from.
     progress : optional
         What a run shows: None, a bar of tqdm or a line if stderr is a terminal or a notebook and the run takes more than
@@ -73,6 +87,8 @@ def cpals(x: Any, rank: int, *, init: Any = None, progress: Progress = None, con
         Where work runs: "cpu", "cuda", ...; for an array on a GPU that GPU.
     interrupt : {"raise", "return"}
         What ^C does, which ends the run after the iteration: raise KeyboardInterrupt, or return the model so far.
+    model : {"replicated", "distributed"}
+        What each of the processes that share a tensor gets: the whole model, or its block of the rows.
     **options
         Options of scope "cpals", see `options`: ``tol``, ``max_iters``, ``max_seconds``, ``seed``, ``mode_order`` and
         ``fixed_modes`` (modes from 0, as in ``[2, 0, 1]``), ``ridge``, ``checkpoint``, ``resume``, ...; for an array also
@@ -80,7 +96,7 @@ def cpals(x: Any, rank: int, *, init: Any = None, progress: Progress = None, con
 
     Returns
     -------
-    KTensor
+    KTensor or DistributedKTensor
         Normalized and arranged, of the tensor's type; its ``report`` tells of the run.
 
     Raises
@@ -106,28 +122,34 @@ def cpals(x: Any, rank: int, *, init: Any = None, progress: Progress = None, con
     keywords = dict(options)
     stored = _stored(x, devices if context is None else context, keywords)
     settings = options_from(keywords, "cpals", own=("init", "progress", "context", "interrupt"))
-    if keywords.get("model") == "distributed":
-        raise ValueError('model="distributed": a KTensor has all rows, expected "replicated"')
+    set_option(settings, "model", model)
     start = None
     if isinstance(init, str):
         set_option(settings, "init", init)
+    elif isinstance(init, DistributedKTensor):
+        start = init._handle
     elif init is not None:
         start = as_ktensor(init)._to_labelled_handle()
     display = display_for(progress, integer_option(settings, "max_iters"))
-    model, report = Handle("ktensor"), Handle("report")
+    made, report = Handle("ktensor"), Handle("report")
     with working(context, devices) as (c, signals):
         run = _Run(display, signals)
         refused: TdError | None = None
         try:
             check(lib.td_cpals(c, stored._handle, components, start, settings, _abi.progress_fn(run.after_iteration), None,
-                               model.out, report.out))
+                               made.out, report.out))
         except TdError as e:
             refused = e
         run.end()
         if refused is not None:
             raise (run.raised or refused) from (refused if run.raised else None)
         told = Report(report)
-        fitted = KTensor._from_handle(model, told)
+        fitted: KTensor | DistributedKTensor
+        if model == "distributed":
+            made.kept = context  # by whose communicator the blocks meet
+            fitted = DistributedKTensor(made, told)
+        else:
+            fitted = KTensor._from_handle(made, told)
     if run.raised is None or (interrupt == "return" and isinstance(run.raised, KeyboardInterrupt)):
         return fitted
     run.raised.model = fitted  # type: ignore[attr-defined]
