@@ -39,6 +39,11 @@ public:
   virtual void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) = 0;
   /// Each worker holds rows owned[rank] of `a`; afterwards each holds all rows. `owned` is the same on every worker.
   virtual void allgather_rows(Matrix a, std::span<const Ranges> owned) = 0;
+  /// allgather_rows and allreduce; where each exchange takes time of its own, in one.
+  virtual void gather_and_reduce(Matrix a, std::span<const Ranges> owned, std::span<const Reduced> sums) {
+    allgather_rows(a, owned);
+    allreduce(sums);
+  }
   /// allgather_rows, of which what is asked of the device until end_gathers() need not wait: it may neither read the
   /// rows of others in `a` nor write own ones that were sent. Several may have begun; other functions may be called
   /// meanwhile.

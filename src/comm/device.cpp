@@ -37,6 +37,11 @@ public:
   void allreduce_sum(std::span<double> data) override { reduce(std::array{Reduced{data, Combine::sum}}); }
   void allreduce_max(std::span<double> data) override { reduce(std::array{Reduced{data, Combine::max}}); }
   void allreduce(std::span<const Reduced> all) override { reduce(all); }
+  void gather_and_reduce(Matrix a, std::span<const Ranges> owned, std::span<const Reduced> sums) override {
+    Transfers sent, received;
+    add_gathered(a, owned, sent, received);
+    reduce(sums, std::move(sent), std::move(received));
+  }
 
   void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
     const i64 row_bytes = partial.cols * size_of(partial.type);
@@ -50,10 +55,7 @@ public:
 
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override {
     Transfers sent, received;
-    for_others([&](int worker) {
-      add_rows(sent, worker, a, owned[static_cast<std::size_t>(rank())]);
-      add_rows(received, worker, a, owned[static_cast<std::size_t>(worker)]);
-    });
+    add_gathered(a, owned, sent, received);
     exchange(sent, received);
   }
 
@@ -84,7 +86,15 @@ private:
     return static_cast<char *>(scratch_.data());
   }
 
-  void reduce(std::span<const Reduced> all) {
+  void add_gathered(Matrix a, std::span<const Ranges> owned, Transfers &sent, Transfers &received) const {
+    for_others([&](int worker) {
+      add_rows(sent, worker, a, owned[static_cast<std::size_t>(rank())]);
+      add_rows(received, worker, a, owned[static_cast<std::size_t>(worker)]);
+    });
+  }
+
+  /// Whatever else is sent and received goes with the numbers.
+  void reduce(std::span<const Reduced> all, Transfers sent = {}, Transfers received = {}) {
     i64 bytes = 0; // of one worker
     for (const Reduced &some : all)
       bytes += static_cast<i64>(some.data.size_bytes());
@@ -96,7 +106,6 @@ private:
         f(some, std::exchange(of, of + size() * each), each);
       }
     };
-    Transfers sent, received;
     for_each([&](const Reduced &some, char *of, i64 each) {
       for_others([&](int worker) {
         sent.push_back({worker, some.data.data(), each});
@@ -242,6 +251,9 @@ public:
   void allreduce_sum(std::span<double> data) override { sums_->allreduce_sum(data); }
   void allreduce_max(std::span<double> data) override { sums_->allreduce_max(data); }
   void allreduce(std::span<const Reduced> all) override { sums_->allreduce(all); }
+  void gather_and_reduce(Matrix a, std::span<const Ranges> owned, std::span<const Reduced> sums) override {
+    Communicator::gather_and_reduce(a, owned, sums);
+  }
   bool gathers_beside() const noexcept override { return false; } // each waits for its GPU
   void begin_gather(Matrix a, std::span<const Ranges> owned) override { allgather_rows(a, owned); }
   void exchange(const Transfers &sent, const Transfers &received) override {

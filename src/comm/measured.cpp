@@ -40,6 +40,9 @@ public:
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override {
     measured([&] { others_.allgather_rows(a, owned); });
   }
+  void gather_and_reduce(Matrix a, std::span<const Ranges> owned, std::span<const Reduced> sums) override {
+    measured([&] { others_.gather_and_reduce(a, owned, sums); });
+  }
   bool gathers_beside() const noexcept override { return others_.gathers_beside(); }
   // What goes on beside the work counts as far as that waits for it in the end.
   void begin_gather(Matrix a, std::span<const Ranges> owned) override {

@@ -195,18 +195,21 @@ void Sweep::update_in_chunks(int mode, std::size_t k) {
       others_.begin_gather(factor, chunks.rows[c]);
   }
   add_up({grams_[static_cast<std::size_t>(mode)].data(), largest(), has_inner_ ? tally_.there().inner : nullptr});
-  if (!leave)
-    worker_.gather(mode, factor);
-  sum_over_workers(mode, k);
+  sum_over_workers(mode, k, leave);
   others_.end_gathers();
 }
 
-void Sweep::sum_over_workers(int mode, std::size_t k) {
+// Rows that have not left yet go with the sums: of few rows it is the number of exchanges that takes time.
+void Sweep::sum_over_workers(int mode, std::size_t k, bool have_left) {
   DeviceNumbers &gram = grams_[static_cast<std::size_t>(mode)];
   std::vector<Reduced> sums{{gram.span(), Combine::sum}, {{largest(), columns()}, Combine::max}};
   if (has_inner_)
     sums.push_back({{tally_.there().inner, columns()}, Combine::sum});
-  if (!problem_.settings.deterministic) // else they are over all rows
+  if (problem_.settings.deterministic)
+    sums.clear(); // they are over all rows
+  if (!have_left)
+    worker_.gather(mode, factors_[mode], sums);
+  else if (!sums.empty())
     others_.allreduce(sums);
   backend_.finish_columns(rank_, solve_scales().solved, largest(), weights_of(k), scales_of(mode), gram.data());
 }
@@ -418,15 +421,15 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
       backend_.solve_normal(equations(k), product.slice(rows.begin, rows.end), scales,
                             factor.slice(rows.begin, rows.end));
   }
-  if (!in_chunks)
-    worker_.gather(mode, factor);
-  else if (deterministic)
+  if (deterministic && in_chunks)
     others_.end_gathers(); // sums are over all rows
+  else if (deterministic || of_all)
+    worker_.gather(mode, factor);
   if (of_all)
     return;
   if (in_chunks || !at_once)
     sum_own_rows(mode, k);
-  sum_over_workers(mode, k);
+  sum_over_workers(mode, k, in_chunks || deterministic);
   if (in_chunks && !deterministic)
     others_.end_gathers();
 }

@@ -45,7 +45,7 @@ private:
   i64 ranges_at_most() const; // whose sums are added up
   void sum_own_rows(int mode, std::size_t k);
   /// The sums over this worker's rows of an update become those over all rows, and the columns are finished.
-  void sum_over_workers(int mode, std::size_t k);
+  void sum_over_workers(int mode, std::size_t k, bool have_left);
   void solve_by_qr(int mode, std::size_t k);
   const double *weights_before(std::size_t k) const;
   void divide(int mode, std::size_t k);

@@ -63,6 +63,13 @@ void Worker::gather(int mode, Matrix a) const {
   others_.allgather_rows(a, owned(mode));
 }
 
+void Worker::gather(int mode, Matrix a, std::span<const Reduced> sums) const {
+  if (!rows_)
+    return others_.gather_and_reduce(a, owned(mode), sums);
+  rows_->gather(mode, a);
+  others_.allreduce(sums);
+}
+
 std::vector<tensor::LoadPart> Worker::cut_load(int mode, const std::vector<std::vector<Ranges>> &chunks) const {
   std::vector<i64> before; // each chunk but the first
   i64 next = x_.stored_dims()[static_cast<std::size_t>(mode)];

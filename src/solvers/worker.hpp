@@ -62,6 +62,8 @@ public:
   void reduce(int mode, Matrix out) const;
   /// The rows that others own := theirs.
   void gather(int mode, Matrix a) const;
+  /// The same, and numbers of all workers become one.
+  void gather(int mode, Matrix a, std::span<const Reduced> sums) const;
   /// Parts of the rows that each worker owns, in order, for an exchange beside the work; empty where there is none.
   std::vector<std::vector<Ranges>> gather_chunks(int mode, plan::Overlap overlap, i64 row_bytes) const;
   /// Where processes share the tensor: the rows of each one's block, on its host, := those that they hold.

@@ -216,6 +216,23 @@ TEST_P(Communicators, ArraysThatGoTogetherAreReducedAsAlone) {
   });
 }
 
+TEST_P(Communicators, RowsAreGatheredWithSums) {
+  std::vector<Ranges> owned(static_cast<std::size_t>(size()));
+  for (i64 i = 0; i < 6; ++i)
+    owned[static_cast<std::size_t>(i % size())].push_back({i, i + 1});
+  on_threads([&](Communicator &c, Backend &device) {
+    std::vector<double> a(12, -1.0);
+    for (i64 i = c.rank(); i < 6; i += size())
+      a[static_cast<std::size_t>(2 * i)] = a[static_cast<std::size_t>(2 * i + 1)] = static_cast<double>(i);
+    const OnDevice<double> rows(device, a);
+    const OnDevice<double> sum(device, {1.5, 1.0 * c.rank()});
+    c.gather_and_reduce({rows.data(), ValueType::f64, 6, 2, 2}, owned,
+                        std::vector<Reduced>{{sum.span(), kernels::Combine::sum}});
+    EXPECT_EQ(rows.get(), (std::vector<double>{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}));
+    EXPECT_EQ(sum.get(), (std::vector<double>{1.5 * size(), size() * (size() - 1) / 2.0}));
+  });
+}
+
 // 0.1 + 0.2 + 0.3 is another number from the right.
 TEST_P(Communicators, SumsAreTakenInTheOrderOfWorkers) {
   double expected = 0;
