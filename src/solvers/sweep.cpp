@@ -64,7 +64,7 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
   if (settings.solve == plan::Solve::qr)
     qr_.emplace(problem.x, problem.start, worker_, backend, others, products_);
   cut_gathers();
-  if (const i64 ranges = ranges_at_most(); ranges > 1)
+  if (const i64 ranges = ranges_at_most(); ranges > 0)
     parts_ = DeviceNumbers(backend, std::min(ranges, plan::most_parts) * rank_ * (rank_ + 2),
                            "sums over several ranges of rows");
   for (int m = 0; m < problem.x.order(); ++m)
@@ -77,14 +77,15 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
 }
 
 i64 Sweep::ranges_at_most() const {
-  std::size_t most = 1;
+  std::size_t most = 0;
   for (int m = 0; m < problem_.x.order(); ++m)
-    most = std::max(most, part(m).size());
+    if (const std::size_t ranges = part(m).size(); ranges > 1)
+      most = std::max(most, ranges);
   for (const Chunks &chunks : chunks_) {
     std::size_t ranges = 0;
     for (const auto &chunk : chunks.rows)
       ranges += chunk[static_cast<std::size_t>(others_.rank())].size();
-    most = std::max(most, chunks.products.empty() ? 1 : ranges);
+    most = std::max(most, chunks.products.empty() ? 0 : ranges);
   }
   return static_cast<i64>(most);
 }

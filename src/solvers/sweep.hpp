@@ -42,7 +42,7 @@ private:
   void solve_in_chunks(int mode, std::size_t k);
   void mttkrp_part(std::size_t k, std::size_t part);
   void update_in_chunks(int mode, std::size_t k);
-  i64 ranges_at_most() const; // whose sums are added up
+  i64 ranges_at_most() const; // of rows, whose sums are added up; 0: sums come in one
   void sum_own_rows(int mode, std::size_t k);
   /// The sums over this worker's rows of an update become those over all rows, and the columns are finished.
   void sum_over_workers(int mode, std::size_t k, bool have_left);
