@@ -77,7 +77,6 @@ __global__ void multiply_depth_pairs(const __grid_constant__ DepthModes<float> d
 template <class T>
 __global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 first, i64 rows, double *products) {
   await_kernel_before();
-  let_next_start();
   for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < rows * depth.ld; n += i64{gridDim.x} * blockDim.x) {
     const auto k = static_cast<i64>(quotient(n, depth.ld));
     const i64 r = n - k * depth.ld;
@@ -91,6 +90,7 @@ __global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 
     }
     products[n] = product;
   }
+  let_next_start(); // the next kernel's blocks would take room from this one's
 }
 
 /// The block that holds a unit that is shared, as part_of deals them out.
