@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "kernels/memory_order.hpp"
 #include "tensor/spans.hpp"
@@ -206,9 +207,12 @@ std::vector<LoadPart> Part::cut_load(int mode, std::span<const i64> before) cons
   const auto copy = std::get<kernels::SortedView>(x_.form(x_.groups().group_of(mode)).view(OnHost::lists));
   std::vector<LoadPart> parts;
   LoadPart next{{all.begin, all.begin}, {}};
+  i64 listed = 0;
   const auto end_at = [&](i64 row) {
     next.rows.end = std::clamp(row, next.rows.begin, all.end);
-    next.entries.end = select_load(copy, load_before(load, next.rows.end)).entries.count();
+    const Selection before = select_load(copy, load_before(load, next.rows.end));
+    next.entries.end = before.entries.count();
+    next.full = before.lists.count() - std::exchange(listed, before.lists.count()) == next.rows.size();
     parts.push_back(next);
     next = {{next.rows.end, next.rows.end}, {next.entries.end, next.entries.end}};
   };
@@ -370,6 +374,7 @@ void Part::sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args)
 void Part::compute_own(int number, kernels::MttkrpArgs args, const LoadPart &part) const {
   args.rows = part.rows;
   args.entries = part.entries;
+  args.full = part.full;
   if (args.rows.size() == 0)
     return;
   if (args.entries.size() == 0)

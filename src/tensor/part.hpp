@@ -21,6 +21,7 @@ Selection select_slabs(const kernels::DenseView &x, Range slabs);
 struct LoadPart {
   Range rows;
   Range entries;
+  bool full = false; // each of the rows has some
 };
 
 /// What this worker does of MTTKRP. Where no sum may be split, each worker holds a range of each form's entries, and

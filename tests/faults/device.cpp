@@ -315,7 +315,9 @@ TEST_F(Device, CallsAreRepeatedWithoutANewCopy) {
   const long before = live;
   ASSERT_EQ(make_tensor(h, "blco"), TD_OK);
   long with_copy = live;
-  EXPECT_GT(with_copy, before) << "what was built stays";
+  if (one_gpu()) {
+    EXPECT_GT(with_copy, before) << "what was built stays";
+  }
   ASSERT_EQ(multiply(h.context, h.x, 3), TD_OK);
   if (one_gpu()) {
     EXPECT_EQ(live, with_copy);

@@ -53,6 +53,18 @@ template <class F> F *of_driver(const char *name) {
   return function;
 }
 
+/// Copies between a GPU and host memory of which some may be pinned: CUDA refuses what is half so.
+cudaError_t copy_alike(char *to, const char *from, const char *host, i64 bytes, cudaMemcpyKind kind,
+                       cudaStream_t stream) {
+  cudaError_t result = cudaSuccess;
+  for (i64 copied = 0; copied < bytes && result == cudaSuccess;) {
+    const i64 some = alike(host + copied, bytes - copied);
+    result = cudaMemcpyAsync(to + copied, from + copied, static_cast<std::size_t>(some), kind, stream);
+    copied += some;
+  }
+  return result;
+}
+
 CUresult id_of(CUcontext context, unsigned long long *id) noexcept {
   static auto *const ask = of_driver<decltype(cuCtxGetId)>("cuCtxGetId");
   *id = 0;
@@ -319,16 +331,15 @@ void Gpu::release(void *memory) noexcept {
 
 // Waits: whoever uploads may change the source at once, and CUDA promises to have read it only where it is pageable.
 void Gpu::upload(void *to, const void *from_host, i64 bytes) {
-  if (bytes > 0)
-    check(cudaMemcpyAsync(to, from_host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_),
-          "copying to the GPU");
+  const auto *const from = static_cast<const char *>(from_host);
+  check(copy_alike(static_cast<char *>(to), from, from, bytes, cudaMemcpyHostToDevice, stream_), "copying to the GPU");
   wait();
 }
 
 void Gpu::download(void *to_host, const void *from, i64 bytes) {
-  if (bytes > 0)
-    check(cudaMemcpyAsync(to_host, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
-          "copying from the GPU");
+  auto *const to = static_cast<char *>(to_host);
+  check(copy_alike(to, static_cast<const char *>(from), to, bytes, cudaMemcpyDeviceToHost, stream_),
+        "copying from the GPU");
   wait();
 }
 
@@ -419,14 +430,9 @@ Gpu::Passing &Gpu::passing(int buffer) {
 void Gpu::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
   Passing &into = passing(buffer);
   check(cudaStreamWaitEvent(copies_, into.used, 0), "waiting for a buffer");
-  cudaError_t result = cudaSuccess;
-  for (i64 copied = 0; copied < bytes && result == cudaSuccess;) {
-    const char *from = static_cast<const char *>(from_host) + copied;
-    const i64 some = alike(from, bytes - copied);
-    result = cudaMemcpyAsync(static_cast<char *>(to) + copied, from, static_cast<std::size_t>(some),
-                             cudaMemcpyHostToDevice, copies_);
-    copied += some;
-  }
+  const auto *const from = static_cast<const char *>(from_host);
+  const cudaError_t result =
+      copy_alike(static_cast<char *>(to), from, from, bytes, cudaMemcpyHostToDevice, copies_);
   check(cudaEventRecord(into.filled, copies_), "copying to the GPU"); // of what is under way also after an error
   check(result, "copying to the GPU");
 }
