@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backend.hpp"
-#include "kernels/cpu/cpu.hpp"
-#include "kernels/reference/reference.hpp"
+#include "kernels/cpu/backend.hpp"
+#include "kernels/reference/backend.hpp"
 #include "unit/formats_random.hpp"
 
 namespace td::test {

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu.hpp"
-#include "kernels/reference/reference.hpp"
+#include "kernels/cpu/backend.hpp"
+#include "kernels/reference/backend.hpp"
 
 namespace {
 

@@ -17,8 +17,6 @@
 #include "kernels/cpu/backend.hpp"
 #include "kernels/cpu/cells_cuts.hpp"
 #include "kernels/cpu/gram_cuts.hpp"
-#include "kernels/cpu/mttkrp_tiled.hpp"
-#include "kernels/cpu/rates.hpp"
 #include "kernels/cpu/scattered.hpp"
 #include "kernels/cpu/simd.hpp"
 #include "kernels/cpu_model.hpp"
@@ -235,8 +233,6 @@ private:
 };
 
 } // namespace
-
-Rates CpuBackend::rates() const { return measured_rates(threads_); }
 
 Rates CpuBackend::nominal_rates() const {
   const Rates core{13.5e9, 130e9, 90e9, 12e9, 57e9}; // of an AMD Zen 5 with its neighbour at work
