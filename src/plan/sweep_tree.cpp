@@ -9,8 +9,8 @@ namespace td::plan {
 
 namespace {
 
-/// A product that some updates go through, from the one at a place in the order of updates on.
-struct Stretch {
+/// Updates that go through one product, from the one at a place in their order on.
+struct Run {
   int place = 0;
   int next = 0; // place after it
   i64 updates = 0;
@@ -18,20 +18,20 @@ struct Stretch {
   int product = 0;
 };
 
-/// The cycle of stretches with the least seconds an update, as Newton's method on the ratio finds it: as long as some
+/// The cycle of runs with the least seconds an update, as Newton's method on the ratio finds it: as long as some
 /// cycle is below the best ratio so far, it is the better one.
-std::vector<Stretch> cheapest_cycle(const std::vector<Stretch> &all, int places) {
+std::vector<Run> cheapest_cycle(const std::vector<Run> &all, int places) {
   double ratio = std::numeric_limits<double>::max();
-  for (const Stretch &s : all)
+  for (const Run &s : all)
     ratio = std::min(ratio, 2 * s.seconds + 1);
-  std::vector<Stretch> best;
+  std::vector<Run> best;
   for (;;) {
     std::vector<double> least(static_cast<std::size_t>(places), 0.0);
-    std::vector<const Stretch *> by(static_cast<std::size_t>(places), nullptr);
+    std::vector<const Run *> by(static_cast<std::size_t>(places), nullptr);
     int changed = -1;
     for (int round = 0; round <= places; ++round) {
       changed = -1;
-      for (const Stretch &s : all) {
+      for (const Run &s : all) {
         const double to = least[static_cast<std::size_t>(s.place)] + s.seconds - ratio * static_cast<double>(s.updates);
         double &now = least[static_cast<std::size_t>(s.next)];
         if (to < now - 1e-9 * ratio) {
@@ -50,7 +50,7 @@ std::vector<Stretch> cheapest_cycle(const std::vector<Stretch> &all, int places)
     double seconds = 0, updates = 0;
     int at = on_cycle;
     do {
-      const Stretch &s = *by[static_cast<std::size_t>(at)];
+      const Run &s = *by[static_cast<std::size_t>(at)];
       best.insert(best.begin(), s);
       seconds += s.seconds;
       updates += static_cast<double>(s.updates);
@@ -176,7 +176,7 @@ void SweepTree::add_cheapest() {
   const auto order = static_cast<int>(dims_.size());
   const auto updates = static_cast<int>(request_.updated.size());
   const kernels::Rates rates = request_.backend->nominal_rates();
-  std::vector<Stretch> stretches;
+  std::vector<Run> runs;
   for (int count = 1; count < order; ++count)
     for (int first = 0; first < order; ++first) {
       const PartialProduct p(dims_, first, count);
@@ -189,7 +189,7 @@ void SweepTree::add_cheapest() {
       for (std::size_t k = 0; k < p.modes.size() && count > 1; ++k)
         from_product[static_cast<std::size_t>(p.modes[k])] = seconds_of(p, p.modes[k], rates);
       for (int place = 0; place < updates; ++place) {
-        Stretch s{place, 0, count == 1 ? i64{p.keeps(mode_of(place))} : serves(p, place), 0, 0};
+        Run s{place, 0, count == 1 ? i64{p.keeps(mode_of(place))} : serves(p, place), 0, 0};
         if (s.updates == 0)
           continue;
         const bool for_ever = count > 1 && s.updates == updates; // only fixed modes are dropped
@@ -198,17 +198,17 @@ void SweepTree::add_cheapest() {
         for (i64 k = 0; k < s.updates && count > 1; ++k)
           s.seconds += from_product[static_cast<std::size_t>(mode_of(place + k))];
         s.product = first * order + count; // numbered once it is known to be wanted
-        stretches.push_back(s);
+        runs.push_back(s);
       }
     }
-  std::vector<Stretch> cycle = cheapest_cycle(stretches, updates);
+  std::vector<Run> cycle = cheapest_cycle(runs, updates);
   if (cycle.empty()) // of sizes that nothing has: no time is a number
     return;
-  // A product that begins with the first update of a run comes first, if there is one.
-  const auto begin = std::find_if(cycle.begin(), cycle.end(), [](const Stretch &s) { return s.place == 0; });
+  // A product that begins with the first of all updates comes first, if there is one.
+  const auto begin = std::find_if(cycle.begin(), cycle.end(), [](const Run &s) { return s.place == 0; });
   if (begin != cycle.end())
     std::rotate(cycle.begin(), begin, cycle.end());
-  for (const Stretch &s : cycle)
+  for (const Run &s : cycle)
     steps_.insert(steps_.end(), static_cast<std::size_t>(s.updates), product(s.product / order, s.product % order));
   std::rotate(steps_.begin(), steps_.end() - cycle.front().place, steps_.end());
 }
