@@ -90,9 +90,6 @@ double dot(const Ktensor &a, const Ktensor &b, const Meeting &others = {});
 
 // Values of a model that are beyond the largest number of their type are refused (Status::numerical).
 
-/// The model's value at one coordinate (0-based).
-double value_at(const Ktensor &k, std::span<const i64> coordinate);
-
 /// Checks coordinates (Status::index) and writes n values.
 void values_at(const Ktensor &k, const EntriesView &coordinates, double *values);
 

@@ -124,8 +124,8 @@ double sum_of_products(ConstMatrix a, i64 i, std::span<const double> products) {
               fmt::join(coordinate, ", "), name_of(type));
 }
 
-/// value_at with room for the products.
-double value_with(const Ktensor &k, std::span<const i64> coordinate, std::vector<double> &products) {
+/// The value at one coordinate, with room for the products.
+double value_at(const Ktensor &k, std::span<const i64> coordinate, std::vector<double> &products) {
   products.assign(k.weights().begin(), k.weights().end());
   for (int m = 1; m < k.order(); ++m)
     multiply_row(k.factor(m), coordinate[static_cast<std::size_t>(m)], products, products);
@@ -164,11 +164,6 @@ double dot(const Ktensor &a, const Ktensor &b, const Meeting &others) {
   return inner_product(a, b, others).value();
 }
 
-double value_at(const Ktensor &k, std::span<const i64> coordinate) {
-  std::vector<double> products;
-  return value_with(k, coordinate, products);
-}
-
 void values_at(const Ktensor &k, const EntriesView &coordinates, double *values) {
   std::vector<i64> coordinate(k.dims().size());
   std::vector<double> products;
@@ -183,7 +178,7 @@ void values_at(const Ktensor &k, const EntriesView &coordinates, double *values)
                       static_cast<i64>(m) + base, base, i, base, k.dims()[m] - 1 + base);
         coordinate[m] = i - base;
       }
-      values[e] = value_with(k, coordinate, products);
+      values[e] = value_at(k, coordinate, products);
     }
   });
 }

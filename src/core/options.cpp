@@ -283,14 +283,6 @@ void Options::set_text(std::string_view name, std::string_view text) {
   }
 }
 
-Options Options::in_scope(std::string_view scope) const {
-  Options some;
-  for (const auto &[name, value] : set_)
-    if (option_row(name).scope == scope)
-      some.set_.emplace(name, value);
-  return some;
-}
-
 Options::Value Options::value(const OptionRow &row) const {
   if (const auto it = set_.find(row.name); it != set_.end())
     return it->second;

@@ -51,9 +51,6 @@ public:
   std::size_t choice(std::string_view name) const;
   template <class Enum> Enum choice(std::string_view name) const { return static_cast<Enum>(choice(name)); }
 
-  /// The options of one scope that are set.
-  Options in_scope(std::string_view scope) const;
-
 private:
   using Value = std::variant<i64, double, std::string>;
   Value value(const OptionRow &row) const;

@@ -73,7 +73,7 @@ Blco build_blco(Packed p, int threads) {
   return x;
 }
 
-There<Blco> build_blco(const PackedThere &p) {
+OnDevice<Blco> build_blco(const PackedOnDevice &p) {
   kernels::Building &building = *p.building;
   Blco x;
   x.dims = p.dims;
@@ -95,10 +95,6 @@ There<Blco> build_blco(const PackedThere &p) {
   view.nnz = building.size();
   view.type = p.type;
   return {std::move(x), building.take_entries(), view};
-}
-
-Blco build_blco(const kernels::CooView &canonical, int threads) {
-  return build_blco(pack(canonical, threads), threads);
 }
 
 Coo decode(const kernels::BlcoView &x, int threads) {

@@ -70,16 +70,13 @@ template <class T> void gather_values(Coo &coo, const Buffer<i64> &order, int th
   });
 }
 
-template <class Index, class T>
-Canonical build_lexicographic(const EntriesView &e, const Numbering &numbering, bool refuse, int threads) {
-  const auto index_of = [&](int m, i64 k) {
-    return numbering.number(m, i64{static_cast<const Index *>(e.indices[m])[k]} - e.index_base);
-  };
-  const auto order = ordering(numbering.dims(), e.nnz, -1, threads, index_of);
+template <class Index, class T> Canonical build_lexicographic(const EntriesView &e, bool refuse, int threads) {
+  const auto index_of = [&](int m, i64 k) { return i64{static_cast<const Index *>(e.indices[m])[k]} - e.index_base; };
+  const auto order = ordering(e.dims, e.nnz, -1, threads, index_of);
   const auto coordinate_of = [&](i64 k) {
     std::vector<i64> coordinate;
     for (int m = 0; m < e.order(); ++m)
-      coordinate.push_back(numbering.row(m, index_of(m, order[k])));
+      coordinate.push_back(index_of(m, order[k]));
     return coordinate;
   };
   const auto repeats = [&](i64 k) {
@@ -95,7 +92,7 @@ Canonical build_lexicographic(const EntriesView &e, const Numbering &numbering, 
   const auto begins = run_begins(e.nnz, threads, "merging entries", [&](i64 k) { return !repeats(k); });
   const auto *values = static_cast<const T *>(e.values);
   Canonical c;
-  c.coo = empty_coo(numbering.dims(), e.value_type, begins.size() - 1);
+  c.coo = empty_coo(e.dims, e.value_type, begins.size() - 1);
   c.coo.values = ValueBuffer(); // the sums take its place
   c.coo.values = sum_runs<T>(
       begins, e, threads, [&](i64 k) { return values[order[k]]; }, coordinate_of);
@@ -118,17 +115,13 @@ Coo empty_coo(std::span<const i64> dims, ValueType type, i64 nnz) {
 }
 
 Canonical build_canonical(const EntriesView &e, bool refuse_duplicates, int threads) {
-  return build_canonical(e, Numbering(e.dims), refuse_duplicates, threads);
-}
-
-Canonical build_canonical(const EntriesView &e, const Numbering &numbering, bool refuse_duplicates, int threads) {
-  if (linear_bits(numbering.dims()) <= max_linear_bits) {
-    const Packed p = build_packed(e, numbering, refuse_duplicates, threads);
+  if (linear_bits(e.dims) <= max_linear_bits) {
+    const Packed p = build_packed(e, Numbering(e.dims), refuse_duplicates, threads);
     return {unpack(p, threads), p.duplicates};
   }
   return dispatch(e.index_type, [&](auto index) {
     return dispatch(e.value_type, [&](auto value) {
-      return build_lexicographic<decltype(index), decltype(value)>(e, numbering, refuse_duplicates, threads);
+      return build_lexicographic<decltype(index), decltype(value)>(e, refuse_duplicates, threads);
     });
   });
 }

@@ -102,6 +102,21 @@ CopySize copy_size(const EntryShape &x, std::span<const int> modes, const TileRu
   return copy;
 }
 
+kernels::SortedView view_of(const CopySize &copy, i64 nnz, ValueType type) {
+  kernels::SortedView x;
+  x.dims = copy.dims;
+  x.mode = copy.mode;
+  x.nnz = nnz;
+  x.type = type;
+  x.key_bytes = copy.key_bytes;
+  x.layout.order = static_cast<int>(copy.bits.size());
+  for (std::size_t m = 0; m < copy.bits.size(); ++m)
+    x.layout.bits[m] = static_cast<std::uint8_t>(copy.bits[m]);
+  x.rows = saturated(copy.rows);
+  x.tiles = saturated(copy.tiles);
+  return x;
+}
+
 void set_bytes(CopySize &copy, const EntryShape &x, std::span<const int> modes, int threads) {
   const auto n = static_cast<double>(x.nnz);
   const auto dim = static_cast<double>(copy.dims[static_cast<std::size_t>(copy.mode)]);

@@ -51,6 +51,8 @@ struct CopySize {
   double temporary = 0; // while it is made, besides the packed entries
 };
 CopySize copy_size(const EntryShape &x, std::span<const int> modes, const TileRule &tiles, int threads);
+/// The view of such a copy, without pointers.
+kernels::SortedView view_of(const CopySize &copy, i64 nnz, ValueType type);
 /// Sets stored and temporary from all the rest.
 void set_bytes(CopySize &copy, const EntryShape &x, std::span<const int> modes, int threads);
 

@@ -102,12 +102,10 @@ struct Packed {
 
 /// The dims need at most max_linear_bits. Indices are the rows' numbers, as in all that is built from them.
 Packed build_packed(const EntriesView &entries, const Numbering &numbering, bool refuse_duplicates, int threads);
-Packed build_packed(const EntriesView &entries, bool refuse_duplicates, int threads);
-Packed pack(const kernels::CooView &canonical, int threads);
 
 /// Packed entries in a device's memory. They are the same, bit for bit, as Packed on the host, and so is what is built
 /// of them.
-struct PackedThere {
+struct PackedOnDevice {
   kernels::Building *building = nullptr;
   std::vector<i64> dims;
   kernels::KeyLayout layout;
@@ -115,8 +113,8 @@ struct PackedThere {
   ValueType type = ValueType::f64;
   i64 duplicates = 0;
 };
-PackedThere build_packed(kernels::Building &building, const Given &entries, const Numbering &numbering,
-                         bool refuse_duplicates);
+PackedOnDevice build_packed(kernels::Building &building, const Given &entries, const Numbering &numbering,
+                            bool refuse_duplicates);
 /// The entries stay in the order given, each by itself: the result is only to look at.
 Packed pack_entries(const EntriesView &entries, const Numbering &numbering, int threads);
 Coo unpack(const Packed &packed, int threads);
@@ -126,7 +124,6 @@ struct Canonical {
   Coo coo;
   i64 duplicates = 0; // entries merged into others
 };
-Canonical build_canonical(const EntriesView &entries, const Numbering &numbering, bool refuse_duplicates, int threads);
 Canonical build_canonical(const EntriesView &entries, bool refuse_duplicates, int threads);
 
 /// Numbers of rows become their indices, and dims those of the rows, in place.
@@ -141,25 +138,21 @@ SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const in
 /// What a copy keeps to partition the work on its tiles, but for the heavy rows, which are few.
 double tile_load_bytes(double tiles);
 
-/// Both forms are built from canonical entries. Within a row (of a tile) of a Sorted, entries keep that order.
+/// Both forms are built from packed entries. Within a row (of a tile) of a Sorted, entries keep that order.
 Blco build_blco(Packed packed, int threads);
-/// The copy is cut into tiles where that pays on a CPU.
-Sorted build_sorted(const Packed &packed, int mode, int threads);
 Sorted build_sorted(const Packed &packed, int mode, std::span<const int> bits_in_tile, int threads);
 
-/// A form built in a device's memory: the long arrays are there, which the view lists first, and the others are on the
+/// A form built on a device: the long arrays are in its memory, which the view lists first, and the others are on the
 /// host.
-template <class Form> struct There {
+template <class Form> struct OnDevice {
   Form rest;
   std::shared_ptr<const kernels::DeviceArrays> arrays;
   decltype(std::declval<const Form &>()
                .view()) view; // null: of `arrays`; valid while the rest is there or where it moves
 };
 /// Nothing else can be built of `packed` after a Blco.
-There<Blco> build_blco(const PackedThere &packed);
-There<Sorted> build_sorted(const PackedThere &packed, int mode, std::span<const int> bits_in_tile);
-Blco build_blco(const kernels::CooView &canonical, int threads);
-Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads);
+OnDevice<Blco> build_blco(const PackedOnDevice &packed);
+OnDevice<Sorted> build_sorted(const PackedOnDevice &packed, int mode, std::span<const int> bits_in_tile);
 
 /// Entries are ordered so that those which differ only in `mode` are neighbours, as Backend::unfolding_normal wants
 /// them.

@@ -3,7 +3,7 @@
 namespace td::formats {
 
 const EntriesView &Given::on_host() const {
-  if (there_ == nullptr || view_.nnz == 0)
+  if (device_ == nullptr || view_.nnz == 0)
     return view_;
   if (!copies_.empty())
     return copied_;
@@ -13,7 +13,7 @@ const EntriesView &Given::on_host() const {
     if (!bytes)
       throw_error(Status::shape, "nnz = {}: arrays of more than 2^63 - 1 bytes", view_.nnz);
     auto &to = copies.emplace_back(*bytes, "a copy of a caller's array");
-    there_->download(to.data(), array, *bytes);
+    device_->download(to.data(), array, *bytes);
     return to.data();
   };
   columns_.clear();

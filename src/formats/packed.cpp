@@ -139,10 +139,6 @@ void build(Packed &p, const EntriesView &e, const Numbering &numbering, bool ref
 
 } // namespace
 
-Packed build_packed(const EntriesView &e, bool refuse_duplicates, int threads) {
-  return build_packed(e, Numbering(e.dims), refuse_duplicates, threads);
-}
-
 Packed build_packed(const EntriesView &e, const Numbering &numbering, bool refuse_duplicates, int threads) {
   Packed p = empty_packed(numbering.dims());
   p.keys = key_buffer(e.nnz, p.key_bytes, "keys");
@@ -150,27 +146,6 @@ Packed build_packed(const EntriesView &e, const Numbering &numbering, bool refus
   dispatch_key(p.key_bytes, [&](auto key) {
     dispatch(e.value_type,
              [&](auto zero) { build<decltype(key), decltype(zero)>(p, e, numbering, refuse_duplicates, threads); });
-  });
-  return p;
-}
-
-Packed pack(const kernels::CooView &x, int threads) {
-  Packed p = empty_packed(x.dims);
-  p.keys = key_buffer(x.nnz, p.key_bytes, "keys");
-  p.values = ValueBuffer(x.type, x.nnz, "values");
-  if (x.nnz > 0)
-    std::memcpy(p.values.data(), x.values, static_cast<std::size_t>(p.values.bytes()));
-  dispatch_key(p.key_bytes, [&](auto zero) {
-    using Key = decltype(zero);
-    Key *keys = p.keys_as<Key>();
-    parallel_ranges(threads, x.nnz, grain, [&](Range r) {
-      for (i64 k = r.begin; k < r.end; ++k) {
-        Key key = 0;
-        for (std::size_t m = 0; m < p.dims.size(); ++m)
-          key |= static_cast<Key>(x.indices[m][k]) << p.layout.shift[m];
-        keys[k] = key;
-      }
-    });
   });
   return p;
 }
@@ -209,10 +184,10 @@ void add_bit(std::vector<kernels::BitMove> &moves, int from, int to) {
 
 } // namespace
 
-PackedThere build_packed(kernels::Building &building, const Given &given, const Numbering &numbering, bool refuse) {
+PackedOnDevice build_packed(kernels::Building &building, const Given &given, const Numbering &numbering, bool refuse) {
   const EntriesView &e = given.view();
   const Packed shape = empty_packed(numbering.dims());
-  PackedThere p{&building, shape.dims, shape.layout, shape.key_bytes, e.value_type, 0};
+  PackedOnDevice p{&building, shape.dims, shape.layout, shape.key_bytes, e.value_type, 0};
   std::vector<std::vector<kernels::BitMove>> spread(p.dims.size()); // as Interleaving does it
   std::vector<kernels::BitMove> pack;
   int position = 0;

@@ -249,7 +249,7 @@ Sorted build_sorted(const Packed &p, int mode, std::span<const int> bits_in_tile
   return s;
 }
 
-There<Sorted> build_sorted(const PackedThere &p, int mode, std::span<const int> bits_in_tile) {
+OnDevice<Sorted> build_sorted(const PackedOnDevice &p, int mode, std::span<const int> bits_in_tile) {
   kernels::Building &building = *p.building;
   Sorted s = empty_sorted(p.dims, mode, bits_in_tile);
   const CopyCuts cuts = cuts_of(s, p.layout, bits_in_tile);
@@ -285,14 +285,6 @@ There<Sorted> build_sorted(const PackedThere &p, int mode, std::span<const int> 
   view.type = p.type;
   view.rows = s.tile_begin[cuts.tiles];
   return {std::move(s), std::move(copy.arrays), view};
-}
-
-Sorted build_sorted(const Packed &p, int mode, int threads) {
-  return build_sorted(p, mode, tile_bits(p.dims, mode, p.nnz()), threads);
-}
-
-Sorted build_sorted(const kernels::CooView &canonical, int mode, int threads) {
-  return build_sorted(pack(canonical, threads), mode, threads);
 }
 
 Coo decode(const kernels::SortedView &s, int threads) {

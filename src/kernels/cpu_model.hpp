@@ -1,9 +1,9 @@
-// What the CPU's kernels cost, as far as decisions go by it: tiles of sorted copies, and modes that share partial
-// products. Predictions (cpu/prediction.cpp) take the caches from here and all rates from measurements. Decisions take
-// no measured rate: how a tensor is stored must not depend on how a measurement came out.
+// What the CPU's kernels cost: one function of MTTKRP over entries, by which modes are put into groups, at the rates of
+// one core, and by which cpu/prediction.cpp predicts seconds, at measured rates; and what tiles of sorted copies go by.
+// Decisions take no measured rate: how a tensor is stored must not depend on how a measurement came out.
 #pragma once
 
-#include "core/types.hpp"
+#include "kernels/tuning.hpp"
 
 namespace td::kernels::cpu {
 
@@ -11,6 +11,9 @@ namespace td::kernels::cpu {
 inline constexpr i64 near_bytes = i64{32} << 10;
 inline constexpr i64 middle_bytes = i64{1} << 20;
 inline constexpr i64 far_bytes = i64{64} << 20;
+
+/// What decisions go by: a core of an AMD Zen 5 with its neighbour at work.
+inline constexpr Rates core_rates{13.5e9, 130e9, 90e9, 12e9, 57e9};
 
 // Rows of the other factors that a tile needs, to begin with: 40 KiB at rank 32 in f64, a first-level cache. Twice as
 // many are tried until rows are cut into segments of enough entries; by then a tile may fit the second-level cache
@@ -21,10 +24,25 @@ inline constexpr i64 segment_size = 16;
 // Entries for each row of the other factors that a tile fetches: with fewer, fetching them is the work.
 inline constexpr i64 tile_reuse = 8;
 
-// Nanoseconds an entry or cell on one core of an AMD Zen 5 at rank 16 in f64. Only their proportions matter: a pass
-// over the entries with so many factors to multiply; a cell's row of the partial product, written once and read with
-// the factors' rows for each mode.
-constexpr double pass_cost(int factors) { return 0.6 + 0.5 * factors; }
-constexpr double cell_cost(int modes) { return 4 + 8 * modes; }
+/// MTTKRP in one mode, entry by entry.
+struct Walk {
+  std::span<const i64> dims; // rows of the factors
+  int mode = 0;
+  double entries = 0;
+  double entry_bytes = 0;
+  double tile_rows = 0; // of the other factors together, which are needed at a time; 0: all of each
+  double sums = 0;      // rows of sums that are written
+};
+
+/// A walk over all entries for all rows; `type` is that of the numbers that are worked on.
+Walk walk_over(const SortedView &x, ValueType type);
+Walk walk_over(const CooView &x, int mode, ValueType type);
+Walk walk_over(const BlcoView &x, int mode, ValueType type);
+
+/// Seconds of a walk, 0 where a rate is not known. Each entry is read once, from memory, and fetches a row of every
+/// other factor, at the rate of the cache that holds these rows if all are equally likely; arithmetic is a
+/// multiplication for each factor and an addition in each of `columns`, which are those of whole registers. Rows and
+/// arithmetic go on one after the other, entries beside them; sums are read and written behind that.
+double seconds_of(const Walk &walk, i64 rank, i64 columns, ValueType type, const Rates &rates);
 
 } // namespace td::kernels::cpu

@@ -47,8 +47,8 @@ struct MttkrpArgs {
   Range rows;
   Range entries;
   Conflicts conflicts = Conflicts::automatic;
-  bool add = false;                              // to what out holds
-  bool full = false;                             // each of `rows` is known to have some of `entries`, and these no others
+  bool add = false;  // to what out holds
+  bool full = false; // each of `rows` is known to have some of `entries`, and these no others
   std::span<const double *const> exponents = {}; // [order], of f32 copies; exponents[mode] is not read
   DenseChoice dense = {};
 };

@@ -11,9 +11,9 @@
 #include "core/beside.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
-#include "kernels/cpu/cpu.hpp"
+#include "kernels/cpu/backend.hpp"
 #include "kernels/cuda_library.hpp"
-#include "kernels/reference/reference.hpp"
+#include "kernels/reference/backend.hpp"
 
 namespace td::kernels {
 

@@ -3,16 +3,22 @@
 #include <algorithm>
 #include <map>
 
+#include "core/memory.hpp"
 #include "formats/merged.hpp"
 #include "kernels/cpu_model.hpp"
+#include "kernels/gpu_model.hpp"
 
 namespace td::plan {
 
 namespace {
 
+using kernels::cpu::walk_over;
+
 constexpr int most_modes = 10;         // partitions are tried one by one, 2^modes of them
 constexpr i64 least_entries = 1 << 14; // below, a sweep takes no time worth saving
 constexpr double worth = 0.95;         // of the time with every mode alone
+constexpr i64 rank = 16;               // none is known yet
+constexpr ValueType type = ValueType::f64;
 
 class Chooser {
 public:
@@ -60,19 +66,48 @@ private:
   double cost(const std::vector<Group> &groups) {
     double sum = 0;
     for (const Group &group : groups) {
-      const auto modes = static_cast<int>(group.size());
-      sum += static_cast<double>(x_.nnz) * kernels::cpu::pass_cost(order_ - modes);
-      if (modes > 1)
-        sum += cells(group) * kernels::cpu::cell_cost(modes);
+      const auto [at, fresh] = seconds_.try_emplace(group, 0);
+      if (fresh)
+        at->second = seconds(group);
+      sum += at->second;
     }
     return sum;
   }
 
+  static double seconds(const kernels::cpu::Walk &walk) {
+    return kernels::cpu::seconds_of(walk, rank, rank, type, kernels::cpu::core_rates);
+  }
+
+  /// A sweep goes over the group's copy once, and over its cells, if it has several modes, for each of them.
+  double seconds(const Group &group) {
+    const double rows = group.size() > 1 ? cells(group) : static_cast<double>(dim(group.front()));
+    const auto segments = [&](std::span<const int> dropped) {
+      double tiles = 1;
+      for (int m = 0; m < order_; ++m)
+        if (std::find(group.begin(), group.end(), m) == group.end())
+          tiles *= static_cast<double>(((dim(m) - 1) >> std::min(dropped[static_cast<std::size_t>(m)], 62)) + 1);
+      return tiles > 1 ? kernels::gpu::expected_rows(tiles * rows, static_cast<double>(x_.nnz)) : rows;
+    };
+    const formats::CopySize copy = formats::copy_size({x_.dims, x_.nnz, type, segments}, group, {}, 1);
+    double sum = seconds(walk_over(formats::view_of(copy, x_.nnz, type), type));
+    if (group.size() == 1)
+      return sum;
+    std::vector<i64> dims;
+    for (const int m : group)
+      dims.push_back(dim(m));
+    dims.push_back(saturated(copy.cells));
+    for (int place = 0; place < static_cast<int>(group.size()); ++place)
+      sum += seconds(walk_over(kernels::CooView{dims, dims.back(), type}, place, type));
+    return sum;
+  }
+
+  i64 dim(int mode) const { return x_.dims[static_cast<std::size_t>(mode)]; }
+
   /// Gives as many as there are entries where it may be that many: then merging does not pay, and counting is spared.
-  double cells(const Group &group) {
+  double cells(const Group &group) const {
     double most = 1;
     for (const int m : group)
-      most *= static_cast<double>(x_.dims[static_cast<std::size_t>(m)]);
+      most *= static_cast<double>(dim(m));
     const auto entries = static_cast<double>(x_.nnz);
     if (!formats::can_merge(x_.dims, x_.nnz, group))
       return entries;
@@ -81,15 +116,12 @@ private:
     std::vector<int> dropped(x_.dims.size(), formats::all_bits);
     for (const int m : group)
       dropped[static_cast<std::size_t>(m)] = 0;
-    const auto [at, fresh] = cells_.try_emplace(dropped, entries);
-    if (fresh)
-      at->second = x_.combinations(dropped);
-    return at->second;
+    return x_.combinations(dropped);
   }
 
   const formats::EntryShape &x_;
   int order_;
-  std::map<std::vector<int>, double> cells_;
+  std::map<Group, double> seconds_;
 };
 
 } // namespace

@@ -44,7 +44,6 @@ kernels::DenseChoice dense_choice_of(const Options &options) {
 std::string_view name_of(Format format) noexcept {
   return format == Format::dense ? "dense" : choice_at("format", 1 + static_cast<std::size_t>(format));
 }
-std::string_view name_of(ShardingRule rule) noexcept { return choice_at("sharding", static_cast<std::size_t>(rule)); }
 std::string_view name_of(kernels::Conflicts conflicts) noexcept {
   return choice_at("conflicts", static_cast<std::size_t>(conflicts));
 }

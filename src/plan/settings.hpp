@@ -38,7 +38,6 @@ struct TilesSetting {
 
 /// Option "sharding": how workers partition a mode's entries.
 enum class ShardingRule { automatic, rows, entries };
-std::string_view name_of(ShardingRule rule) noexcept;
 
 /// The words of option "conflicts".
 std::string_view name_of(kernels::Conflicts conflicts) noexcept;

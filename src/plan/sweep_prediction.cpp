@@ -82,21 +82,8 @@ private:
   }
 
   kernels::TensorView view(std::size_t group) const {
-    if (layout_.format == Format::sorted) {
-      const formats::CopySize &copy = layout_.copies[group];
-      kernels::SortedView x;
-      x.dims = copy.dims;
-      x.mode = copy.mode;
-      x.nnz = layout_.nnz;
-      x.type = layout_.type;
-      x.key_bytes = copy.key_bytes;
-      x.layout.order = static_cast<int>(copy.bits.size());
-      for (std::size_t m = 0; m < copy.bits.size(); ++m)
-        x.layout.bits[m] = static_cast<std::uint8_t>(copy.bits[m]);
-      x.rows = saturated(copy.rows);
-      x.tiles = saturated(copy.tiles);
-      return x;
-    }
+    if (layout_.format == Format::sorted)
+      return formats::view_of(layout_.copies[group], layout_.nnz, layout_.type);
     if (layout_.format == Format::blco) {
       kernels::BlcoView x;
       x.dims = layout_.stored_dims;

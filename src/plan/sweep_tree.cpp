@@ -7,8 +7,8 @@
 
 namespace td::plan {
 
-/// A product that some updates go through, from the one at a place in the order of updates on.
-struct SweepTree::Stretch {
+/// Updates that go through one product, from the one at a place in their order on.
+struct SweepTree::Run {
   int place = 0;
   int next = 0; // place after it
   i64 updates = 0;
@@ -17,20 +17,20 @@ struct SweepTree::Stretch {
   bool sums = false; // over the first mode that it serves
 };
 
-/// The cycle of stretches with the least seconds an update, as Newton's method on the ratio finds it: as long as some
+/// The cycle of runs with the least seconds an update, as Newton's method on the ratio finds it: as long as some
 /// cycle is below the best ratio so far, it is the better one.
-std::vector<SweepTree::Stretch> SweepTree::cheapest_cycle(const std::vector<Stretch> &all, int places) {
+std::vector<SweepTree::Run> SweepTree::cheapest_cycle(const std::vector<Run> &all, int places) {
   double ratio = std::numeric_limits<double>::max();
-  for (const Stretch &s : all)
+  for (const Run &s : all)
     ratio = std::min(ratio, 2 * s.seconds + 1);
-  std::vector<Stretch> best;
+  std::vector<Run> best;
   for (;;) {
     std::vector<double> least(static_cast<std::size_t>(places), 0.0);
-    std::vector<const Stretch *> by(static_cast<std::size_t>(places), nullptr);
+    std::vector<const Run *> by(static_cast<std::size_t>(places), nullptr);
     int changed = -1;
     for (int round = 0; round <= places; ++round) {
       changed = -1;
-      for (const Stretch &s : all) {
+      for (const Run &s : all) {
         const double to = least[static_cast<std::size_t>(s.place)] + s.seconds - ratio * static_cast<double>(s.updates);
         double &now = least[static_cast<std::size_t>(s.next)];
         if (to < now - 1e-9 * ratio) {
@@ -49,7 +49,7 @@ std::vector<SweepTree::Stretch> SweepTree::cheapest_cycle(const std::vector<Stre
     double seconds = 0, updates = 0;
     int at = on_cycle;
     do {
-      const Stretch &s = *by[static_cast<std::size_t>(at)];
+      const Run &s = *by[static_cast<std::size_t>(at)];
       best.insert(best.begin(), s);
       seconds += s.seconds;
       updates += static_cast<double>(s.updates);
@@ -184,9 +184,9 @@ public:
     }
   }
 
-  /// Adds the updates that a stretch serves. One that serves for ever is summed over no mode: it would be again in each
-  /// sweep.
-  void add(Stretch &s, bool for_ever) const {
+  /// Adds the updates that a run of them serves. One that serves for ever is summed over no mode: it would be again in
+  /// each sweep.
+  void add(Run &s, bool for_ever) const {
     const auto seconds = [&](const std::vector<double> &by_mode, i64 begin) {
       double sum = 0;
       for (i64 k = begin; k < s.updates; ++k)
@@ -233,7 +233,7 @@ void SweepTree::add_multi_sweep() {
     const auto step = static_cast<i64>(steps_.size());
     const int dropped = updates > 1 ? mode_of(step + updates - 1) : (mode_of(0) + order - 1) % order;
     const int number = product((dropped + 1) % order, order - 1);
-    Stretch s;
+    Run s;
     s.place = static_cast<int>(step % updates);
     s.updates = serves(products_[static_cast<std::size_t>(number)], step);
     const PartialProduct &p = products_[static_cast<std::size_t>(number)];
@@ -243,7 +243,7 @@ void SweepTree::add_multi_sweep() {
   } while (std::ssize(steps_) % updates != 0);
 }
 
-void SweepTree::take(const Stretch &s, int number) {
+void SweepTree::take(const Run &s, int number) {
   steps_.insert(steps_.end(), static_cast<std::size_t>(s.updates), number);
   left_steps_.push_back(-1); // the first mode is updated before anything is summed over it
   if (s.sums)
@@ -264,7 +264,7 @@ void SweepTree::add_cheapest() {
   const auto order = static_cast<int>(dims_.size());
   const auto updates = static_cast<int>(request_.updated.size());
   const kernels::Rates rates = request_.backend->nominal_rates();
-  std::vector<Stretch> stretches;
+  std::vector<Run> runs;
   for (int count = 1; count < order; ++count)
     for (int first = 0; first < order; ++first) {
       const PartialProduct p(dims_, first, count);
@@ -275,7 +275,7 @@ void SweepTree::add_cheapest() {
       if (count > 1)
         serving.emplace(*this, p, rates, request_.most_bytes);
       for (int place = 0; place < updates; ++place) {
-        Stretch s{place, 0, count == 1 ? i64{p.keeps(mode_of(place))} : serves(p, place), 0, 0};
+        Run s{place, 0, count == 1 ? i64{p.keeps(mode_of(place))} : serves(p, place), 0, 0};
         if (s.updates == 0)
           continue;
         const bool for_ever = count > 1 && s.updates == updates; // only fixed modes are dropped
@@ -284,17 +284,17 @@ void SweepTree::add_cheapest() {
         if (serving)
           serving->add(s, for_ever);
         s.product = first * order + count; // numbered once it is known to be wanted
-        stretches.push_back(s);
+        runs.push_back(s);
       }
     }
-  std::vector<Stretch> cycle = cheapest_cycle(stretches, updates);
+  std::vector<Run> cycle = cheapest_cycle(runs, updates);
   if (cycle.empty()) // of sizes that nothing has: no time is a number
     return;
-  // A product that begins with the first update of a run comes first, if there is one.
-  const auto begin = std::find_if(cycle.begin(), cycle.end(), [](const Stretch &s) { return s.place == 0; });
+  // A product that begins with the first of all updates comes first, if there is one.
+  const auto begin = std::find_if(cycle.begin(), cycle.end(), [](const Run &s) { return s.place == 0; });
   if (begin != cycle.end())
     std::rotate(cycle.begin(), begin, cycle.end());
-  for (const Stretch &s : cycle)
+  for (const Run &s : cycle)
     take(s, product(s.product / order, s.product % order));
   std::rotate(steps_.begin(), steps_.end() - cycle.front().place, steps_.end());
   std::rotate(left_steps_.begin(), left_steps_.end() - cycle.front().place, left_steps_.end());

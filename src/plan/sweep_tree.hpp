@@ -89,17 +89,17 @@ public:
   std::string text() const;
 
 private:
-  struct Stretch;
+  struct Run;
   class Serving;
 
-  static std::vector<Stretch> cheapest_cycle(const std::vector<Stretch> &all, int places);
+  static std::vector<Run> cheapest_cycle(const std::vector<Run> &all, int places);
   double bytes_of(i64 cells) const;
   void add_named();
   void add_multi_sweep();
   void add_cheapest();
   void find_reads();
   int product(int first, int count);
-  void take(const Stretch &s, int number);
+  void take(const Run &s, int number);
   i64 serves(const PartialProduct &p, i64 step) const;
   double seconds_of(const PartialProduct &p, const kernels::Rates &rates) const;
   double seconds_of(const PartialProduct &p, int mode, const kernels::Rates &rates) const;

@@ -155,14 +155,6 @@ ResidualSquared expanded_residual(double tensor_norm, const ModelNorm &model, do
 // An error of a 250th leaves the root two and a half digits at the worst, by a bound that rounding hardly reaches.
 bool is_trustworthy(const ResidualSquared &expanded) noexcept { return expanded.value > 250 * expanded.error; }
 
-double exact_residual_squared(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model) {
-  const Pair pair(backend, x, model);
-  Cells cells(*pair.tensor);
-  const ResidualSquared squared = cells.residual_squared(
-      Placed(backend, pair.model, pair.tensor->numbering()).compare(cells.view(backend)), model_norm_of(pair.model));
-  return Scaled(squared.value, 2 * i64{pair.tensor.exponent()}).value();
-}
-
 // Each is scaled by itself: of a tensor that is divided by the power of two of a far larger model nothing would remain.
 double dot(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model) {
   check_same_dims(x, model);

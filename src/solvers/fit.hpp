@@ -53,10 +53,6 @@ ResidualSquared expanded_residual(double tensor_norm, const ModelNorm &model, do
 /// Whether it still has digits.
 bool is_trustworthy(const ResidualSquared &expanded) noexcept;
 
-/// |X - M|^2 entry by entry: exact for dense tensors and for sparse ones with few enough cells to visit them all;
-/// otherwise over the stored entries, with |M|^2 outside them from the Gram matrices.
-double exact_residual_squared(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model);
-
 // Numbers that are beyond f64 are infinite, of their sign.
 
 double dot(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model);

@@ -18,7 +18,8 @@ Options options(const char *overlap, const char *deterministic, const char *iter
 class Overlap : public OnPlace {
 protected:
   /// As much as two runs that differ in nothing: without `deterministic` a GPU may add in another order each time.
-  void expect_same(const Tensor &x, int64_t rank, const char *other, const char *deterministic, const char *iterations) {
+  void expect_same(const Tensor &x, int64_t rank, const char *other, const char *deterministic,
+                   const char *iterations) {
     SCOPED_TRACE(std::string("deterministic = ") + deterministic + ", overlap = " + other);
     const Fitted off = cpals(context(), x, rank, options("off", deterministic, iterations));
     const Fitted again = cpals(context(), x, rank, options("off", deterministic, iterations));

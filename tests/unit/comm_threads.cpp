@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "core/rows.hpp"
 #include "kernels/loader.hpp"
-#include "kernels/reference/reference.hpp"
+#include "kernels/reference/backend.hpp"
 
 namespace {
 

@@ -98,7 +98,7 @@ bool same_layout(const kernels::KeyLayout &a, const kernels::KeyLayout &b) {
 }
 
 /// All that a view tells the arrays of.
-template <class Form> void expect_same_arrays(const formats::There<Form> &got, const Form &expected) {
+template <class Form> void expect_same_arrays(const formats::OnDevice<Form> &got, const Form &expected) {
   EXPECT_TRUE(same_layout(got.view.layout, expected.layout));
   EXPECT_EQ(got.view.type, expected.values.type());
   const tensor::StoredForm stored(got.view, nullptr, got.arrays);
@@ -114,12 +114,12 @@ template <class Form> void expect_same_arrays(const formats::There<Form> &got, c
   }
 }
 
-void expect_same(const formats::There<formats::Blco> &got, const formats::Blco &expected) {
+void expect_same(const formats::OnDevice<formats::Blco> &got, const formats::Blco &expected) {
   EXPECT_EQ(got.rest.dims, expected.dims);
   expect_same_arrays(got, expected);
 }
 
-void expect_same(const formats::There<formats::Sorted> &built, const formats::Sorted &expected) {
+void expect_same(const formats::OnDevice<formats::Sorted> &built, const formats::Sorted &expected) {
   const formats::Sorted &got = built.rest;
   EXPECT_EQ(got.dims, expected.dims);
   EXPECT_EQ(got.mode, expected.mode);

@@ -13,6 +13,8 @@ namespace td {
 namespace {
 
 using Entries = test::CallerEntries<i64, double>;
+using test::packed_of;
+using test::sorted_of;
 
 template <class T> std::vector<T> list(const T *data, i64 n) { return {data, data + n}; }
 
@@ -61,7 +63,7 @@ TEST(formats_layout, blco_shares_the_bits_above_64_in_blocks) {
   e.add({5, half + 7}, 2);
   e.add({5, 7}, 1);
   e.add({6, half + 7}, 3);
-  const auto x = formats::build_blco(formats::build_packed(e.view(), false, 1), 1);
+  const auto x = formats::build_blco(packed_of(e.view()), 1);
   EXPECT_EQ(list(x.block_begin.data(), x.block_begin.size()), (std::vector<i64>{0, 1, 3}));
   EXPECT_EQ(list(x.block_base.data(), x.block_base.size()), (std::vector<i64>{0, 0, 0, half}));
   const u64 seven = u64{7} << 32;
@@ -72,7 +74,7 @@ TEST(formats_layout, blco_shares_the_bits_above_64_in_blocks) {
 TEST(formats_layout, blco_of_up_to_64_bits_is_one_block) {
   Entries e{{1, 4, 2}, 0, {}, {}, {}};
   e.add({0, 3, 1}, 1);
-  const auto x = formats::build_blco(formats::build_packed(e.view(), false, 1), 1);
+  const auto x = formats::build_blco(packed_of(e.view()), 1);
   EXPECT_EQ(list(x.block_begin.data(), x.block_begin.size()), (std::vector<i64>{0, 1}));
   EXPECT_EQ(list(x.block_base.data(), x.block_base.size()), (std::vector<i64>{0, 0, 0}));
   EXPECT_EQ(x.layout.bits[0], 0);
@@ -87,7 +89,7 @@ TEST(formats_layout, sorted_keeps_nonempty_rows_and_the_other_modes_keys) {
   e.add({0, 3}, 2);
   e.add({1, 0}, 3);
   e.add({2, 3}, 4);
-  const auto s = formats::build_sorted(formats::build_packed(e.view(), false, 1), 1, 1);
+  const auto s = sorted_of(packed_of(e.view()), 1);
   EXPECT_EQ(list(s.row_index.data(), s.row_index.size()), (std::vector<i64>{0, 3}));
   EXPECT_EQ(list(s.row_begin.data(), s.row_begin.size()), (std::vector<i64>{0, 2, 4}));
   EXPECT_EQ(s.key_bytes, 4);
@@ -104,7 +106,7 @@ TEST(formats_layout, tiles_come_first_and_keys_count_from_where_they_begin) {
   e.add({1, 2, 2}, 4);
   e.add({0, 1, 2}, 5);
   // Mode 1 in tiles of 2, mode 2 in tiles of 2 (0-1 and 2): four tiles, mode 1 running fastest.
-  const auto s = formats::build_sorted(formats::build_packed(e.view(), false, 1), 0, std::vector<int>{1, 1, 1}, 1);
+  const auto s = formats::build_sorted(packed_of(e.view()), 0, std::vector<int>{1, 1, 1}, 1);
   EXPECT_EQ(values_of(s.values), (std::vector<double>{1, 2, 3, 5, 4}));
   EXPECT_EQ(list(s.tile_begin.data(), s.tile_begin.size()), (std::vector<i64>{0, 2, 3, 4, 5}));
   EXPECT_EQ(list(s.tile_base.data(), s.tile_base.size()), (std::vector<i64>{0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 2, 2}));
@@ -210,9 +212,9 @@ TEST(formats_layout, sorted_keys_are_as_wide_as_the_other_modes_need) {
   // 20 + 50 + 40 bits: without mode 1 64 would do for the 60 that remain, without mode 0 they do not.
   Entries e{{i64{1} << 20, i64{1} << 50, i64{1} << 40}, 0, {}, {}, {}};
   e.add({1, 2, 3}, 1);
-  const auto packed = formats::build_packed(e.view(), false, 1);
-  EXPECT_EQ(formats::build_sorted(packed, 0, 1).key_bytes, 16);
-  EXPECT_EQ(formats::build_sorted(packed, 1, 1).key_bytes, 8);
+  const auto packed = packed_of(e.view());
+  EXPECT_EQ(sorted_of(packed, 0).key_bytes, 16);
+  EXPECT_EQ(sorted_of(packed, 1).key_bytes, 8);
 }
 
 TEST(formats_layout, fibers_make_neighbours_of_entries_that_differ_in_one_mode_only) {
@@ -242,7 +244,7 @@ TEST(formats_layout, duplicates_are_summed_in_f64_and_rounded_once) {
   e.add({1, 1}, 1);
   e.add({0, 1}, 0);
   e.add({1, 1}, 1);
-  const auto p = formats::build_packed(e.view(), false, 1);
+  const auto p = packed_of(e.view());
   EXPECT_EQ(p.duplicates, 2);
   ASSERT_EQ(p.nnz(), 2);
   EXPECT_EQ(p.values.as<float>()[0], 0.0F); // an explicit zero stays

@@ -10,10 +10,11 @@ namespace td {
 namespace {
 
 using Entries = test::CallerEntries<i64, double>;
+using test::packed_of;
 
 template <class T> std::vector<T> list(const T *from, i64 count) { return {from, from + count}; }
 
-formats::Packed packed(Entries &e) { return formats::build_packed(e.view(), false, 1); }
+formats::Packed packed(Entries &e) { return packed_of(e.view()); }
 
 TEST(formats_merged, cells_are_numbered_in_the_order_of_their_indices) {
   Entries e{{3, 4, 2}, 0, {}, {}, {}};

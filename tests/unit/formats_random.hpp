@@ -57,4 +57,19 @@ CallerEntries<Index, Value> random_entries(const std::vector<i64> &dims, i64 nnz
   return e;
 }
 
+inline formats::Packed packed_of(const EntriesView &e, int threads = 1) {
+  return formats::build_packed(e, formats::Numbering(e.dims), false, threads);
+}
+inline formats::Packed packed_of(const formats::Coo &coo, int threads = 1) {
+  const std::vector<const void *> columns(coo.columns.begin(), coo.columns.end());
+  return packed_of(
+      EntriesView{coo.dims, coo.values.size(), IndexType::i64, columns.data(), 0, coo.values.type(), coo.values.data()},
+      threads);
+}
+
+/// A copy in the tiles that pay on a CPU.
+inline formats::Sorted sorted_of(const formats::Packed &packed, int mode, int threads = 1) {
+  return formats::build_sorted(packed, mode, formats::tile_bits(packed.dims, mode, packed.nnz()), threads);
+}
+
 } // namespace td::test

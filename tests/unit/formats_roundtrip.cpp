@@ -12,6 +12,8 @@ namespace td {
 namespace {
 
 using formats::Coo;
+using test::packed_of;
+using test::sorted_of;
 using Entry = std::pair<std::vector<i64>, double>;
 
 std::vector<Entry> entries_of(const kernels::CooView &x) {
@@ -118,11 +120,11 @@ template <class Index, class Value> void check_formats(const Shape &shape, std::
   if (formats::linear_bits(shape.dims) > formats::max_linear_bits)
     return;
 
-  const auto blco = formats::build_blco(canonical.coo.view(), threads);
+  const auto blco = formats::build_blco(packed_of(canonical.coo, threads), threads);
   EXPECT_EQ(entries_of(formats::decode(blco.view(), threads).view()), in_order);
   for (std::size_t m = 0; m < shape.dims.size(); ++m) {
     const int mode = static_cast<int>(m);
-    const auto packed = formats::pack(canonical.coo.view(), threads);
+    const auto packed = packed_of(canonical.coo, threads);
     for (const bool tiled : {false, true}) {
       if (tiled && (shape.dims.size() > 4 || shape.dims[m] > 10000)) // so that row counters stay few
         continue;
@@ -135,8 +137,7 @@ template <class Index, class Value> void check_formats(const Shape &shape, std::
       EXPECT_EQ(entries_of(formats::decode(sorted.view(), threads).view()), in_order)
           << "mode " << m << ", tiled " << tiled;
     }
-    EXPECT_EQ(entries_of(formats::decode(formats::build_sorted(packed, mode, threads).view(), threads).view()),
-              in_order);
+    EXPECT_EQ(entries_of(formats::decode(sorted_of(packed, mode, threads).view(), threads).view()), in_order);
   }
 }
 

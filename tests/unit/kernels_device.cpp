@@ -632,6 +632,22 @@ void check_dense(Backend &reference, Backend &device, const DenseCase &dense, co
   }
 }
 
+// Pins are of whole pages, so copies may begin or end beyond them.
+TEST_F(KernelsDevice, HalfPinnedMemoryIsCopied) {
+  constexpr i64 count = 100000;
+  for (const auto &device : backends_) {
+    Numbers host(count), back(count, 0.0);
+    for (std::size_t k = 0; k < host.size(); ++k)
+      host[k] = static_cast<double>(k);
+    const auto pinned = device->pin(host.data() + 1000, 50001 * 8), more = device->pin(back.data() + 777, 40003 * 8);
+    EXPECT_NE(pinned, nullptr);
+    const DeviceBuffer there(*device, count * 8, "a test");
+    device->upload(there.data(), host.data() + 2000, (count - 2000) * 8);
+    device->download(back.data() + 2000, there.data(), (count - 2000) * 8);
+    EXPECT_TRUE(std::equal(back.begin() + 2000, back.end(), host.begin() + 2000));
+  }
+}
+
 TEST_F(KernelsDevice, DenseOfManyTiles) {
   std::vector<DenseCase> cases{{{150, 41, 37}, 33}, {{5, 7, 150, 9}, 97}, {{129, 67, 45}, 17}};
   if (!light())

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backend.hpp"
-#include "kernels/cpu/cpu.hpp"
-#include "kernels/reference/reference.hpp"
+#include "kernels/cpu/backend.hpp"
+#include "kernels/reference/backend.hpp"
 #include "unit/formats_random.hpp"
 
 namespace td::test {
@@ -120,15 +120,16 @@ template <class T> struct Stored {
 
   Stored(CallerEntries<i64, T> entries, bool with_dense) : dims(entries.dims) {
     coo = formats::build_canonical(entries.view(), false, 1).coo;
-    blco = formats::build_blco(coo.view(), 1);
+    const formats::Packed packed = packed_of(coo);
+    blco = formats::build_blco(packed_of(coo), 1);
     for (int m = 0; m < static_cast<int>(dims.size()); ++m)
-      sorted.push_back(formats::build_sorted(coo.view(), m, 1));
+      sorted.push_back(sorted_of(packed, m));
     std::vector<int> bits;
     for (const i64 d : dims)
       bits.push_back(std::max(index_bits(d) - 2, 0));
     if (dims.size() <= 4)
       for (int m = 0; m < static_cast<int>(dims.size()); ++m)
-        tiled.push_back(formats::build_sorted(formats::pack(coo.view(), 1), m, bits, 1));
+        tiled.push_back(formats::build_sorted(packed, m, bits, 1));
     if (!with_dense)
       return;
     i64 size = 1;

@@ -13,6 +13,15 @@ using namespace td::test;
 
 constexpr unsigned seed = 7;
 
+double value_at(const Ktensor &k, const std::vector<i64> &coordinate) {
+  std::vector<const void *> columns;
+  for (const i64 &index : coordinate)
+    columns.push_back(&index);
+  double value = 0;
+  values_at(k, {k.dims(), 1, IndexType::i64, columns.data(), 0, ValueType::f64, nullptr}, &value);
+  return value;
+}
+
 TEST(KtensorProducts, ValuesByHand) {
   // 2 * (1, 2) x (3, 4) + 10 * (1, 0) x (0, 1)
   const Ktensor k = make_ktensor({2, 2}, {2, 10}, {{1, 2, 1, 0}, {3, 4, 0, 1}});

@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu.hpp"
-#include "kernels/reference/reference.hpp"
+#include "kernels/cpu/backend.hpp"
+#include "kernels/reference/backend.hpp"
 
 namespace {
 

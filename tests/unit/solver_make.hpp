@@ -6,7 +6,7 @@
 #include "core/buffer.hpp"
 #include "core/relayout.hpp"
 #include "kernels/loader.hpp"
-#include "kernels/reference/reference.hpp"
+#include "kernels/reference/backend.hpp"
 #include "solvers/cpals.hpp"
 #include "solvers/mttkrp.hpp"
 #include "tensor/export.hpp"

@@ -1,7 +1,7 @@
 // Starts: what nvecs gives, by short and by long modes.
 #include "unit/solver_make.hpp"
 
-#include "kernels/cpu/cpu.hpp"
+#include "kernels/cpu/backend.hpp"
 #include "plan/nvecs.hpp"
 #include "solvers/eigenvectors.hpp"
 #include "solvers/start.hpp"

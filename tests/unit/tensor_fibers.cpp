@@ -1,5 +1,5 @@
 // X_(n) X_(n)^T omega and the start nvecs on a device that has room for all of a tensor, for some, and for nothing.
-#include "kernels/cpu/cpu.hpp"
+#include "kernels/cpu/backend.hpp"
 #include "plan/nvecs.hpp"
 #include "solvers/eigenvectors.hpp"
 #include "solvers/start.hpp"

@@ -8,7 +8,6 @@
 #include "core/buffer.hpp"
 #include "core/parallel.hpp"
 #include "core/runs.hpp"
-#include "kernels/cpu/cpu.hpp"
 #include "kernels/cpu/mttkrp.hpp"
 #include "kernels/cpu/simd.hpp"
 #include "kernels/memory_order.hpp"
@@ -100,7 +99,5 @@ void CpuBackend::mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> f
 }
 
 void CpuBackend::mttkrp_cells(const CellsView &x, const MttkrpArgs &args) { cpu::mttkrp_cells(x, args, threads_); }
-
-std::shared_ptr<Backend> make_backend(int threads) { return std::make_shared<CpuBackend>(threads); }
 
 } // namespace td::kernels::cpu

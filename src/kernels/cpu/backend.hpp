@@ -1,6 +1,8 @@
 // The CPU backend: threads and SIMD on host memory.
 #pragma once
 
+#include <memory>
+
 #include "kernels/host/host_backend.hpp"
 
 namespace td::kernels::cpu {
@@ -45,5 +47,7 @@ public:
 private:
   int threads_;
 };
+
+inline std::shared_ptr<Backend> make_backend(int threads) { return std::make_shared<CpuBackend>(threads); }
 
 } // namespace td::kernels::cpu

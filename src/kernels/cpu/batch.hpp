@@ -5,15 +5,27 @@
 #include <array>
 
 #include "core/buffer.hpp"
-#include "kernels/cpu/decode.hpp"
+#include "kernels/cpu/simd.hpp"
+#include "kernels/views.hpp"
 
 namespace td::kernels::cpu {
+
+// Where each entry of a range stands in one mode, for every sparse format: to[k - entries.begin] = index.
+void decode(const CooView &x, int mode, Range entries, simd::Index *to);
+void decode(const BlcoView &x, int mode, Range entries, simd::Index *to);
+void decode(const SortedView &x, int mode, Range entries, simd::Index *to);
+
+/// The entries are of one tile, the mode is another than the sorted one.
+void decode_tile(const SortedView &x, i64 tile, int mode, Range entries, simd::Index *to);
+
+/// The part k belongs to, of consecutive parts that begin at begin[0 .. parts]; parts if k is at or past the end.
+i64 part_holding(const i64 *begin, i64 parts, i64 k);
 
 using simd::batch_size;
 
 /// Rows of a factor of more than this come from memory and are prefetched: what out-of-order execution reaches ahead
 /// hides a cache's latency, and asking twice for each line costs more than it saves there.
-inline constexpr i64 far_bytes = i64{16} << 20;
+inline constexpr i64 prefetched_bytes = i64{16} << 20;
 
 /// The rows of every factor but that of `without` (-1: of every factor).
 template <class T> class Batch {
@@ -60,7 +72,7 @@ public:
   const simd::RowProducts<T> &products() const noexcept { return products_; }
 
 private:
-  static bool is_far(const ConstMatrix &a) { return a.rows * a.ld * static_cast<i64>(sizeof(T)) > far_bytes; }
+  static bool is_far(const ConstMatrix &a) { return a.rows * a.ld * static_cast<i64>(sizeof(T)) > prefetched_bytes; }
 
   void add(const ConstMatrix &a, int mode) {
     if (products_.factors > 0 && a.ld != products_.ld)

@@ -1,4 +1,4 @@
-#include "kernels/cpu/decode.hpp"
+#include "kernels/cpu/batch.hpp"
 
 #include <algorithm>
 

@@ -1,14 +1,7 @@
-// What this backend would do, for the plan. Bytes follow the kernels' own allocations; seconds are a simple model:
-//
-//   entries     each is read once, from memory
-//   rows        each entry fetches a row of every other factor, at the rate of the cache that holds these rows
-//   arithmetic  a multiplication for each factor and an addition, in each column
-//
-// The rows of a partial product's cells are read once, from memory, beside their arithmetic.
-//
-// Rows and arithmetic go on one after the other, entries beside them. A dense tensor is read beside its arithmetic.
+// What this backend would do, for the plan. Bytes follow the kernels' own allocations; seconds over entries are those
+// of cpu_model.hpp. The rows of a partial product's cells are read once, from memory, beside their arithmetic, as a
+// dense tensor is.
 #include <algorithm>
-#include <cmath>
 #include <variant>
 #include <vector>
 
@@ -17,8 +10,6 @@
 #include "kernels/cpu/backend.hpp"
 #include "kernels/cpu/cells_cuts.hpp"
 #include "kernels/cpu/gram_cuts.hpp"
-#include "kernels/cpu/mttkrp_tiled.hpp"
-#include "kernels/cpu/rates.hpp"
 #include "kernels/cpu/scattered.hpp"
 #include "kernels/cpu/simd.hpp"
 #include "kernels/cpu_model.hpp"
@@ -38,25 +29,6 @@ constexpr double cells_part = 0.1; // two numbers are loaded for each multiply-a
 i64 padded_columns(i64 rank, ValueType type) { return simd::padded(std::min(rank, i64{1} << 62), type); }
 
 double numbers(const ConstMatrix &a) { return static_cast<double>(a.rows) * static_cast<double>(a.cols); }
-
-/// Bytes a second of rows that lie about in so many bytes: between the rates that are known by the logarithm.
-double row_rate(double bytes, const Rates &rates) {
-  const auto between = [bytes](double from, double rate, double to, double rate_there) {
-    const double part = std::clamp(std::log(bytes / from) / std::log(to / from), 0.0, 1.0);
-    return 1 / ((1 - part) / rate + part / rate_there);
-  };
-  return bytes < middle_bytes ? between(near_bytes, rates.near_rows, middle_bytes, rates.middle_rows)
-                              : between(middle_bytes, rates.middle_rows, far_bytes, rates.far_rows);
-}
-
-/// Rows of the other factors that a tile needs.
-double rows_of_tile(const SortedView &x) {
-  double rows = 0;
-  for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
-    if (m != x.mode)
-      rows += static_cast<double>(x.rows_in_tile(m));
-  return rows;
-}
 
 class Predictor {
 public:
@@ -78,7 +50,6 @@ public:
   Prediction operator()(const SortedView &x) const {
     const bool tiled = x.tiles > 1;
     const double part = static_cast<double>(args_.rows.size()) / static_cast<double>(std::max<i64>(args_.out.rows, 1));
-    const double n = part * static_cast<double>(x.nnz);
     Prediction f;
     f.kernel = tiled ? fmt::format("sorted by the mode, {} tiles whose factor rows stay in cache", x.tiles)
                      : "sorted by the mode, row after row";
@@ -87,16 +58,20 @@ public:
     f.bytes = batch_bytes();
     if (tiled && args_.out.type == ValueType::f32)
       f.bytes += 8 * rank_ * static_cast<double>(args_.rows.size()) + threads_ * 4 * rank_ * simd::batch_size;
-    const double segments = part * static_cast<double>(x.rows);
-    f.seconds = seconds(n, x.key_bytes + element_, tiled ? rows_of_tile(x) : 0, segments);
+    Walk walk = walk_over(x, args_.out.type);
+    walk.entries *= part;
+    walk.sums *= part;
+    f.seconds = seconds(walk);
     return f;
   }
 
   Prediction operator()(const BlcoView &x) const {
     return scattered(x.blocks == 1 ? "one copy in linearized order" : "one copy in linearized order, block by block",
-                     8);
+                     walk_over(x, args_.mode, args_.out.type));
   }
-  Prediction operator()(const CooView &) const { return scattered("coordinates", 8.0 * order()); }
+  Prediction operator()(const CooView &x) const {
+    return scattered("coordinates", walk_over(x, args_.mode, args_.out.type));
+  }
 
   Prediction operator()(const DenseView &x) const {
     double n = 1;
@@ -156,47 +131,29 @@ public:
 
 private:
   int order() const { return static_cast<int>(args_.factors.size()); }
-  bool known() const {
-    return rates_.read > 0 && rates_.near_rows > 0 && rates_.middle_rows > 0 && rates_.far_rows > 0 &&
-           rates_.operations > 0;
-  }
+  bool known() const { return rates_.read > 0 && rates_.operations > 0; }
   double operations() const { return rates_.operations * (args_.out.type == ValueType::f32 ? 2 : 1); }
   double batch_bytes() const {
     return threads_ * (static_cast<double>(sizeof(simd::Index)) * order() * simd::index_length +
                        (widens_ ? 8.0 * simd::batch_size : 0.0));
   }
 
-  /// Seconds for n entries, each `bytes` long, that go to `sums` rows; the other factors' rows lie among `among`, 0:
-  /// all of them.
-  double seconds(double n, double bytes, double among, double sums) const {
-    if (!known())
-      return 0;
-    const auto width =
-        static_cast<double>(padded_columns(args_.out.cols, args_.out.type)); // whole registers are worked on
-    double rows = 0;
-    for (int m = 0; m < order(); ++m)
-      if (m != args_.mode) {
-        const double all = numbers(args_.factors[static_cast<std::size_t>(m)]) * element_;
-        const double there = among > 0 ? std::min(all, among * rank_ * element_) : all;
-        rows += n * width * element_ / row_rate(there, rates_);
-      }
-    const double arithmetic = n * width * order() / operations();
-    const double written = 2 * sums * rank_ * element_ / rates_.read;
-    return std::max(n * bytes / rates_.read, rows + arithmetic) + written;
+  double seconds(const Walk &walk) const {
+    return seconds_of(walk, args_.out.cols, padded_columns(args_.out.cols, args_.out.type), args_.out.type, rates_);
   }
 
-  Prediction scattered(std::string kernel, double key_bytes) const {
+  Prediction scattered(std::string kernel, Walk walk) const {
     const bool wide = args_.out.type == ValueType::f32;
-    const auto n = static_cast<double>(args_.entries.size());
     const i64 rows = args_.rows.size();
     const i64 loads = loads_of(args_, threads_);
     Prediction f;
     f.kernel = std::move(kernel);
-    double sums = static_cast<double>(args_.out.rows);
+    walk.entries = static_cast<double>(args_.entries.size());
     f.bytes = batch_bytes();
     if (args_.conflicts == Conflicts::owner && threads_ > 1) {
       f.conflicts = "each thread owns rows and looks at all entries";
-      f.seconds = static_cast<double>(loads) * seconds(n, key_bytes + element_, 0, 0);
+      walk.sums = 0;
+      f.seconds = static_cast<double>(loads) * seconds(walk);
       return f;
     }
     // Entries are ordered by the highest bits of the longest mode first: there each thread's lie in rows of its own.
@@ -214,15 +171,15 @@ private:
       f.conflicts = rows <= few_rows ? "rows of each thread's own, merged in order"
                                      : "rows of each thread's own, as many as its entries span, merged in order";
       f.bytes += 8 * rank_ * own;
-      sums += 2 * own;
+      walk.sums += 2 * own;
     } else {
       f.conflicts = atomic ? "atomic additions"
                            : "rows of each thread's own where entries span few enough, else atomic additions";
       f.bytes += (wide ? 8 * rank_ * static_cast<double>(rows) : 0) +
                  static_cast<double>(loads) * 8 * rank_ * static_cast<double>(simd::batch_size);
-      sums += n; // as if each were read and written
+      walk.sums += walk.entries; // as if each were read and written
     }
-    f.seconds = seconds(n, key_bytes + element_, 0, sums);
+    f.seconds = seconds(walk);
     return f;
   }
 
@@ -236,12 +193,10 @@ private:
 
 } // namespace
 
-Rates CpuBackend::rates() const { return measured_rates(threads_); }
-
 Rates CpuBackend::nominal_rates() const {
-  const Rates core{13.5e9, 130e9, 90e9, 12e9, 57e9}; // of an AMD Zen 5 with its neighbour at work
   const auto n = static_cast<double>(threads_);
-  return {core.read * n, core.near_rows * n, core.middle_rows * n, core.far_rows * n, core.operations * n};
+  return {core_rates.read * n, core_rates.near_rows * n, core_rates.middle_rows * n, core_rates.far_rows * n,
+          core_rates.operations * n};
 }
 
 Prediction CpuBackend::predict_mttkrp(const TensorView &x, const MttkrpArgs &args, const Rates &rates) const {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/rates.hpp"
+// What this machine can do, measured with the loops that the kernels are made of.
 
 #include <algorithm>
 #include <array>
@@ -14,6 +14,7 @@
 #include "core/clock.hpp"
 #include "core/memory.hpp"
 #include "core/parallel.hpp"
+#include "kernels/cpu/backend.hpp"
 #include "kernels/cpu/simd.hpp"
 #include "kernels/cpu_model.hpp"
 
@@ -150,9 +151,10 @@ std::mutex mutex;
 
 } // namespace
 
-Rates measured_rates(int threads) {
-  // More threads than processors share these: they are no faster, and each needs rows of its own.
-  threads = std::min(threads, available_threads());
+// They are measured in less than a tenth of a second, and kept; not known while too little memory is free for rows that
+// no cache holds. More threads than processors share these: they are no faster, and each needs rows of its own.
+Rates CpuBackend::rates() const {
+  const int threads = std::min(threads_, available_threads());
   static std::map<int, Rates> known;
   const std::lock_guard lock(mutex);
   const auto at = known.find(threads);

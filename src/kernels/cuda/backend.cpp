@@ -7,7 +7,6 @@
 #include "kernels/cuda/by_row.hpp"
 #include "kernels/cuda/mttkrp.hpp"
 #include "kernels/cuda/pinned.hpp"
-#include "kernels/cuda/rates.hpp"
 #include "kernels/gpu_model.hpp"
 
 namespace td::kernels::cuda {
@@ -198,11 +197,6 @@ std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &e
 
 i64 CudaBackend::room_to_build(const EntriesView &entries, bool together) const {
   return device_.kept()->limit > 0 ? bytes_to_build(entries, together) : 0;
-}
-
-Rates CudaBackend::rates() const {
-  const CurrentDevice current = enter();
-  return measured_rates(device_);
 }
 
 void CudaBackend::mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> factors, Matrix out) {

@@ -431,8 +431,7 @@ void Gpu::fetch(int buffer, void *to, const void *from_host, i64 bytes) {
   Passing &into = passing(buffer);
   check(cudaStreamWaitEvent(copies_, into.used, 0), "waiting for a buffer");
   const auto *const from = static_cast<const char *>(from_host);
-  const cudaError_t result =
-      copy_alike(static_cast<char *>(to), from, from, bytes, cudaMemcpyHostToDevice, copies_);
+  const cudaError_t result = copy_alike(static_cast<char *>(to), from, from, bytes, cudaMemcpyHostToDevice, copies_);
   check(cudaEventRecord(into.filled, copies_), "copying to the GPU"); // of what is under way also after an error
   check(result, "copying to the GPU");
 }

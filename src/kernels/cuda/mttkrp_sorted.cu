@@ -139,8 +139,7 @@ public:
 
   void run() {
     // Rows without entries, and before rows are added to.
-    const bool covered =
-        x_.tiles == 1 && (args_.full || (x_.rows == args_.out.rows && args_.entries.size() == x_.nnz));
+    const bool covered = x_.tiles == 1 && (args_.full || (x_.rows == args_.out.rows && args_.entries.size() == x_.nnz));
     const bool none = args_.entries.size() == 0;
     if (!args_.add && (none || (job_.finish != Finish::keep && !covered)))
       set_zero(device_, args_.out.slice(args_.rows.begin, args_.rows.end));

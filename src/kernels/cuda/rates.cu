@@ -1,10 +1,11 @@
-#include "kernels/cuda/rates.hpp"
+// What a GPU can do, measured with loops like those of the kernels.
 
 #include <algorithm>
 #include <bit>
 #include <map>
 #include <mutex>
 
+#include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/launch.cuh"
 
 namespace td::kernels::cuda {
@@ -153,16 +154,18 @@ private:
 
 } // namespace
 
-Rates measured_rates(const Gpu &device) {
+// They are measured once a process and GPU; not known where there is no memory to measure with.
+Rates CudaBackend::rates() const {
+  const CurrentDevice current = enter();
   static std::mutex mutex;
   static auto *const known = new std::map<int, Rates>;
   const std::lock_guard lock(mutex);
-  const auto found = known->find(device.ordinal());
+  const auto found = known->find(device_.ordinal());
   if (found != known->end())
     return found->second;
-  const Rates rates = Measurement(device).run();
+  const Rates rates = Measurement(device_).run();
   if (rates.read > 0)
-    known->emplace(device.ordinal(), rates);
+    known->emplace(device_.ordinal(), rates);
   return rates;
 }
 

@@ -1,4 +1,4 @@
-#include "kernels/host/factor_normal.hpp"
+// A factor of the pseudo-inverse of a small symmetric positive semidefinite matrix.
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,7 @@
 #include "core/buffer.hpp"
 #include "core/error.hpp"
 #include "core/factorizations.hpp"
+#include "kernels/host/host_backend.hpp"
 
 namespace td::kernels::host {
 
@@ -73,9 +74,7 @@ bool by_eigen(double *f, i64 n, double cutoff, SolveRecord &record) {
   return true;
 }
 
-} // namespace
-
-SolveRecord factor_normal(const double *v, i64 rank, double cutoff, double *f) {
+SolveRecord factor(const double *v, i64 rank, double cutoff, double *f) {
   const i64 n = rank;
   const i64 size = rank * rank;
   const auto failed = [&](const SolveRecord &how) {
@@ -110,6 +109,12 @@ SolveRecord factor_normal(const double *v, i64 rank, double cutoff, double *f) {
     for (i64 j = 0; j < n; ++j)
       f[i * n + j] = std::ldexp(f[i * n + j], exponent[static_cast<std::size_t>(j)]);
   return record;
+}
+
+} // namespace
+
+void HostBackend::factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
+  *record = factor(v, rank, cutoff, f);
 }
 
 } // namespace td::kernels::host

@@ -11,7 +11,6 @@
 #include "core/buffer.hpp"
 #include "core/parallel.hpp"
 #include "core/relayout.hpp"
-#include "kernels/host/factor_normal.hpp"
 
 namespace td::kernels::host {
 
@@ -120,10 +119,6 @@ void HostBackend::hadamard(std::span<const double *const> grams, i64 rank, doubl
   }
   for (i64 r = 0; r < rank; ++r)
     v[r * rank + r] += ridge;
-}
-
-void HostBackend::factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) {
-  *record = host::factor_normal(v, rank, cutoff, f);
 }
 
 void HostBackend::weights_from_norms(NormKind kind, i64 rank, double *norms) {

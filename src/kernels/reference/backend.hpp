@@ -1,5 +1,7 @@
-// The reference backend: each function is its definition, in f64, rounded once when stored.
+// The reference backend: each function is its definition, serial and in f64, rounded once when stored.
 #pragma once
+
+#include <memory>
 
 #include "kernels/host/host_backend.hpp"
 
@@ -29,5 +31,7 @@ public:
   void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                double *out) override;
 };
+
+inline std::shared_ptr<Backend> make_backend() { return std::make_shared<ReferenceBackend>(); }
 
 } // namespace td::kernels::reference
