@@ -47,10 +47,10 @@ struct MttkrpArgs {
   Range rows;
   Range entries;
   Conflicts conflicts = Conflicts::automatic;
-  bool add = false;  // to what out holds
-  bool full = false; // each of `rows` is known to have some of `entries`, and these no others
+  bool add = false;                              // to what out holds
   std::span<const double *const> exponents = {}; // [order], of f32 copies; exponents[mode] is not read
   DenseChoice dense = {};
+  bool full = false; // each of `rows` is known to have some of `entries`, which are of these rows alone
 };
 
 /// Columns of the copies in f32 that mttkrp is given: whole 16 bytes a row.

@@ -150,8 +150,10 @@ Range rows_with(const kernels::SortedView &host, Range entries) {
   return {row_holding(host, entries.begin), row_holding(host, entries.end - 1) + 1};
 }
 
-std::vector<kernels::MttkrpArgs> steps_of(const kernels::TensorView &host, const kernels::MttkrpArgs &args,
+std::vector<kernels::MttkrpArgs> steps_of(const kernels::TensorView &host, const kernels::MttkrpArgs &of_all,
                                           const std::vector<Range> &spans) {
+  kernels::MttkrpArgs args = of_all;
+  args.full = false; // a span has entries of some rows
   const i64 nnz = kernels::entries_of(host);
   const auto *sorted = std::get_if<kernels::SortedView>(&host);
   if (sorted != nullptr && sorted->tiles == 1 && args.entries.begin == 0 && args.entries.end == nnz)
