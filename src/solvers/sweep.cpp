@@ -42,6 +42,49 @@ Ranges without(const Ranges &ranges, const Ranges &rows) {
   return left;
 }
 
+/// Sums over ranges of rows, as solve_and_sum leaves each; they are added up whenever there are plan::most_parts.
+class RangeSums {
+public:
+  RangeSums(kernels::Backend &backend, double *room, i64 rank, bool inner)
+      : backend_(backend), room_(room), rank_(rank), inner_(inner) {}
+
+  /// Where those of the next range go.
+  kernels::ColumnSums next() {
+    if (parts_ == plan::most_parts) {
+      add_up(at(0));
+      parts_ = 1;
+    }
+    return at(parts_++);
+  }
+  /// Zeros where there was no range.
+  void add_up(const kernels::ColumnSums &to) const {
+    combine(0, rank_ * rank_, Combine::sum, to.gram);
+    combine(rank_ * rank_, rank_, Combine::max, to.largest);
+    if (inner_)
+      combine(rank_ * (rank_ + 1), rank_, Combine::sum, to.inner);
+  }
+
+private:
+  i64 each() const { return rank_ * (rank_ + 2); }
+  kernels::ColumnSums at(i64 part) const {
+    double *const gram = room_ + part * each();
+    double *const largest = gram + rank_ * rank_;
+    return {gram, largest, inner_ ? largest + rank_ : nullptr};
+  }
+  void combine(i64 offset, i64 count, Combine how, double *to) const {
+    if (parts_ > 0)
+      backend_.combine_rows({room_ + offset, ValueType::f64, parts_, count, each()}, how, to);
+    else
+      backend_.set_zero({to, ValueType::f64, 1, count, count});
+  }
+
+  kernels::Backend &backend_;
+  double *room_;
+  i64 rank_;
+  bool inner_; // products are wanted
+  i64 parts_ = 0;
+};
+
 /// Whatever is thrown, memory that is exchanged outlives the exchange.
 struct JoinAtEnd {
   kernels::Backend &backend;
@@ -160,42 +203,21 @@ void Sweep::update_in_chunks(int mode, std::size_t k) {
   const Matrix factor = factors_[mode];
   const Matrix product = scratch_.view(factor.rows);
   const bool leave = problem_.settings.overlap != plan::Overlap::off;
-  const i64 each = rank_ * (rank_ + 2);
-  i64 parts = 0;
   has_inner_ = is_last(k);
-  const auto sums_of = [&](double *at) {
-    return kernels::ColumnSums{at, at + rank_ * rank_, has_inner_ ? at + rank_ * (rank_ + 1) : nullptr};
-  };
-  const auto add_up = [&](const kernels::ColumnSums &to) {
-    const kernels::ColumnSums from = sums_of(parts_.data());
-    const auto combine = [&](const double *some, i64 count, Combine how, double *out) {
-      if (out != nullptr && parts > 0)
-        backend_.combine_rows({some, ValueType::f64, parts, count, each}, how, out);
-      else if (out != nullptr)
-        backend_.set_zero({out, ValueType::f64, 1, count, count});
-    };
-    combine(from.gram, rank_ * rank_, Combine::sum, to.gram);
-    combine(from.largest, rank_, Combine::max, to.largest);
-    combine(from.inner, rank_, Combine::sum, to.inner);
-  };
+  RangeSums sums(backend_, parts_.data(), rank_, has_inner_);
   const JoinAtEnd join{backend_};
   for (std::size_t c = 0; c < chunks.rows.size(); ++c) {
     if (c < chunks.products.size())
       mttkrp_part(k, c);
     else
       worker_.reduce_split(mode, product);
-    for (const Range &rows : chunks.rows[c][static_cast<std::size_t>(others_.rank())]) {
-      if (parts == plan::most_parts) {
-        add_up(sums_of(parts_.data()));
-        parts = 1;
-      }
+    for (const Range &rows : chunks.rows[c][static_cast<std::size_t>(others_.rank())])
       backend_.solve_and_sum(equations(k), product.slice(rows.begin, rows.end), solve_scales().read(),
-                             factor.slice(rows.begin, rows.end), sums_of(parts_.data() + each * parts++));
-    }
+                             factor.slice(rows.begin, rows.end), sums.next());
     if (leave)
       others_.begin_gather(factor, chunks.rows[c]);
   }
-  add_up({grams_[static_cast<std::size_t>(mode)].data(), largest(), has_inner_ ? tally_.there().inner : nullptr});
+  sums.add_up({grams_[static_cast<std::size_t>(mode)].data(), largest(), tally_.there().inner});
   sum_over_workers(mode, k, leave);
   others_.end_gathers();
 }
