@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include "core/memory.hpp"
+
 namespace td::plan {
 
 /// Updates that go through one product, from the one at a place in their order on.
@@ -179,7 +181,7 @@ public:
       return;
     for (const int dropped : {p.modes.front(), p.modes.back()}) {
       const PartialProduct left = p.without(dropped);
-      if (tree.bytes_of(p.cells + left.cells) <= most_bytes)
+      if (tree.bytes_of(p.cells) + tree.bytes_of(left.cells) <= most_bytes)
         left_.push_back({dropped, tree.seconds_to_sum(p, dropped, rates), seconds_by_mode(tree, left, rates)});
     }
   }
@@ -377,7 +379,8 @@ i64 SweepTree::most_cells() const {
   i64 most = 0;
   for (i64 step = 0; step < period(); ++step)
     if (const PartialProduct *const p = at(step); p != nullptr)
-      most = std::max(most, p->cells + (left_at(step) != nullptr ? left_at(step)->cells : 0));
+      most = std::max(most, saturated(static_cast<double>(p->cells) +
+                                      (left_at(step) != nullptr ? static_cast<double>(left_at(step)->cells) : 0)));
   return most;
 }
 
