@@ -72,13 +72,36 @@ TEST(KernelsCudaDenseLayout, CoversTheTensorAndHasRoomForEachBlocksRows) {
     EXPECT_LE(l.blocks, l.row_tiles() * l.chunks());
     for (i64 begin = 0; begin < l.depth; begin += l.depth_part)
       EXPECT_LE(most_rows_met(l, begin), l.slots);
-    // A factor serves as the Khatri-Rao product of one mode, if it is f64.
+    // A factor serves as the Khatri-Rao product of one mode, if it is f64 or long (none of these is).
     const int depth_modes = l.leading ? order - l.cut : l.cut;
     EXPECT_EQ(l.depth_modes, depth_modes);
     EXPECT_EQ(l.scales(rank) > 0, multiply == Multiply::tf32_pairs);
     EXPECT_EQ(l.products(rank) == 0, depth_modes == 1 && type == ValueType::f64);
     EXPECT_TRUE(l.depth_part == l.depth || l.depth_part % l.chunk() == 0);
   }
+}
+
+// An f32 factor of the depth that is longer than the second-level cache holds it in f64 has no copy in f64, and its
+// product no parts; not for TensorFloat-32, nor where many row tiles would widen it again.
+TEST(KernelsCudaDenseLayout, LongFactorsServeAsTheyAre) {
+  const auto of = [](const std::vector<i64> &dims, int mode, i64 rank, Multiply multiply) {
+    return dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, ValueType::f32, multiply, Chip());
+  };
+  for (const auto &[dims, mode, rank] : {std::tuple(std::vector<i64>{967212, 501}, 1, i64{32}),
+                                         {{401, 1208412}, 0, 10},
+                                         {{3, 5, 7, 2, 300000}, 2, 32},
+                                         {{37, 90000}, 0, 64}}) {
+    const DenseLayout l = of(dims, mode, rank, Multiply::f64);
+    EXPECT_EQ(l.depth_modes, 1);
+    EXPECT_FALSE(l.makes_products);
+    EXPECT_EQ(l.products(rank), 0);
+    EXPECT_EQ(l.depth_part, l.depth);
+    EXPECT_GT(of(dims, mode, rank, Multiply::tf32_pairs).products(rank), 0);
+  }
+  EXPECT_TRUE(of({967212, 501}, 0, 32, Multiply::f64).makes_products);
+  const DenseLayout many = of({967212, 5010}, 1, 32, Multiply::f64);
+  EXPECT_TRUE(many.makes_products);
+  EXPECT_LT(many.depth_part, many.depth);
 }
 
 // For compute capability 8.0, 8.6 and 9.0 this is what a block can have, and whether a wide tile fits it.

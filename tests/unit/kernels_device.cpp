@@ -563,6 +563,7 @@ struct DenseCase {
   i64 offset = 0; // elements from where memory begins: copies of 16 bytes are aligned only if it is 0
   double largest = 0;
   kernels::DenseChoice choice = {};
+  i64 padding = 0; // of factors, beside what makes their leading dimensions odd
 };
 
 /// The variants of a dense MTTKRP; widths of tiles that modes are, and are not, multiples of.
@@ -587,7 +588,7 @@ void check_dense(Backend &reference, Backend &device, const DenseCase &dense, co
   const kernels::DenseView host{dense.dims, value_type_of<T>, &elements.at(0, dense.offset)};
   const kernels::DenseView x{
       dense.dims, value_type_of<T>, static_cast<const T *>(there.view().data) + dense.offset, {}, dense.largest};
-  const auto factors = magnitudes(random_factors<T>(dense.dims, dense.rank, 1 + dense.rank % 2, 92));
+  const auto factors = magnitudes(random_factors<T>(dense.dims, dense.rank, 1 + dense.rank % 2 + dense.padding, 92));
   const auto f = views(factors);
   const PlacedFactors<T> placed(device, factors);
   for (int mode = 0; mode < static_cast<int>(dense.dims.size()); ++mode) {
@@ -649,7 +650,9 @@ TEST_F(KernelsDevice, HalfPinnedMemoryIsCopied) {
 }
 
 TEST_F(KernelsDevice, DenseOfManyTiles) {
-  std::vector<DenseCase> cases{{{150, 41, 37}, 33}, {{5, 7, 150, 9}, 97}, {{129, 67, 45}, 17}};
+  // A long mode's f32 factor is widened while it is multiplied by, two numbers of it or one copied at a time.
+  std::vector<DenseCase> cases{
+      {{150, 41, 37}, 33}, {{5, 7, 150, 9}, 97}, {{129, 67, 45}, 17}, {.dims = {43700, 3}, .rank = 96, .padding = 1}};
   if (!light())
     cases.insert(cases.end(), {{{96, 64, 36}, 32},
                                {{96, 64, 36}, 70, 1},
@@ -667,6 +670,12 @@ TEST_F(KernelsDevice, DenseOfManyTiles) {
                                {{401, 35000}, 16, 2},
                                {{19, 34001}, 33, 6},
                                {{3, 9, 1300}, 7, 4},
+                               {{3, 5, 131077}, 32},
+                               {.dims = {5, 419500}, .rank = 10, .padding = 1},
+                               {.dims = {131077, 3}, .rank = 32, .padding = 1},
+                               {{131088, 3}, 31, 1},
+                               {.dims = {84001, 3}, .rank = 50, .padding = 1},
+                               {{42801, 3}, 99},
                                {{70, 70, 128}, 1000}}); // parts of a Khatri-Rao product
   for (const auto &device : backends_)
     for (const DenseCase &dense : cases) {

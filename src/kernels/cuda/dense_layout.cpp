@@ -38,12 +38,13 @@ void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
 void deal_out(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
   cut_columns(l, rank, type, chip);
   const i64 together = std::clamp<i64>(chip.shared_bytes / dense_shared_bytes(l, type), 1, dense_together(l.across()));
+  constexpr i64 most_numbers = i64{4} << 20; // 32 MB: what a second-level cache keeps beside the tensor
+  const i64 parts = tiles(l.depth, std::max<i64>(most_numbers / dense_product_ld(rank), 512));
   // Where the depth is one mode, its factor is the product.
+  const bool narrow = l.multiply == Multiply::f64 && parts > 1 && l.row_tiles() <= dense_most_narrow_tiles;
   l.depth_part = l.depth;
-  l.makes_products = l.depth_modes > 1 || type == ValueType::f32;
+  l.makes_products = l.depth_modes > 1 || (type == ValueType::f32 && !narrow);
   if (l.makes_products) {
-    constexpr i64 most_numbers = i64{4} << 20; // 32 MB: what a second-level cache keeps beside the tensor
-    const i64 parts = tiles(l.depth, std::max<i64>(most_numbers / dense_product_ld(rank), 512));
     l.depth_part = tiles(tiles(l.depth, parts), l.chunk()) * l.chunk();
   }
   const i64 units = l.row_tiles() * l.chunks();
@@ -83,7 +84,8 @@ double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, doub
   const double elements = number(l.row_tiles() * dense_rows) * depth;
   const double made = l.makes_products ? number(l.depth) * columns * product : 0;
   const double parts = number(tiles(l.depth, l.depth_part));
-  return elements * element + number(l.row_tiles()) * depth * columns * 8 / cache_bytes + made +
+  const double product_bytes = l.makes_products ? 8 : number(size_of(type));
+  return elements * element + number(l.row_tiles()) * depth * columns * product_bytes / cache_bytes + made +
          number(l.row_tiles() + l.blocks) * dense_rows * columns * tile_end +
          parts * (part * chip.multiprocessors + 32 * l.partials() / memory_bytes) +
          (l.direct ? number(l.rows()) * columns * 8 / memory_bytes : 0);

@@ -66,6 +66,11 @@ constexpr i64 dense_shared_bytes(bool leading, i64 element, Multiply multiply, i
 /// of their terms' magnitudes; of terms of one magnitude it was 3e-7.
 inline constexpr int dense_chunks_in_f32 = 256;
 
+/// An f32 factor that is the Khatri-Rao product is widened to f64 beforehand if the second-level cache holds it so, and
+/// else by the warps that multiply by it, as long as no more row tiles than these do: in parts it would take two
+/// kernels more for each, and more of the memory's rate.
+inline constexpr i64 dense_most_narrow_tiles = 16;
+
 /// The leading dimension of a Khatri-Rao product: rows of 16 bytes.
 constexpr i64 dense_product_ld(i64 rank) { return (rank + 1) / 2 * 2; }
 
@@ -87,7 +92,7 @@ struct DenseLayout {
   bool direct = false; // rows are those of the result, and many: a tile that one block has is written by it
   i64 slots = 0;       // rows of the result that a block adds up, at most; if direct, of its first and last tile
   bool makes_products =
-      false;          // of rows of several factors, or f32 ones; else a factor serves as the Khatri-Rao product
+      false;          // of rows of several factors, or widened ones; else a factor serves as the Khatri-Rao product
   i64 depth_part = 0; // how much of the depth has products at a time
 
   i64 rows() const { return inner * count * outer; }

@@ -392,11 +392,16 @@ void run(Gpu &device, Job<T> job, const DepthModes<T> &depth, const DenseLayout 
                      products.data());
       job.products = products.data();
       job.product_ld = depth.ld;
-    } else if constexpr (std::is_same_v<T, double>) { // there is one mode, whose factor it is
-      job.products = depth.modes[0].data;
+    } else { // there is one mode, whose factor it is
+      if constexpr (std::is_same_v<T, double>)
+        job.products = depth.modes[0].data;
+      else
+        job.narrow = depth.modes[0].data;
       job.product_ld = depth.modes[0].ld;
     }
-    job.pairs = reinterpret_cast<std::uintptr_t>(job.products) % 16 == 0 && job.product_ld % 2 == 0 &&
+    const auto address = l.makes_products ? reinterpret_cast<std::uintptr_t>(job.products)
+                                          : reinterpret_cast<std::uintptr_t>(depth.modes[0].data);
+    job.pairs = address % (l.makes_products ? 16 : 2 * sizeof(T)) == 0 && job.product_ld % 2 == 0 &&
                 (l.makes_products || job.rank % 2 == 0);
     add_part(device, job, l, part, result, add);
   }

@@ -52,9 +52,10 @@ template <class T> struct Job {
   i64 depth;
   i64 depth_step;         // from one to the next in the tensor
   const double *products; // rows of the Khatri-Rao product, one for each of the depth; or pair_rows
+  const float *narrow;    // these in f32, the factor of a depth of one mode; null: `products` has them
   const double *scales;   // [rank] that the products of a column are to be multiplied by; null: 1
   i64 product_ld;
-  bool pairs; // of products: 16 bytes at a time; a row has an even number
+  bool pairs; // products are copied two at a time; a row has an even number
   u32 chunks;
   u32 whole_tiles; // that have all of their rows
   u32 whole_chunks;
@@ -92,9 +93,13 @@ template <class T, Multiply How, bool Leading, int Across, int Count> struct Sta
   static constexpr int k_ld = columns + dense_padding(How);
   static constexpr int count = Count;
   static constexpr bool lines = dense_in_lines(Leading, Across, How);
+  static constexpr bool may_be_narrow = sizeof(T) == sizeof(float) && How == Multiply::f64;
 
   /// Four numbers a column of each four rows of pairs.
   __device__ float4 *pairs(int stage) { return reinterpret_cast<float4 *>(&products[stage][0][0]); }
+  /// A row of products of this type. Those of f32 begin where those of f64 do, so lanes read from all banks.
+  template <class P> __device__ P *product_row(int stage, int k) { return reinterpret_cast<P *>(products[stage][k]); }
+  template <class P> static constexpr int product_step = static_cast<int>(sizeof(double) / sizeof(P)) * k_ld;
 
   alignas(16) double products[count][depth][k_ld];
   double rows[32][k_ld];
@@ -386,8 +391,10 @@ private:
   __device__ void copy_products() {
     if constexpr (How == Multiply::tf32_pairs)
       copy_pairs();
+    else if (Shared::may_be_narrow && job_.narrow != nullptr)
+      copy_numbers(job_.narrow);
     else
-      copy_numbers();
+      copy_numbers(job_.products);
   }
   __device__ void copy_pairs() {
     const i64 first = i64{at_.chunk} * (depth / 2);
@@ -406,21 +413,23 @@ private:
   }
   /// Sixteen threads copy 32 columns of a row. Columns beyond the rank are nobody's: what is multiplied there is not
   /// written.
-  __device__ void copy_numbers() {
+  template <class P> __device__ void copy_numbers(const P *products) {
+    constexpr int size = sizeof(P);
+    constexpr int to_step = Shared::template product_step<P>;
     constexpr int step = producers / 16;
     const int k = thread() / 16;
     const int c = thread() % 16 * 2;
     const i64 first = i64{at_.chunk} * depth;
     const auto columns = static_cast<int>(min(job_.rank - first_column_, i64{Shared::columns})) - c;
-    const double *from = job_.products + (first + k) * job_.product_ld + first_column_ + c;
-    double *const to = &shared_.products[at_.stage][k][c];
+    const P *from = products + (first + k) * job_.product_ld + first_column_ + c;
+    P *const to = shared_.template product_row<P>(at_.stage, k) + c;
     if (job_.pairs && at_.chunk < job_.whole_chunks) {
 #pragma unroll
       for (int i = 0; i < depth; i += step, from += step * job_.product_ld)
 #pragma unroll
         for (int m = 0; m < Across; ++m)
           if (m * 32 < columns)
-            copy_all<16>(to + i * Shared::k_ld + m * 32, from + m * 32);
+            copy_all<2 * size>(to + i * to_step + m * 32, from + m * 32);
       return;
     }
     const auto rows = static_cast<int>(min(job_.depth - first, i64{depth})) - k;
@@ -429,13 +438,13 @@ private:
 #pragma unroll
       for (int m = 0; m < Across; ++m) {
         const int there = i < rows ? columns - m * 32 : 0;
-        const double *const at = there > 0 ? from + m * 32 : job_.products;
-        double *const piece = to + i * Shared::k_ld + m * 32;
+        const P *const at = there > 0 ? from + m * 32 : products;
+        P *const piece = to + i * to_step + m * 32;
         if (job_.pairs) {
-          copy_or_zero<16>(piece, at, there > 0 ? 16 : 0);
+          copy_or_zero<2 * size>(piece, at, there > 0 ? 2 * size : 0);
         } else {
-          copy_or_zero<8>(piece, at, there > 0 ? 8 : 0);
-          copy_or_zero<8>(piece + 1, there > 1 ? at + 1 : job_.products, there > 1 ? 8 : 0);
+          copy_or_zero<size>(piece, at, there > 0 ? size : 0);
+          copy_or_zero<size>(piece + 1, there > 1 ? at + 1 : products, there > 1 ? size : 0);
         }
       }
   }
@@ -550,27 +559,31 @@ private:
     }
     if constexpr (How == Multiply::tf32_pairs)
       multiply_pairs(x, &shared_.pairs(at_.stage)[low * Shared::k_ld + across() * 32 + lane() / 4]);
+    else if (Shared::may_be_narrow && job_.narrow != nullptr)
+      multiply_f64(x, shared_.template product_row<float>(at_.stage, low) + across() * 32 + lane() / 4);
     else
-      multiply_f64(x, &shared_.products[at_.stage][low][across() * 32 + lane() / 4]);
+      multiply_f64(x, shared_.template product_row<double>(at_.stage, low) + across() * 32 + lane() / 4);
   }
 
-  __device__ void multiply_f64(const ElementsHere &x, const double *products) {
+  template <class P> __device__ void multiply_f64(const ElementsHere &x, const P *products) {
 #pragma unroll
     for (int k = 0; k < Shared::depth; k += 4) {
       double a[4];
-      double b[4];
+      P b[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         a[i] = static_cast<double>(x(i, k));
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        b[j] = products[k * Shared::k_ld + j * 8];
+        b[j] = products[k * Shared::template product_step<P> + j * 8];
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        if (j < 2 || j < eights_)
+        if (j < 2 || j < eights_) {
+          const auto wide = static_cast<double>(b[j]);
 #pragma unroll
           for (int i = 0; i < 4; i += 2)
-            mma(a[i], a[i + 1], b[j], sums_[i][j], sums_[i + 1][j]);
+            mma(a[i], a[i + 1], wide, sums_[i][j], sums_[i + 1][j]);
+        }
     }
   }
 
