@@ -536,11 +536,7 @@ private:
     before_ = at_.stage;
     at_.template next_stage<Shared::count>();
   }
-  __device__ void release(int stage) {
-    __syncwarp();
-    if (thread_ % 32 == 0)
-      shared_.empty[stage].arrive();
-  }
+  __device__ void release(int stage) { shared_.empty[stage].arrive_as_warp(); }
 
   __device__ void multiply() {
     const int row = down() * 32 + lane() / 4;
@@ -803,7 +799,7 @@ __global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
   auto &shared = *reinterpret_cast<Shared *>(memory);
   if (threadIdx.x < Shared::count) {
     shared.full[threadIdx.x].start(producers);
-    shared.empty[threadIdx.x].start(4 * Across);
+    shared.empty[threadIdx.x].start(4 * Across * arrivals_of_warp);
   }
   await_kernel_before();
   let_next_start();

@@ -37,6 +37,15 @@ template <int Bytes> __device__ inline void copy_or_zero(void *shared, const voi
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(global), "n"(Bytes), "r"(bytes));
 }
 
+/// How often a warp arrives at a barrier: once, which costs least, with a lane for all behind __syncwarp. The racecheck
+/// tool of compute-sanitizer takes such an arrival for that lane's alone (seen in 2025.3): it reports hazards of the
+/// other lanes once a stage is used again. For it kernels are compiled so that every lane arrives.
+#ifdef TD_EVERY_LANE_ARRIVES
+inline constexpr u32 arrivals_of_warp = 32;
+#else
+inline constexpr u32 arrivals_of_warp = 1;
+#endif
+
 /// A barrier in shared memory that some threads arrive at and others wait for.
 class Barrier {
 public:
@@ -45,6 +54,12 @@ public:
   }
   __device__ void arrive() {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
+  }
+  /// When all of a warp have come here, as arrivals_of_warp arrivals.
+  __device__ void arrive_as_warp() {
+    __syncwarp();
+    if (threadIdx.x % 32 < arrivals_of_warp)
+      arrive();
   }
   /// When the copies that this thread has started are done.
   __device__ void arrive_after_copies() {
