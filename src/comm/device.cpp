@@ -16,7 +16,8 @@ using kernels::Exchange;
 using kernels::Transfer;
 using kernels::Transfers;
 
-constexpr i64 most_scratch = i64{32} << 20; // bytes of rows of all workers on their way to one
+constexpr i64 most_scratch = i64{32} << 20;       // bytes of rows of all workers on their way to one
+constexpr i64 most_read_directly = i64{32} << 20; // bytes that a worker receives: copies of more take no longer
 
 void add_rows(Transfers &to, int worker, const Matrix &a, const Ranges &rows) {
   for_together(a, rows, [&](Range some, i64 bytes) {
@@ -62,7 +63,11 @@ public:
   bool gathers_beside() const noexcept override { return true; }
   void begin_gather(Matrix a, std::span<const Ranges> owned) override {
     const kernels::Beside beside(device_);
-    allgather_rows(a, owned);
+    Transfers sent, received;
+    add_gathered(a, owned, sent, received);
+    is_beside_ = true; // where it throws, the communicator is of no more use
+    exchange(sent, received);
+    is_beside_ = false;
   }
   void end_gathers() override { device_.join_beside(); }
 
@@ -71,6 +76,8 @@ protected:
       : device_(device), others_(std::move(others)) {}
 
   kernels::Backend &device() noexcept { return device_; }
+  /// Whether what is exchanged now goes beside the work of the device.
+  bool is_beside() const noexcept { return is_beside_; }
   template <class F> void for_others(F &&f) const {
     for (int worker = 0; worker < size(); ++worker)
       if (worker != rank())
@@ -93,31 +100,30 @@ private:
     });
   }
 
-  /// Whatever else is sent and received goes with the numbers.
+  /// Whatever else is sent and received goes with the numbers, which a worker sends as one array: of few numbers it is
+  /// the copies and kernels that take time.
   void reduce(std::span<const Reduced> all, Transfers sent = {}, Transfers received = {}) {
-    i64 bytes = 0; // of one worker
+    i64 count = 0; // of one worker
     for (const Reduced &some : all)
-      bytes += static_cast<i64>(some.data.size_bytes());
-    char *const parts = scratch(size() * bytes);
-    const auto for_each = [&](auto &&f) {
-      char *of = parts; // all workers' numbers of an array
-      for (const Reduced &some : all) {
-        const auto each = static_cast<i64>(some.data.size_bytes());
-        f(some, std::exchange(of, of + size() * each), each);
-      }
-    };
-    for_each([&](const Reduced &some, char *of, i64 each) {
-      for_others([&](int worker) {
-        sent.push_back({worker, some.data.data(), each});
-        received.push_back({worker, of + worker * each, each});
-      });
-      device_.copy_from(device_, of + rank() * each, some.data.data(), each);
+      count += std::ssize(some.data);
+    auto *const parts = reinterpret_cast<double *>(scratch(size() * count * size_of(ValueType::f64)));
+    double *const own = parts + rank() * count;
+    std::vector<kernels::Combined> packed, combined;
+    i64 at = 0;
+    for (const Reduced &some : all) {
+      const auto columns = std::ssize(some.data);
+      packed.push_back({{some.data.data(), ValueType::f64, 1, columns, columns}, kernels::Combine::sum, own + at});
+      combined.push_back({{parts + at, ValueType::f64, size(), columns, count}, some.how, some.data.data()});
+      at += columns;
+    }
+    device_.combine_all(packed);
+    const i64 bytes = count * size_of(ValueType::f64);
+    for_others([&](int worker) {
+      sent.push_back({worker, own, bytes});
+      received.push_back({worker, parts + worker * count, bytes});
     });
     exchange(sent, received);
-    for_each([&](const Reduced &some, const char *of, i64) {
-      const auto count = static_cast<i64>(some.data.size());
-      device_.combine_rows({of, ValueType::f64, size(), count, count}, some.how, some.data.data());
-    });
+    device_.combine_all(combined);
   }
 
   /// Adds up a part of each worker's own rows, counted from 0.
@@ -158,47 +164,93 @@ private:
   kernels::Backend &device_;
   std::unique_ptr<Communicator> others_; // on the host
   kernels::DeviceBuffer scratch_;
+  bool is_beside_ = false;
 };
 
-/// What workers send, as the others find it between two barriers. It outlives each of them: one that leaves a barrier
-/// because another failed may be read from still.
+/// What workers send, as the others find it behind a barrier: in turns, so that nobody changes what is looked at before
+/// the next one. It outlives each of them: one that leaves a barrier because another failed may be read from still.
 struct Board {
-  explicit Board(std::vector<kernels::Backend *> all) : devices(std::move(all)), sent(devices.size()) {}
+  explicit Board(std::vector<kernels::Backend *> all) : devices(std::move(all)) {
+    for (std::vector<Transfers> &turn : sent)
+      turn.resize(devices.size());
+  }
   std::vector<kernels::Backend *> devices;
-  std::vector<Transfers> sent;
+  std::array<std::vector<Transfers>, 2> sent;
 };
 
-/// Each worker copies what it receives out of the others' memories, first from the one after it, so that no two copy
-/// from one at the same time, as in a ring (Wijeratne et al. 2025, algorithm 3).
+/// Each worker reads what it receives out of the others' memories: little by one kernel, which waits for theirs; much
+/// by copies, first from the worker after it, so that no two copy from one at the same time, as in a ring (Wijeratne et
+/// al. 2025, algorithm 3). So does what goes beside other work, which would miss the multiprocessors.
 class PeerCommunicator final : public DeviceCommunicator {
 public:
-  PeerCommunicator(std::shared_ptr<Board> board, kernels::Backend &device, std::unique_ptr<Communicator> others)
-      : DeviceCommunicator(device, std::move(others)), board_(std::move(board)) {}
+  PeerCommunicator(std::shared_ptr<Board> board, kernels::Backend &device, std::unique_ptr<Communicator> others,
+                   std::unique_ptr<kernels::DirectLink> direct)
+      : DeviceCommunicator(device, std::move(others)), board_(std::move(board)), direct_(std::move(direct)) {}
+
+  void abort() noexcept override {
+    if (direct_ != nullptr)
+      direct_->abort();
+    DeviceCommunicator::abort();
+  }
 
   void exchange(const Transfers &sent, const Transfers &received) override {
-    board_->sent[static_cast<std::size_t>(rank())] = sent;
+    std::vector<Transfers> &all = board_->sent[turn_++ % 2];
+    all[static_cast<std::size_t>(rank())] = sent;
+    sent_ = &all;
     device().raise(kernels::Signal::written);
     barrier();
-    for (int step = 1; step < size(); ++step)
-      receive_from((rank() + step) % size(), received);
+    if (direct_ != nullptr && !is_beside() && is_little())
+      return read_directly(received);
+    for (int step = 1; step < size(); ++step) {
+      const int worker = (rank() + step) % size();
+      device().wait_for(device_of(worker), kernels::Signal::written);
+      for_received(worker, received, [&](const Transfer &to, const void *from) {
+        device().copy_from(device_of(worker), to.memory, from, to.bytes);
+      });
+    }
     device().raise(kernels::Signal::read);
     barrier();
     for_others([&](int worker) { device().wait_for(device_of(worker), kernels::Signal::read); });
   }
 
 private:
-  void receive_from(int worker, const Transfers &received) {
-    kernels::Backend &from = device_of(worker);
-    device().wait_for(from, kernels::Signal::written);
-    Offered offered(board_->sent[static_cast<std::size_t>(worker)], rank());
+  /// All workers find the same.
+  bool is_little() const {
+    std::vector<std::size_t> reads(sent_->size(), 0);
+    std::vector<i64> bytes(sent_->size(), 0);
+    for (const Transfers &all : *sent_)
+      for (const Transfer &one : all) {
+        ++reads[static_cast<std::size_t>(one.worker)];
+        bytes[static_cast<std::size_t>(one.worker)] += one.bytes;
+      }
+    return *std::max_element(reads.begin(), reads.end()) <= kernels::DirectLink::most_reads &&
+           *std::max_element(bytes.begin(), bytes.end()) <= most_read_directly;
+  }
+
+  void read_directly(const Transfers &received) {
+    std::vector<kernels::DirectRead> reads;
+    for_others([&](int worker) {
+      for_received(worker, received, [&](const Transfer &to, const void *from) {
+        reads.push_back({worker, from, to.memory, to.bytes});
+      });
+    });
+    direct_->exchange(reads);
+  }
+
+  /// Calls f(to, from) for what comes from a worker, with where it is there.
+  template <class F> void for_received(int worker, const Transfers &received, F &&f) const {
+    Offered offered((*sent_)[static_cast<std::size_t>(worker)], rank());
     for (const Transfer &to : received)
       if (to.worker == worker)
-        device().copy_from(from, to.memory, offered.take(to).memory, to.bytes);
+        f(to, offered.take(to).memory);
   }
 
   kernels::Backend &device_of(int worker) { return *board_->devices[static_cast<std::size_t>(worker)]; }
 
   std::shared_ptr<Board> board_;
+  std::unique_ptr<kernels::DirectLink> direct_; // null: there is none
+  std::size_t turn_ = 0;
+  const std::vector<Transfers> *sent_ = nullptr; // by worker, of the exchange under way
 };
 
 /// It goes by a library of the devices'. Workers meet on the host first: then none waits on its device for one that has
@@ -282,8 +334,10 @@ Communicators make_peer(const std::vector<kernels::Backend *> &devices, std::str
   }
   Communicators all = make_thread_communicators(static_cast<int>(devices.size()));
   const auto board = std::make_shared<Board>(devices);
+  auto direct = devices.front()->link_directly(devices_of(devices));
+  direct.resize(all.size());
   for (std::size_t k = 0; k < all.size(); ++k)
-    all[k] = std::make_unique<PeerCommunicator>(board, *devices[k], std::move(all[k]));
+    all[k] = std::make_unique<PeerCommunicator>(board, *devices[k], std::move(all[k]), std::move(direct[k]));
   return all;
 }
 

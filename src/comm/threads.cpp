@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "comm/communicator.hpp"
 #include "comm/transfers.hpp"
@@ -33,6 +36,9 @@ public:
       changed_.notify_all();
       return;
     }
+    lock.unlock();
+    look_out(round);
+    lock.lock();
     changed_.wait(lock, [&] { return aborted_ || round_ != round; });
     if (round_ == round) // those whose round was complete go on, and learn of the abort at the next barrier
       throw WorkerAborted{};
@@ -67,11 +73,20 @@ public:
   };
 
 private:
+  /// Looks for a while whether all have come: to sleep and be woken takes longer than workers of devices are apart,
+  /// which only ask for work.
+  void look_out(u64 round) const {
+    constexpr std::chrono::microseconds patience(20);
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (round_.load(std::memory_order_relaxed) == round && std::chrono::steady_clock::now() < until)
+      std::this_thread::yield();
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t arrived_ = 0;
   std::size_t reading_ = 0;
-  u64 round_ = 0;
+  std::atomic<u64> round_ = 0; // changed under the mutex
   bool aborted_ = false;
   std::vector<ConstMatrix> lent_; // ordered by the barriers, not by the mutex
 };

@@ -108,6 +108,8 @@ std::vector<std::unique_ptr<Link>> Device::link(std::span<Device *const>, std::s
   return {};
 }
 
+std::vector<std::unique_ptr<DirectLink>> Device::link_directly(std::span<Device *const>) { return {}; }
+
 std::unique_ptr<Link> Device::link_peers(Peers &, std::string &why) {
   why = fmt::format("{} has no library to exchange by", describe());
   return nullptr;

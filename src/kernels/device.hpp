@@ -46,6 +46,29 @@ public:
   virtual void exchange(const Transfers &sent, const Transfers &received) = 0;
 };
 
+/// Bytes that are read out of the memory of another worker's device.
+struct DirectRead {
+  int worker = 0;
+  const void *from = nullptr;
+  void *to = nullptr;
+  i64 bytes = 0;
+};
+
+/// One worker's end of exchanges that devices of one process make by themselves: on each a kernel waits for what the
+/// others have written, reads it out of their memories and ends when they have read, too. It takes less time than
+/// copies that wait for signals, as long as there is little to read.
+class DirectLink {
+public:
+  static constexpr std::size_t most_reads = 16; // of a worker in one exchange
+
+  virtual ~DirectLink() = default;
+  /// All workers call it, each from a thread of its own, and none before all have asked their devices for what is to be
+  /// read. Asynchronous, in the order of the device's work.
+  virtual void exchange(std::span<const DirectRead> reads) = 0;
+  /// Frees all that wait, on devices and threads; what is exchanged afterwards is not read.
+  virtual void abort() noexcept = 0;
+};
+
 /// The processes of a link, each with a device of its own, agree by it.
 class Peers {
 public:
@@ -166,16 +189,18 @@ public:
   /// What is called from now on works after what the other was asked for before it last raised the signal: before this
   /// call, as the caller sees to.
   virtual void wait_for(Device & /*other*/, Signal) {}
-  /// What is exchanged until end_beside, by copy_from, raise, wait_for and links, follows what was asked for before,
-  /// and what is asked for afterwards need not wait for it until join_beside. A device may do it in order with the
-  /// rest.
+  /// What is exchanged until end_beside, by copy_from, raise, wait_for and links, and what Kernels::prepare_solve
+  /// computes, follows what was asked for before, and what is asked for afterwards need not wait for it until
+  /// join_beside. A device may do it in order with the rest.
   virtual void begin_beside() {}
   virtual void end_beside() noexcept {}
-  /// What is called from now on works after all that was exchanged beside.
+  /// What is called from now on works after all that went on beside.
   virtual void join_beside() noexcept {}
   /// A worker's end each of a link between devices, of which this is the first; it is made once for the same devices.
   /// None, with the reason, where it cannot be.
   virtual std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why);
+  /// The same for exchanges by kernels, of devices that all reach each other; none where that cannot be.
+  virtual std::vector<std::unique_ptr<DirectLink>> link_directly(std::span<Device *const> devices);
   /// This process's end of a link between the devices of several processes, which all call it; they are connected once,
   /// and anew where a link broke. Null for all where it cannot be for one, which has a reason. What it exchanges is
   /// there when that returns; the peers must outlive it.
@@ -237,7 +262,7 @@ private:
   int thrown_ = std::uncaught_exceptions();
 };
 
-/// What is exchanged while it lives goes beside other work of the device.
+/// What is exchanged or prepared while it lives goes beside other work of the device.
 class Beside {
 public:
   explicit Beside(Device &device) : device_(device) { device_.begin_beside(); }

@@ -128,6 +128,13 @@ struct ColumnSums {
   double *scales = nullptr;  // [rank]
 };
 
+/// What combine_rows takes.
+struct Combined {
+  ConstMatrix parts;
+  Combine how = Combine::sum;
+  void *out = nullptr;
+};
+
 /// A sentence about a failed solve; empty if it did not fail.
 std::string failure_text(const SolveRecord &record, i64 rank);
 
@@ -199,7 +206,8 @@ public:
   /// solved[r] := the power of two that brings weights[r] into [1, 2), or 1 where there is no such.
   virtual void solve_scales(const SolveColumns &columns, const SolveScalesOut &out) = 0;
 
-  /// hadamard of the Gram matrices, factor_normal of that, and solve_scales; where launches are the limit, in one.
+  /// hadamard of the Gram matrices, factor_normal of that, and solve_scales; where launches are the limit, in one. It
+  /// may go on beside other work (Device::begin_beside).
   virtual void prepare_solve(const SolveColumns &columns, double ridge, double cutoff, const PreparedSolve &out);
 
   /// a := m f^T f, accumulated in f64. With `before`, b = a diag(before) was the factor so far, and where eigenvalues
@@ -243,6 +251,11 @@ public:
   /// out[r] := the sum or the largest of column r of `parts`, in f64, in the order of the rows; a NaN stays. Rounded
   /// once to the type of `parts`, which is that of out.
   virtual void combine_rows(ConstMatrix parts, Combine how, void *out) = 0;
+  /// The same of several; where launches are the limit, in one.
+  virtual void combine_all(std::span<const Combined> all) {
+    for (const Combined &some : all)
+      combine_rows(some.parts, some.how, some.out);
+  }
 
   /// a[i, r] := uniform in [0, 1) from (seed, mode, first_row + i, r).
   virtual void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) = 0;

@@ -85,7 +85,7 @@ private:
   i64 parts_ = 0;
 };
 
-/// Whatever is thrown, memory that is exchanged outlives the exchange.
+/// Whatever is thrown, memory that is worked on beside outlives that work.
 struct JoinAtEnd {
   kernels::Backend &backend;
   ~JoinAtEnd() { backend.join_beside(); }
@@ -143,7 +143,7 @@ i64 Sweep::ranges_at_most() const {
 void Sweep::cut_gathers() {
   const std::vector<int> &modes = settings_.updated_modes;
   const i64 row_bytes = rank_ * size_of(problem_.x.type());
-  marks_ = 2 * modes.size() + 2;
+  marks_ = 3 * modes.size() + 2;
   for (std::size_t k = 0; k < modes.size(); ++k) {
     const int mode = modes[k];
     Chunks &chunks = chunks_.emplace_back();
@@ -211,6 +211,8 @@ void Sweep::update_in_chunks(int mode, std::size_t k) {
       mttkrp_part(k, c);
     else
       worker_.reduce_split(mode, product);
+    if (c == 0)
+      backend_.join_beside(); // what prepare asked for
     for (const Range &rows : chunks.rows[c][static_cast<std::size_t>(others_.rank())])
       backend_.solve_and_sum(equations(k), product.slice(rows.begin, rows.end), solve_scales().read(),
                              factor.slice(rows.begin, rows.end), sums.next());
@@ -336,13 +338,15 @@ void Sweep::update(i64 iteration) {
     const int mode = modes[k];
     if (qr_) {
       backend_.enter_stage(kernels::Stage::mttkrp);
+      backend_.mark(moment(iteration, begin_of_mttkrp(k)));
       solve_by_qr(mode, k);
       backend_.enter_stage(kernels::Stage::rest);
       backend_.mark(moment(iteration, 2 * k + 1));
     } else {
+      if (k > 0 || !begun)
+        prepare(iteration, k);
       if (!is_product_cut(k) && (k > 0 || !begun))
         mttkrp(iteration, k);
-      prepare(mode, k);
       if (is_product_cut(k))
         update_in_chunks(mode, k);
       else if (iteration > 0)
@@ -363,6 +367,7 @@ void Sweep::mttkrp(i64 iteration, std::size_t k) {
   const std::vector<int> &modes = settings_.updated_modes;
   const int mode = modes[k];
   backend_.enter_stage(kernels::Stage::mttkrp);
+  backend_.mark(moment(iteration, begin_of_mttkrp(k)));
   const i64 step = iteration * std::ssize(modes) + static_cast<i64>(k);
   products_.mttkrp(mode, factors_.views(), scratch_.view(factors_[mode].rows), problem_.tree.at(step),
                    problem_.tree.left_at(step));
@@ -386,6 +391,7 @@ void Sweep::begin_next() {
   if (begins == 0)
     return;
   backend_.mark(moment(iteration_ + 1, 0));
+  prepare(iteration_ + 1, 0);
   mttkrp(iteration_ + 1, 0);
   has_begun_ = true;
 }
@@ -393,7 +399,10 @@ void Sweep::begin_next() {
 // What A_n := M V^+ needs of the other modes, V being the elementwise product of their Gram matrices. Where V is
 // singular in f64, what M says nothing of stays as it was. A new start has no such part: its scale means nothing before
 // the first update.
-void Sweep::prepare(int mode, std::size_t k) {
+//
+// It is little work of many steps, and goes on beside MTTKRP, which has no part in it, until the solve.
+void Sweep::prepare(i64 iteration, std::size_t k) {
+  const int mode = settings_.updated_modes[k];
   std::vector<const double *> grams, scales;
   for (int m = 0; m < problem_.x.order(); ++m) {
     if (m == mode)
@@ -403,12 +412,14 @@ void Sweep::prepare(int mode, std::size_t k) {
   }
   // Eigenvalues below this are rounding of the values that the factors were computed from.
   const double cutoff = static_cast<double>(rank_) * epsilon_of(products_.precision());
-  backend_.prepare_solve({grams, scales, scales_of(mode), weights_before(k), rank_}, settings_.ridge, cutoff,
+  const kernels::Beside beside(backend_);
+  backend_.prepare_solve({grams, scales, scales_of(mode), weights_before(iteration, k), rank_}, settings_.ridge, cutoff,
                          {normal_.data(), factored_.data(), tally_.there().records + k, solve_scales()});
 }
 
 // The first iteration: its factors are divided once they are there, and no weights tell how long they will be.
 void Sweep::solve(int mode, std::size_t k) {
+  backend_.join_beside();
   const Matrix product = scratch_.view(factors_[mode].rows);
   for (const Range &own : worker_.own(mode))
     backend_.solve_normal(equations(k), product.slice(own.begin, own.end), {},
@@ -430,6 +441,7 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
   has_inner_ = is_last(k) && at_once && !deterministic;
   const bool of_all = at_once && (deterministic || others_.size() == 1); // nobody else has sums to add
   const bool in_chunks = !chunks_[k].rows.empty();
+  backend_.join_beside();
   const JoinAtEnd join{backend_};
   if (in_chunks) {
     solve_in_chunks(mode, k);
@@ -475,8 +487,8 @@ void Sweep::sum_own_rows(int mode, std::size_t k) {
 
 // The weights as the update before left them; null in the first iteration, in which factors have no scale of the
 // model's yet: what a start has along dropped eigenvalues would stay for ever, in components that cancel.
-const double *Sweep::weights_before(std::size_t k) const {
-  if (iteration_ == 0)
+const double *Sweep::weights_before(i64 iteration, std::size_t k) const {
+  if (iteration == 0)
     return nullptr;
   return weights_of(k > 0 ? k - 1 : settings_.updated_modes.size() - 1);
 }
@@ -673,7 +685,7 @@ void Sweep::add_times(double on_host) {
     const auto between = [&](std::size_t first, std::size_t second) {
       return backend_.seconds_between(moment(iteration_, first), moment(iteration_, second));
     };
-    double mttkrp = is_product_cut(k) ? 0 : between(2 * k, 2 * k + 1);
+    double mttkrp = is_product_cut(k) ? 0 : between(begin_of_mttkrp(k), 2 * k + 1);
     for (std::size_t part = 0; is_product_cut(k) && part < chunks_[k].products.size(); ++part)
       mttkrp += between(chunks_[k].marks + 2 * part, chunks_[k].marks + 2 * part + 1);
     times_.mttkrp_of_mode[static_cast<std::size_t>(modes[k])] = mttkrp;

@@ -34,7 +34,7 @@ private:
   // `k` counts the solves of an iteration.
   void mttkrp(i64 iteration, std::size_t k);
   void begin_next();
-  void prepare(int mode, std::size_t k);
+  void prepare(i64 iteration, std::size_t k);
   void solve(int mode, std::size_t k);
   void solve_and_sum(int mode, std::size_t k);
   void cut_gathers();
@@ -47,7 +47,7 @@ private:
   /// The sums over this worker's rows of an update become those over all rows, and the columns are finished.
   void sum_over_workers(int mode, std::size_t k, bool have_left);
   void solve_by_qr(int mode, std::size_t k);
-  const double *weights_before(std::size_t k) const;
+  const double *weights_before(i64 iteration, std::size_t k) const;
   void divide(int mode, std::size_t k);
   void compute_gram(int mode);
   void compute_start_gram(int mode);
@@ -75,6 +75,7 @@ private:
   std::size_t moment(i64 iteration, std::size_t k) const noexcept {
     return static_cast<std::size_t>(iteration % 2) * marks_ + k;
   }
+  std::size_t begin_of_mttkrp(std::size_t k) const noexcept { return 2 * settings_.updated_modes.size() + 2 + k; }
   std::size_t columns() const noexcept { return static_cast<std::size_t>(rank_); }
   double *weights_of(std::size_t k) const noexcept { return tally_.there().weights + k * columns(); }
   double *scales_of(int mode) const noexcept {

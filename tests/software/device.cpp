@@ -6,11 +6,13 @@
 #include <array>
 #include <atomic>
 #include <barrier>
+#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <unistd.h>
@@ -148,6 +150,51 @@ public:
 
 private:
   std::shared_ptr<SoftwareClique> clique_;
+  std::size_t rank_;
+};
+
+/// What devices that read out of each other's memories share: none goes on before all have read, but for an abort.
+class SoftwareReaders {
+public:
+  explicit SoftwareReaders(std::vector<std::shared_ptr<Memory>> memories) : memories_(std::move(memories)) {}
+
+  void exchange(std::size_t rank, std::span<const kernels::DirectRead> reads) {
+    for (const kernels::DirectRead &read : reads) {
+      const Memory::Access access(*memories_[rank]), others(*memories_[static_cast<std::size_t>(read.worker)]);
+      std::copy_n(static_cast<const char *>(read.from), read.bytes, static_cast<char *>(read.to));
+    }
+    std::unique_lock lock(mutex_);
+    const std::size_t round = round_;
+    if (++have_read_ == memories_.size()) {
+      have_read_ = 0;
+      ++round_;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return aborted_ || round_ != round; });
+  }
+  void abort() noexcept {
+    const std::lock_guard lock(mutex_);
+    aborted_ = true;
+    changed_.notify_all();
+  }
+
+private:
+  std::vector<std::shared_ptr<Memory>> memories_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t have_read_ = 0;
+  std::size_t round_ = 0;
+  bool aborted_ = false;
+};
+
+class SoftwareReader final : public kernels::DirectLink {
+public:
+  SoftwareReader(std::shared_ptr<SoftwareReaders> all, std::size_t rank) : all_(std::move(all)), rank_(rank) {}
+  void exchange(std::span<const kernels::DirectRead> reads) override { all_->exchange(rank_, reads); }
+  void abort() noexcept override { all_->abort(); }
+
+private:
+  std::shared_ptr<SoftwareReaders> all_;
   std::size_t rank_;
 };
 
@@ -290,9 +337,7 @@ public:
     const Memory::Access access(*memory_), others(*device.memory_);
     if (!is_beside_)
       return ReferenceBackend::upload(to, from, bytes);
-    const auto *const begin = static_cast<const char *>(from);
-    late_.push_back({static_cast<char *>(to), {begin, begin + bytes}});
-    std::memset(to, 0x7f, static_cast<std::size_t>(bytes)); // nobody may look before the exchange is joined
+    be_late(to, from, static_cast<std::size_t>(bytes));
   }
   void begin_beside() override { is_beside_ = true; }
   void end_beside() noexcept override { is_beside_ = false; }
@@ -316,6 +361,22 @@ public:
     std::vector<std::unique_ptr<kernels::Link>> ends;
     for (std::size_t rank = 0; rank < memories.size(); ++rank)
       ends.push_back(std::make_unique<SoftwareLink>(clique, rank));
+    return ends;
+  }
+
+  std::vector<std::unique_ptr<kernels::DirectLink>> link_directly(std::span<Device *const> devices) override {
+    std::vector<std::shared_ptr<Memory>> memories;
+    std::set<int> ordinals; // each once, as for a GPU
+    for (Device *const device : devices) {
+      memories.push_back(static_cast<SoftwareBackend *>(device)->memory_);
+      ordinals.insert(memories.back()->ordinal());
+    }
+    std::vector<std::unique_ptr<kernels::DirectLink>> ends;
+    if (ordinals.size() < std::max<std::size_t>(devices.size(), 2))
+      return ends;
+    const auto all = std::make_shared<SoftwareReaders>(memories);
+    for (std::size_t rank = 0; rank < memories.size(); ++rank)
+      ends.push_back(std::make_unique<SoftwareReader>(all, rank));
     return ends;
   }
 
@@ -417,6 +478,19 @@ public:
     const Memory::Access access(*memory_);
     ReferenceBackend::gram(a, g);
   }
+  void prepare_solve(const kernels::SolveColumns &columns, double ridge, double cutoff,
+                     const kernels::PreparedSolve &out) override {
+    ReferenceBackend::prepare_solve(columns, ridge, cutoff, out);
+    if (!is_beside_)
+      return;
+    const auto rank_bytes = static_cast<std::size_t>(columns.rank) * sizeof(double);
+    const Memory::Access access(*memory_);
+    for (double *const matrix : {out.v, out.f})
+      be_late(matrix, matrix, rank_bytes * static_cast<std::size_t>(columns.rank));
+    for (double *const vector : {out.scales.right, out.scales.before, out.scales.solved})
+      be_late(vector, vector, rank_bytes);
+    be_late(out.record, out.record, sizeof *out.record);
+  }
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override {
     const Memory::Access access(*memory_);
     ReferenceBackend::hadamard(grams, rank, ridge, v);
@@ -474,6 +548,13 @@ public:
   }
 
 private:
+  /// What is at `from`, in this memory, comes to `to` when join_beside is called: nobody may look before.
+  void be_late(void *to, const void *from, std::size_t bytes) {
+    const auto *const begin = static_cast<const char *>(from);
+    late_.push_back({static_cast<char *>(to), {begin, begin + bytes}});
+    std::memset(to, 0x7f, bytes);
+  }
+
   std::shared_ptr<Memory> memory_;
   i64 limit_;
   std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
@@ -483,7 +564,7 @@ private:
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
   kernels::Exchange exchange_;
   std::shared_ptr<SoftwarePeers::Board> board_;            // of processes
-  bool is_beside_ = false;                                 // what is exchanged now
+  bool is_beside_ = false;                                 // what is exchanged or prepared now
   std::vector<std::pair<char *, std::vector<char>>> late_; // what was, where it goes to
   std::atomic<int> written_ = 0;                           // signals raised
   std::map<const SoftwareBackend *, int> seen_;            // of those of others, the last one waited for

@@ -335,8 +335,12 @@ template <class T> Update update_by(Backend &backend, i64 rows, i64 rank, bool s
   const DeviceBuffer v = room(rank * rank), f = room(rank * rank), vectors = room(3 * rank),
                      record(backend, sizeof(SolveRecord), "a test");
   const kernels::SolveScalesOut out{vectors.f64(), vectors.f64() + rank, vectors.f64() + 2 * rank};
-  backend.prepare_solve({grams, of_others, columns.f64() + 2 * rank, columns.f64() + 3 * rank, rank}, 0, 1e-12,
-                        {v.f64(), f.f64(), static_cast<SolveRecord *>(record.data()), out});
+  {
+    const kernels::Beside beside(backend);
+    backend.prepare_solve({grams, of_others, columns.f64() + 2 * rank, columns.f64() + 3 * rank, rank}, 0, 1e-12,
+                          {v.f64(), f.f64(), static_cast<SolveRecord *>(record.data()), out});
+  }
+  backend.join_beside();
   const Placed<T> m(backend, TestMatrix<T>::random(rows, rank, 3, 62));
   Placed<T> x(backend, TestMatrix<T>::random(rows, rank, 5, 63));
   const DeviceBuffer gram = room(rank * rank), sums = room(2 * rank), finished = room(2 * rank);
@@ -421,6 +425,39 @@ template <class T> void expect_same_combination(Backend &reference, Backend &dev
     device.download(got.data(), out.data(), out.bytes());
     EXPECT_EQ(got, expected) << rows << " x " << cols;
   }
+}
+
+/// `count` arrays of other widths, which lie in one matrix, each combined as combine_rows does.
+void expect_combined_together(Backend &device, std::size_t count) {
+  constexpr i64 rows = 3, width = 400;
+  const Placed<double> parts(device, TestMatrix<double>::random(rows, static_cast<i64>(count) * width, 0, 72));
+  const ConstMatrix all = parts.view();
+  std::vector<DeviceBuffer> out, expected;
+  std::vector<kernels::Combined> together;
+  for (std::size_t k = 0; k < count; ++k) {
+    const i64 columns = k == 1 ? width : 32;
+    ConstMatrix some = all;
+    some.data = static_cast<const double *>(all.data) + static_cast<i64>(k) * width;
+    some.cols = columns;
+    const auto how = k == 1 ? kernels::Combine::max : kernels::Combine::sum;
+    out.emplace_back(device, columns * 8, "a test's sums");
+    expected.emplace_back(device, columns * 8, "a test's sums");
+    device.combine_rows(some, how, expected.back().data());
+    together.push_back({some, how, out.back().data()});
+  }
+  device.combine_all(together);
+  for (std::size_t k = 0; k < count; ++k) {
+    Numbers numbers(static_cast<std::size_t>(out[k].bytes() / 8)), wanted(numbers.size());
+    device.download(numbers.data(), out[k].data(), out[k].bytes());
+    device.download(wanted.data(), expected[k].data(), out[k].bytes());
+    EXPECT_EQ(numbers, wanted) << k << " of " << count;
+  }
+}
+
+TEST_F(KernelsDevice, CombineAll) {
+  for (const auto &device : backends_)
+    for (const std::size_t count : {0, 1, 2, 3, 4})
+      expect_combined_together(*device, count);
 }
 
 TEST_F(KernelsDevice, CombineRows) {

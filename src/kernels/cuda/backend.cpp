@@ -170,6 +170,15 @@ std::vector<std::unique_ptr<Link>> CudaBackend::link(std::span<Device *const> de
   return clique_ == nullptr ? std::vector<std::unique_ptr<Link>>{} : clique_->links();
 }
 
+std::vector<std::unique_ptr<DirectLink>> CudaBackend::link_directly(std::span<Device *const> devices) {
+  std::vector<Gpu *> gpus;
+  for (Device *const device : devices)
+    gpus.push_back(&static_cast<CudaBackend *>(device)->device_);
+  if (direct_ == nullptr || !direct_->is_of(gpus))
+    direct_ = DirectClique::make(gpus);
+  return direct_ == nullptr ? std::vector<std::unique_ptr<DirectLink>>{} : direct_->links();
+}
+
 std::unique_ptr<Link> CudaBackend::link_peers(Peers &peers, std::string &why) {
   why = no_end_; // of all processes, once it is of one
   if (!why.empty())

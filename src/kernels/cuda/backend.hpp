@@ -2,6 +2,7 @@
 // the files of the kernels have theirs.
 #pragma once
 
+#include "kernels/cuda/direct.hpp"
 #include "kernels/cuda/nccl.hpp"
 #include "kernels/cuda/prediction.hpp"
 #include "kernels/cuda/staging.hpp"
@@ -54,6 +55,7 @@ public:
   void end_beside() noexcept override { device_.end_beside(); }
   void join_beside() noexcept override;
   std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why) override;
+  std::vector<std::unique_ptr<DirectLink>> link_directly(std::span<Device *const> devices) override;
   std::unique_ptr<Link> link_peers(Peers &peers, std::string &why) override;
   std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override;
   i64 room_to_build(const EntriesView &entries, bool together) const override;
@@ -94,6 +96,7 @@ public:
   void divide_columns(Matrix a, const double *d) override;
   void column_dots(ConstMatrix a, ConstMatrix b, double *out) override;
   void combine_rows(ConstMatrix parts, Combine how, void *out) override;
+  void combine_all(std::span<const Combined> all) override;
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override;
   void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                double *out) override;
@@ -106,9 +109,10 @@ private:
   int host_threads_; // for sorting a tensor, say
   Staging staging_;
   Exchange exchange_;
-  std::shared_ptr<NcclClique> clique_; // of the GPUs of which this is the first; made when first asked for
-  std::shared_ptr<NcclEnd> end_;       // among those of other processes; made when first asked for
-  std::string no_end_;                 // why there is none, once that is known
+  std::shared_ptr<DirectClique> direct_; // of the GPUs of which this is the first, as the next
+  std::shared_ptr<NcclClique> clique_;   // of the GPUs of which this is the first; made when first asked for
+  std::shared_ptr<NcclEnd> end_;         // among those of other processes; made when first asked for
+  std::string no_end_;                   // why there is none, once that is known
 };
 
 } // namespace td::kernels::cuda

@@ -111,7 +111,7 @@ __global__ void to_weights(NormKind kind, i64 rank, double *norms) {
   }
 }
 
-template <class T> __global__ void combine(Rows<const T> parts, bool sum, T *out) {
+template <class T> __device__ void combine_columns(const Rows<const T> &parts, bool sum, T *out) {
   const i64 step = i64{gridDim.x} * blockDim.x;
   for (i64 r = i64{blockIdx.x} * blockDim.x + threadIdx.x; r < parts.cols; r += step) {
     auto x = static_cast<double>(parts(0, r));
@@ -121,6 +121,19 @@ template <class T> __global__ void combine(Rows<const T> parts, bool sum, T *out
     }
     out[r] = static_cast<T>(x);
   }
+}
+
+template <class T> __global__ void combine(Rows<const T> parts, bool sum, T *out) { combine_columns(parts, sum, out); }
+
+/// What the sums of an update are: a Gram matrix, largest magnitudes, inner products.
+struct Few {
+  static constexpr std::size_t most = 3;
+  Rows<const double> parts[most];
+  bool sum[most];
+  double *out[most];
+};
+__global__ void combine_few(const __grid_constant__ Few all) {
+  combine_columns(all.parts[blockIdx.y], all.sum[blockIdx.y], all.out[blockIdx.y]);
 }
 
 } // namespace
@@ -134,6 +147,26 @@ void CudaBackend::combine_rows(ConstMatrix parts, Combine how, void *out) {
     combine<<<blocks_for(device_, parts.cols, block_threads), block_threads, 0, device_.stream()>>>(
         rows_of<T>(parts), how == Combine::sum, static_cast<T *>(out));
   });
+  check_launch("adding up what workers have");
+}
+
+void CudaBackend::combine_all(std::span<const Combined> all) {
+  Few few{};
+  i64 columns = 0;
+  const auto is_one_of_few = [&](const Combined &some) { return some.parts.type == ValueType::f64; };
+  if (all.empty() || all.size() > Few::most || !std::all_of(all.begin(), all.end(), is_one_of_few))
+    return Kernels::combine_all(all);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    few.parts[k] = rows_of<double>(all[k].parts);
+    few.sum[k] = all[k].how == Combine::sum;
+    few.out[k] = static_cast<double *>(all[k].out);
+    columns = std::max(columns, all[k].parts.cols);
+  }
+  if (columns == 0)
+    return;
+  const CurrentDevice current = enter();
+  const dim3 grid(blocks_for(device_, columns, block_threads), static_cast<unsigned>(all.size()));
+  combine_few<<<grid, block_threads, 0, device_.stream()>>>(few);
   check_launch("adding up what workers have");
 }
 

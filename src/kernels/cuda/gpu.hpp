@@ -184,7 +184,7 @@ public:
   void begin_beside();
   void end_beside() noexcept { is_beside_ = false; }
   void join_beside() noexcept;
-  /// The stream on which this GPU exchanges with others now.
+  /// The stream on which this GPU exchanges with others now, and prepares solves.
   cudaStream_t exchange_stream() const noexcept { return is_beside_ ? beside_ : stream_; }
 
   // Handles are made at their first use.
@@ -205,10 +205,10 @@ private:
   cudaStream_t stream_ = nullptr;
   cudaStream_t copies_ = nullptr; // made at its first use
   std::vector<Passing> passing_;
-  cudaStream_t beside_ = nullptr; // of exchanges beside the work; made at its first use, as its events are
+  cudaStream_t beside_ = nullptr; // of what goes on beside the work; made at its first use, as its events are
   cudaEvent_t forked_ = nullptr;
   cudaEvent_t joined_ = nullptr;
-  bool is_beside_ = false;                      // what is exchanged now
+  bool is_beside_ = false;                      // what is exchanged or prepared now
   bool is_forked_ = false;                      // something was, and is not joined
   cudaStream_t callers_ = nullptr;              // null: whatever the caller has started counts
   cudaEvent_t caller_ = nullptr;                // how far the caller's stream has come; made at its first use

@@ -22,4 +22,8 @@ void refuse_private_rows() {
               "a GPU; format blco has private rows there");
 }
 
+void refuse_reads(std::size_t reads, std::size_t most) {
+  throw_error(Status::internal, "an exchange of {} reads: expected at most {}", reads, most);
+}
+
 } // namespace td::kernels::cuda

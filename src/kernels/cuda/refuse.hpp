@@ -15,4 +15,7 @@ void refuse_rank(i64 rank);
 /// Coordinates have no private rows on a GPU.
 [[noreturn]] void refuse_private_rows();
 
+/// More of one worker in one exchange than a kernel takes.
+[[noreturn]] void refuse_reads(std::size_t reads, std::size_t most);
+
 } // namespace td::kernels::cuda

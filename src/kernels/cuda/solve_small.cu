@@ -359,8 +359,9 @@ void start(Gpu &device, unsigned blocks, const SolveInput &in, const SolveScales
            double *f, SolveRecord *record) {
   const auto launch = [&](auto shape) {
     using S = decltype(shape);
-    factor_small<S, Prepares><<<blocks, dim3(side, S::warps), 0, device.stream()>>>(
-        in, scales, v, static_cast<int>(in.rank), cutoff, f, record);
+    factor_small<S, Prepares>
+        <<<blocks, dim3(side, S::warps), 0, Prepares ? device.exchange_stream() : device.stream()>>>(
+            in, scales, v, static_cast<int>(in.rank), cutoff, f, record);
     check_launch("solving the normal equations");
   };
   if (in.rank <= Narrow::rows)
