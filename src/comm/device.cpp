@@ -40,7 +40,15 @@ public:
   void gather_and_reduce(Matrix a, std::span<const Ranges> owned, std::span<const Reduced> sums) override {
     Transfers sent, received;
     add_gathered(a, owned, sent, received);
-    reduce(sums, std::move(sent), std::move(received));
+    exchange_and_reduce(sent, received, sums);
+  }
+  void exchange(const Transfers &sent, const Transfers &received) override {
+    count(sent);
+    transfer(sent, received);
+  }
+  void exchange_and_reduce(const Transfers &sent, const Transfers &received, std::span<const Reduced> sums) override {
+    count(sent);
+    reduce(sums, sent, received);
   }
 
   void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
@@ -71,6 +79,10 @@ protected:
       : device_(device), others_(std::move(others)) {}
 
   kernels::Backend &device() noexcept { return device_; }
+  /// Brings what goes to others and comes from them.
+  virtual void transfer(const Transfers &sent, const Transfers &received) = 0;
+  /// Hears of all that is sent but for numbers that are summed.
+  virtual void count(const Transfers & /*sent*/) noexcept {}
   template <class F> void for_others(F &&f) const {
     for (int worker = 0; worker < size(); ++worker)
       if (worker != rank())
@@ -113,7 +125,7 @@ private:
       });
       device_.copy_from(device_, of + rank() * each, some.data.data(), each);
     });
-    exchange(sent, received);
+    transfer(sent, received);
     for_each([&](const Reduced &some, const char *of, i64) {
       const auto count = static_cast<i64>(some.data.size());
       device_.combine_rows({of, ValueType::f64, size(), count, count}, some.how, some.data.data());
@@ -175,7 +187,8 @@ public:
   PeerCommunicator(std::shared_ptr<Board> board, kernels::Backend &device, std::unique_ptr<Communicator> others)
       : DeviceCommunicator(device, std::move(others)), board_(std::move(board)) {}
 
-  void exchange(const Transfers &sent, const Transfers &received) override {
+private:
+  void transfer(const Transfers &sent, const Transfers &received) override {
     board_->sent[static_cast<std::size_t>(rank())] = sent;
     device().raise(kernels::Signal::written);
     barrier();
@@ -185,8 +198,6 @@ public:
     barrier();
     for_others([&](int worker) { device().wait_for(device_of(worker), kernels::Signal::read); });
   }
-
-private:
   void receive_from(int worker, const Transfers &received) {
     kernels::Backend &from = device_of(worker);
     device().wait_for(from, kernels::Signal::written);
@@ -209,12 +220,12 @@ public:
                      std::unique_ptr<Communicator> others)
       : DeviceCommunicator(device, std::move(others)), link_(std::move(link)) {}
 
-  void exchange(const Transfers &sent, const Transfers &received) override {
+private:
+  void transfer(const Transfers &sent, const Transfers &received) override {
     barrier();
     link_->exchange(sent, received);
   }
 
-private:
   std::unique_ptr<kernels::Link> link_;
 };
 
@@ -229,43 +240,34 @@ public:
     processes_.all_reduce({&all, 1}, Reduction::max);
     return static_cast<int>(all);
   }
-  bool all_failed() const noexcept override { return processes_.told(); }
+  void on_the_way() override { processes_.on_the_way(); }
 
 private:
   Processes &processes_;
 };
 
-/// Rows go by a library of the devices', the few numbers that are summed over all processes by way of the host.
+/// So do processes, which do not meet for it: whoever waits for its device hears of one that has failed.
 class LinkedProcesses final : public DeviceCommunicator {
 public:
   LinkedProcesses(Processes &processes, kernels::Backend &device)
-      : DeviceCommunicator(device, make_process_communicator(processes)), processes_(processes), peers_(processes),
-        sums_(make_staged_communicator(device, make_process_communicator(processes))) {}
+      : DeviceCommunicator(device, make_process_communicator(processes)), processes_(processes), peers_(processes) {}
 
   /// Whether there is a link, else why not.
   bool connect(std::string &why) {
     link_ = device().link_peers(peers_, why);
     return link_ != nullptr;
   }
+  void abort() noexcept override { link_->abort(); }
 
-  void allreduce_sum(std::span<double> data) override { sums_->allreduce_sum(data); }
-  void allreduce_max(std::span<double> data) override { sums_->allreduce_max(data); }
-  void allreduce(std::span<const Reduced> all) override { sums_->allreduce(all); }
-  void gather_and_reduce(Matrix a, std::span<const Ranges> owned, std::span<const Reduced> sums) override {
-    Communicator::gather_and_reduce(a, owned, sums);
-  }
-  bool gathers_beside() const noexcept override { return false; } // each waits for its GPU
-  void begin_gather(Matrix a, std::span<const Ranges> owned) override { allgather_rows(a, owned); }
-  void exchange(const Transfers &sent, const Transfers &received) override {
-    link_->exchange(sent, received);
+private:
+  void transfer(const Transfers &sent, const Transfers &received) override { link_->exchange(sent, received); }
+  void count(const Transfers &sent) noexcept override {
     for (const Transfer &to : sent)
       processes_.count_sent(to.bytes);
   }
 
-private:
   Processes &processes_;
   ProcessPeers peers_;
-  std::unique_ptr<Communicator> sums_;
   std::unique_ptr<kernels::Link> link_;
 };
 

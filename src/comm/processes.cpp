@@ -18,6 +18,10 @@ struct Obituary {
   char text[1020] = "";
 };
 
+/// What a process that waits for something else says where all meet: the others wait on. How urgent failures are is 1
+/// and more.
+constexpr double not_yet = 0.5;
+
 /// FNV-1a, of 64 bits.
 u64 hash_of(std::string_view text) {
   u64 hash = 0xcbf29ce484222325;
@@ -63,14 +67,30 @@ void Processes::break_off(std::int32_t code, const char *function) {
                                 rank_, size_, function, code));
 }
 
-// The first of the processes that failed speaks: the largest number is that of the smallest rank.
-void Processes::meet(int failed, Status status, std::string_view text) {
+double Processes::largest(double urgent) {
   require_whole();
-  double urgent = failed;
   if (const auto code = functions_.all_reduce(&urgent, 1, static_cast<std::int32_t>(Reduction::max), functions_.user))
     break_off(code, "all_reduce");
-  if (urgent == 0)
-    return;
+  return urgent;
+}
+
+void Processes::meet(int failed, Status status, std::string_view text) {
+  double urgent = not_yet;
+  while (urgent == not_yet)
+    urgent = largest(failed);
+  if (urgent != 0)
+    end_all(urgent, status, text);
+}
+
+void Processes::on_the_way() {
+  if (told_)
+    throw AgreedError(Status::communication, "another process has failed");
+  if (const double urgent = largest(not_yet); urgent != not_yet)
+    end_all(urgent, Status::ok, {});
+}
+
+// The first of the processes that failed speaks: the largest number is that of the smallest rank.
+void Processes::end_all(double urgent, Status status, std::string_view text) {
   told_ = true; // whatever else goes wrong here
   const int first = size_ - static_cast<int>(urgent);
   Obituary said{static_cast<std::int32_t>(status), {}};

@@ -50,8 +50,9 @@ public:
   void begin_call() noexcept { told_ = false; }
   /// Waits for all. Throws AgreedError where one has failed.
   void agree() { meet(0, Status::ok, {}); }
-  /// Whether all know of a failure in this call.
-  bool told() const noexcept { return told_; }
+  /// Meets those who wait in any of these functions, and lets them wait on, however often: for a process that waits
+  /// itself for something that a failure of theirs would keep from coming. Throws AgreedError where one has failed.
+  void on_the_way();
   /// Tells the others of an error here. All throw that of the first process, in their order, which had one.
   [[noreturn]] void fail(Status status, std::string_view text);
 
@@ -75,6 +76,8 @@ public:
 private:
   /// `failed`: 0 where nothing has, else how urgent it is.
   void meet(int failed, Status status, std::string_view text);
+  double largest(double urgent);
+  [[noreturn]] void end_all(double urgent, Status status, std::string_view text);
   void check(std::int32_t code, const char *function) const;
   void require_whole() const;
   [[noreturn]] void break_off(std::int32_t code, const char *function);
