@@ -240,7 +240,7 @@ public:
     processes_.all_reduce({&all, 1}, Reduction::max);
     return static_cast<int>(all);
   }
-  void on_the_way() override { processes_.on_the_way(); }
+  bool on_the_way() override { return processes_.on_the_way(); }
 
 private:
   Processes &processes_;

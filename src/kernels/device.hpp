@@ -61,9 +61,9 @@ public:
   /// by fails here.
   virtual int largest(int number) = 0;
   /// Meets those who wait for this process wherever they are, and lets them wait on. A process that waits for its
-  /// device, which may wait for the others', calls it now and then, however often: so it hears of one that has failed,
-  /// and throws.
-  virtual void on_the_way() = 0;
+  /// device, which may wait for the others', calls it now and then, however often: false says that one has failed, as
+  /// the functions above say from then on.
+  virtual bool on_the_way() = 0;
 };
 
 /// Copies on a device that can be evicted.

@@ -540,7 +540,8 @@ private:
       const Arrival next = arrivals_.front();
       std::vector<char> bytes;
       while (!board_->take(next.from, peers_->rank(), next.number, bytes))
-        peers_->on_the_way();
+        if (!peers_->on_the_way())
+          peers_->largest(0); // throws what all throw
       if (std::ssize(bytes) != next.bytes)
         throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", peers_->rank(), next.bytes,
                     next.from, bytes.size());

@@ -19,6 +19,9 @@ namespace td::kernels::cuda {
 
 namespace {
 
+/// Of this thread, which is the one that may ask other processes.
+thread_local Gpu *watched = nullptr;
+
 bool is_about_capture(cudaError_t result) {
   return result >= cudaErrorStreamCaptureUnsupported && result <= cudaErrorStreamCaptureWrongThread;
 }
@@ -177,6 +180,7 @@ void Memory::close(cudaStream_t stream) noexcept {
 
 // Streams stay open meanwhile.
 void Memory::wait() noexcept {
+  Gpu::settle_watched();
   const std::lock_guard lock(streams_mutex_);
   for (const cudaStream_t stream : streams_)
     cudaStreamSynchronize(stream);
@@ -332,23 +336,44 @@ void *Gpu::allocate(i64 bytes, const char *what) {
   return memory_.allocate(bytes, what, stream_);
 }
 
-// The others are asked seldom, as that is a call to all of them: where one has failed nothing is urgent any more.
-void Gpu::wait_until(const std::function<cudaError_t()> &query) {
+/// Gives cudaErrorNotReady where it never will be. The others are asked seldom, as that is a call to all of them: where
+/// one has failed nothing is urgent any more.
+cudaError_t Gpu::poll(const std::function<cudaError_t()> &query) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds patience(50);
   auto next = Clock::now() + patience;
   for (;;) {
     const cudaError_t result = query();
     if (result != cudaErrorNotReady)
-      return check(result, "waiting for the GPU");
+      return result;
     cudaGetLastError(); // it would look like an error of the next kernel's
-    watch_->look();
-    if (Clock::now() > next) {
-      watch_->ask_others();
+    const bool is_long = Clock::now() > next;
+    if (!watch_->goes_on(is_long))
+      return cudaErrorNotReady;
+    if (is_long)
       next = Clock::now() + patience;
-    }
     std::this_thread::yield();
   }
+}
+
+void Gpu::wait_until(const std::function<cudaError_t()> &query) {
+  const cudaError_t result = poll(query);
+  if (result == cudaErrorNotReady)
+    watch_->fail();
+  check(result, "waiting for the GPU");
+}
+
+void Gpu::watch(Watch *watch) noexcept {
+  watch_ = watch;
+  watched = watch == nullptr ? nullptr : this;
+}
+
+void Gpu::settle_watched() noexcept {
+  if (watched == nullptr)
+    return;
+  for (const cudaStream_t stream : {watched->stream_, watched->beside_})
+    if (stream != nullptr)
+      watched->poll([&] { return cudaStreamQuery(stream); });
 }
 
 void Gpu::finish(cudaStream_t stream) {

@@ -136,10 +136,11 @@ struct Kept {
 class Watch {
 public:
   virtual ~Watch() = default;
-  /// Throws where the wait would not end.
-  virtual void look() = 0;
-  /// The same where it has taken long, as the other processes know it.
-  virtual void ask_others() = 0;
+  /// Whether what the GPU waits for can come; where the wait is long, as the other processes say. Else it is ended: the
+  /// GPU's work goes on, with nonsense.
+  virtual bool goes_on(bool is_long) = 0;
+  /// Says then why not.
+  [[noreturn]] virtual void fail() = 0;
 };
 
 class Gpu {
@@ -166,12 +167,16 @@ public:
   void wait() { finish(stream_); }
   /// Its work waits for other processes from now on; null: for none. Each wait of this Gpu then ends where theirs
   /// fails.
-  void watch(Watch *watch) noexcept { watch_ = watch; }
+  /// One Gpu of a thread is watched.
+  void watch(Watch *watch) noexcept;
   /// Waits until this gives another result than cudaErrorNotReady, which is to be cudaSuccess; only while it is
   /// watched.
   void wait_until(const std::function<cudaError_t()> &query);
   /// Comes before calls that may wait for the GPU within CUDA, where nobody would hear of a failure.
   void settle();
+  /// The same for the Gpu that is watched on this thread, if there is one, where nothing may be thrown: what failed is
+  /// told where the processes meet next.
+  static void settle_watched() noexcept;
   void upload(void *to, const void *from_host, i64 bytes);
   void download(void *to_host, const void *from, i64 bytes);
   // These are as the backend's.
@@ -216,6 +221,7 @@ private:
     cudaEvent_t filled = nullptr;
     cudaEvent_t used = nullptr;
   };
+  cudaError_t poll(const std::function<cudaError_t()> &query);
   void finish(cudaStream_t stream);
   void finish(cudaEvent_t event);
   Passing &passing(int buffer);

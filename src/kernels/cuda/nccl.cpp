@@ -368,28 +368,22 @@ std::string NcclEnd::settle(Peers &peers, int result) {
   }
 }
 
-void NcclEnd::fail(int result) {
-  abort();
-  throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), library_.error_string(result));
+void NcclEnd::fail() {
+  if (failure_ == 0)
+    peers_->largest(0); // throws what all throw
+  throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), library_.error_string(failure_));
 }
 
-void NcclEnd::look() {
+// Once it is ended the GPU waits for no other.
+bool NcclEnd::goes_on(bool is_long) {
   if (comm_ == nullptr)
-    return;
+    return true;
   if (const int now = state(); !is_fine(now))
-    fail(now);
-}
-
-// What the GPU waits for would never come, nor could anything on it be waited for.
-void NcclEnd::ask_others() {
-  if (peers_ == nullptr || comm_ == nullptr)
-    return;
-  try {
-    peers_->on_the_way();
-  } catch (...) {
-    abort();
-    throw;
-  }
+    failure_ = now;
+  else if (!is_long || peers_ == nullptr || peers_->on_the_way())
+    return true;
+  abort();
+  return false;
 }
 
 int NcclEnd::enqueue(const Transfers &sent, const Transfers &received) {
@@ -410,14 +404,16 @@ void NcclEnd::exchange(const Transfers &sent, const Transfers &received) {
   const CurrentDevice current = memory_.enter();
   if (!works())
     throw_error(Status::device, "cuda:{}: an exchange by NCCL after one that failed", gpu_.ordinal());
-  int result = enqueue(sent, received);
-  if (is_fine(result))
+  failure_ = enqueue(sent, received);
+  if (is_fine(failure_))
     gpu_.wait_until([&] {
-      result = state();
-      return result == in_progress ? cudaErrorNotReady : cudaSuccess;
+      failure_ = state();
+      return failure_ == in_progress ? cudaErrorNotReady : cudaSuccess;
     });
-  if (result != 0)
-    fail(result);
+  if (failure_ == 0)
+    return;
+  abort();
+  fail();
 }
 
 // It frees whatever still waits. Where the GPU was reset, or the process forked, there is nothing left to end.

@@ -60,8 +60,8 @@ public:
   /// One at a time.
   std::unique_ptr<Link> link(Peers &peers);
 
-  void look() override;
-  void ask_others() override;
+  bool goes_on(bool is_long) override;
+  [[noreturn]] void fail() override;
 
 private:
   class Worker;
@@ -71,7 +71,6 @@ private:
   void exchange(const Transfers &sent, const Transfers &received);
   int enqueue(const Transfers &sent, const Transfers &received);
   int state() const;
-  [[noreturn]] void fail(int result);
   void abort() noexcept;
 
   const NcclLibrary &library_;
@@ -79,6 +78,7 @@ private:
   Memory &memory_; // which outlives the Gpu
   void *comm_ = nullptr;
   Peers *peers_ = nullptr; // while a link is there
+  int failure_ = 0;        // of NCCL's
 };
 
 } // namespace td::kernels::cuda
