@@ -91,6 +91,7 @@ void CudaBackend::evict_others(i64 bytes, bool temporary) {
 
 std::shared_ptr<const void> CudaBackend::pin(const void *host, i64 bytes) {
   const CurrentDevice current = enter();
+  device_.settle(); // pinning may wait for the GPU
   return cuda::pin(device_.memory(), host, bytes);
 }
 

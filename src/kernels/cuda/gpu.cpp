@@ -336,11 +336,12 @@ void *Gpu::allocate(i64 bytes, const char *what) {
   return memory_.allocate(bytes, what, stream_);
 }
 
-/// Gives cudaErrorNotReady where it never will be. The others are asked seldom, as that is a call to all of them: where
-/// one has failed nothing is urgent any more.
+/// Gives cudaErrorNotReady where it never will be. The others are asked late and seldom: who asks waits until all have
+/// come to where they can answer, and one of them may be in a call of CUDA's that waits for what this process is to
+/// exchange next, such as the first of a kernel. Where one has failed nothing is urgent any more.
 cudaError_t Gpu::poll(const std::function<cudaError_t()> &query) {
   using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds patience(50);
+  constexpr std::chrono::seconds patience(2);
   auto next = Clock::now() + patience;
   for (;;) {
     const cudaError_t result = query();
