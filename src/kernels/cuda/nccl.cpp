@@ -369,7 +369,7 @@ std::string NcclEnd::settle(Peers &peers, int result) {
 }
 
 void NcclEnd::fail() {
-  if (failure_ == 0)
+  if (is_fine(failure_))
     peers_->largest(0); // throws what all throw
   throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), library_.error_string(failure_));
 }
