@@ -19,7 +19,7 @@ struct Reduced {
 
 /// Every worker calls the same functions in the same order with the same sizes. Results are bitwise the same on all
 /// workers: sums are taken in worker order. If a worker fails it calls abort(), and every worker that waits or will
-/// wait throws WorkerAborted.
+/// wait throws WorkerAborted; where the workers are processes, what went wrong, as it is told all of them.
 ///
 /// Numbers that are summed, rows and what is exchanged are in the memory of the worker's device; they follow what was
 /// asked of the device before, and what is asked of it afterwards follows them. What is broadcast is on the host.
@@ -54,6 +54,12 @@ public:
   virtual bool gathers_beside() const noexcept { return false; }
   /// What k sends to m is, in this order, what m receives from k. Nobody sends to itself.
   virtual void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) = 0;
+  /// exchange and allreduce; where each exchange takes time of its own, in one.
+  virtual void exchange_and_reduce(const kernels::Transfers &sent, const kernels::Transfers &received,
+                                   std::span<const Reduced> sums) {
+    exchange(sent, received);
+    allreduce(sums);
+  }
   /// Copies worker 0's bytes to all.
   virtual void broadcast(void *data, i64 bytes) = 0;
   virtual void abort() noexcept = 0;

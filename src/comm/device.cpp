@@ -41,7 +41,15 @@ public:
   void gather_and_reduce(Matrix a, std::span<const Ranges> owned, std::span<const Reduced> sums) override {
     Transfers sent, received;
     add_gathered(a, owned, sent, received);
-    reduce(sums, std::move(sent), std::move(received));
+    exchange_and_reduce(sent, received, sums);
+  }
+  void exchange(const Transfers &sent, const Transfers &received) override {
+    count(sent);
+    transfer(sent, received);
+  }
+  void exchange_and_reduce(const Transfers &sent, const Transfers &received, std::span<const Reduced> sums) override {
+    count(sent);
+    reduce(sums, sent, received);
   }
 
   void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
@@ -78,6 +86,10 @@ protected:
   kernels::Backend &device() noexcept { return device_; }
   /// Whether what is exchanged now goes beside the work of the device.
   bool is_beside() const noexcept { return is_beside_; }
+  /// Brings what goes to others and comes from them.
+  virtual void transfer(const Transfers &sent, const Transfers &received) = 0;
+  /// Hears of all that is sent but for numbers that are summed.
+  virtual void count(const Transfers & /*sent*/) noexcept {}
   template <class F> void for_others(F &&f) const {
     for (int worker = 0; worker < size(); ++worker)
       if (worker != rank())
@@ -122,7 +134,7 @@ private:
       sent.push_back({worker, own, bytes});
       received.push_back({worker, parts + worker * count, bytes});
     });
-    exchange(sent, received);
+    transfer(sent, received);
     device_.combine_all(combined);
   }
 
@@ -193,7 +205,8 @@ public:
     DeviceCommunicator::abort();
   }
 
-  void exchange(const Transfers &sent, const Transfers &received) override {
+private:
+  void transfer(const Transfers &sent, const Transfers &received) override {
     std::vector<Transfers> &all = board_->sent[turn_++ % 2];
     all[static_cast<std::size_t>(rank())] = sent;
     sent_ = &all;
@@ -213,7 +226,6 @@ public:
     for_others([&](int worker) { device().wait_for(device_of(worker), kernels::Signal::read); });
   }
 
-private:
   /// All workers find the same.
   bool is_little() const {
     std::vector<std::size_t> reads(sent_->size(), 0);
@@ -261,12 +273,12 @@ public:
                      std::unique_ptr<Communicator> others)
       : DeviceCommunicator(device, std::move(others)), link_(std::move(link)) {}
 
-  void exchange(const Transfers &sent, const Transfers &received) override {
+private:
+  void transfer(const Transfers &sent, const Transfers &received) override {
     barrier();
     link_->exchange(sent, received);
   }
 
-private:
   std::unique_ptr<kernels::Link> link_;
 };
 
@@ -281,43 +293,34 @@ public:
     processes_.all_reduce({&all, 1}, Reduction::max);
     return static_cast<int>(all);
   }
-  bool all_failed() const noexcept override { return processes_.told(); }
+  bool on_the_way() override { return processes_.on_the_way(); }
 
 private:
   Processes &processes_;
 };
 
-/// Rows go by a library of the devices', the few numbers that are summed over all processes by way of the host.
+/// So do processes, which do not meet for it: whoever waits for its device hears of one that has failed.
 class LinkedProcesses final : public DeviceCommunicator {
 public:
   LinkedProcesses(Processes &processes, kernels::Backend &device)
-      : DeviceCommunicator(device, make_process_communicator(processes)), processes_(processes), peers_(processes),
-        sums_(make_staged_communicator(device, make_process_communicator(processes))) {}
+      : DeviceCommunicator(device, make_process_communicator(processes)), processes_(processes), peers_(processes) {}
 
   /// Whether there is a link, else why not.
   bool connect(std::string &why) {
     link_ = device().link_peers(peers_, why);
     return link_ != nullptr;
   }
+  void abort() noexcept override { link_->abort(); }
 
-  void allreduce_sum(std::span<double> data) override { sums_->allreduce_sum(data); }
-  void allreduce_max(std::span<double> data) override { sums_->allreduce_max(data); }
-  void allreduce(std::span<const Reduced> all) override { sums_->allreduce(all); }
-  void gather_and_reduce(Matrix a, std::span<const Ranges> owned, std::span<const Reduced> sums) override {
-    Communicator::gather_and_reduce(a, owned, sums);
-  }
-  bool gathers_beside() const noexcept override { return false; } // each waits for its GPU
-  void begin_gather(Matrix a, std::span<const Ranges> owned) override { allgather_rows(a, owned); }
-  void exchange(const Transfers &sent, const Transfers &received) override {
-    link_->exchange(sent, received);
+private:
+  void transfer(const Transfers &sent, const Transfers &received) override { link_->exchange(sent, received); }
+  void count(const Transfers &sent) noexcept override {
     for (const Transfer &to : sent)
       processes_.count_sent(to.bytes);
   }
 
-private:
   Processes &processes_;
   ProcessPeers peers_;
-  std::unique_ptr<Communicator> sums_;
   std::unique_ptr<kernels::Link> link_;
 };
 

@@ -57,6 +57,10 @@ public:
   void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
     measured([&] { others_.exchange(sent, received); });
   }
+  void exchange_and_reduce(const kernels::Transfers &sent, const kernels::Transfers &received,
+                           std::span<const Reduced> sums) override {
+    measured([&] { others_.exchange_and_reduce(sent, received, sums); });
+  }
 
 private:
   template <class Work> void measured(Work &&work) {

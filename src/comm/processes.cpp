@@ -12,11 +12,9 @@ namespace td {
 
 namespace {
 
-/// What a process says of its failure, of a size that all know.
-struct Obituary {
-  std::int32_t status = 0;
-  char text[1020] = "";
-};
+/// What a process that waits for something else says where all meet: the others wait on. How urgent failures are is 1
+/// and more.
+constexpr double not_yet = 0.5;
 
 /// FNV-1a, of 64 bits.
 u64 hash_of(std::string_view text) {
@@ -48,43 +46,66 @@ void Processes::check(std::int32_t code, const char *function) const {
     throw_error(Status::communication, "the communicator's function {} returned {}; expected 0", function, code);
 }
 
-void Processes::require_whole() const {
-  if (broken_)
-    throw AgreedError(Status::communication, "the communicator failed in an earlier call; expected one that works");
-}
-
 // Where the others are then is not known: none of td's messages would find them.
 void Processes::break_off(std::int32_t code, const char *function) {
-  broken_ = told_ = true;
+  told_ = true;
+  broken_by_ = function;
+  broken_code_ = code;
   functions_.abort(static_cast<std::int32_t>(Status::communication), functions_.user);
+}
+
+void Processes::throw_agreed() const {
+  if (broken_by_ == nullptr)
+    throw AgreedError(static_cast<Status>(said_.status),
+                      fmt::format("process {} of {}: {}", first_, size_, said_.text));
   throw AgreedError(Status::communication,
                     fmt::format("process {} of {}: the communicator's function {} returned {} where processes agree "
                                 "on what has failed; expected 0",
-                                rank_, size_, function, code));
+                                rank_, size_, broken_by_, broken_code_));
+}
+
+double Processes::largest(double urgent) {
+  if (const auto code = functions_.all_reduce(&urgent, 1, static_cast<std::int32_t>(Reduction::max), functions_.user))
+    break_off(code, "all_reduce");
+  return urgent;
 }
 
 // The first of the processes that failed speaks: the largest number is that of the smallest rank.
-void Processes::meet(int failed, Status status, std::string_view text) {
-  require_whole();
-  double urgent = failed;
-  if (const auto code = functions_.all_reduce(&urgent, 1, static_cast<std::int32_t>(Reduction::max), functions_.user))
-    break_off(code, "all_reduce");
-  if (urgent == 0)
-    return;
+void Processes::hear(double urgent, const Obituary &own) {
   told_ = true; // whatever else goes wrong here
-  const int first = size_ - static_cast<int>(urgent);
-  Obituary said{static_cast<std::int32_t>(status), {}};
-  text.copy(said.text, sizeof said.text - 1);
-  if (const auto code = functions_.broadcast(&said, sizeof said, first, functions_.user))
+  first_ = size_ - static_cast<int>(urgent);
+  said_ = own;
+  if (const auto code = functions_.broadcast(&said_, sizeof said_, first_, functions_.user))
     break_off(code, "broadcast");
-  said.text[sizeof said.text - 1] = '\0';
-  throw AgreedError(static_cast<Status>(said.status), fmt::format("process {} of {}: {}", first, size_, said.text));
+  said_.text[sizeof said_.text - 1] = '\0';
+}
+
+void Processes::meet(int failed, Status status, std::string_view text) {
+  if (!told_ && broken_by_ != nullptr)
+    throw AgreedError(Status::communication, "the communicator failed in an earlier call; expected one that works");
+  double urgent = not_yet;
+  while (!told_ && urgent == not_yet)
+    urgent = largest(failed);
+  if (!told_ && urgent != 0) {
+    Obituary own{static_cast<std::int32_t>(status), {}};
+    text.copy(own.text, sizeof own.text - 1);
+    hear(urgent, own);
+  }
+  if (told_)
+    throw_agreed();
+}
+
+bool Processes::on_the_way() {
+  if (told_ || broken_by_ != nullptr)
+    return false;
+  if (const double urgent = largest(not_yet); !told_ && urgent != not_yet)
+    hear(urgent, {});
+  return !told_;
 }
 
 void Processes::fail(Status status, std::string_view text) {
-  if (!told_)
-    meet(size_ - rank_, status, text);
-  throw AgreedError(status, std::string(text));
+  meet(size_ - rank_, status, text);
+  throw_agreed(); // by now it was thrown
 }
 
 bool Processes::any(bool here) {

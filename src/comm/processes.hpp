@@ -50,8 +50,10 @@ public:
   void begin_call() noexcept { told_ = false; }
   /// Waits for all. Throws AgreedError where one has failed.
   void agree() { meet(0, Status::ok, {}); }
-  /// Whether all know of a failure in this call.
-  bool told() const noexcept { return told_; }
+  /// Meets those who wait in any of these functions, and lets them wait on, however often: for a process that waits
+  /// itself for something that a failure of theirs would keep from coming. Gives false where one has failed, which all
+  /// of these functions throw from then on.
+  bool on_the_way();
   /// Tells the others of an error here. All throw that of the first process, in their order, which had one.
   [[noreturn]] void fail(Status status, std::string_view text);
 
@@ -75,16 +77,27 @@ public:
 private:
   /// `failed`: 0 where nothing has, else how urgent it is.
   void meet(int failed, Status status, std::string_view text);
+  /// What a process says of its failure, of a size that all know.
+  struct Obituary {
+    std::int32_t status = 0;
+    char text[1020] = "";
+  };
+  double largest(double urgent);
+  void hear(double urgent, const Obituary &own);
+  [[noreturn]] void throw_agreed() const;
   void check(std::int32_t code, const char *function) const;
-  void require_whole() const;
-  [[noreturn]] void break_off(std::int32_t code, const char *function);
+  void break_off(std::int32_t code, const char *function);
 
   int rank_;
   int size_;
   ProcessFunctions functions_;
   i64 sent_bytes_ = 0;
-  bool told_ = false;   // all know of a failure in this call
-  bool broken_ = false; // not even a failure could be agreed on
+  bool told_ = false; // all know of a failure in this call
+  int first_ = 0;     // the process whose failure it is
+  Obituary said_;     // by that one
+  // Not even a failure could be agreed on, as this function returned a number.
+  const char *broken_by_ = nullptr;
+  std::int32_t broken_code_ = 0;
 };
 
 /// A communicator whose workers are the processes, one each, in host memory. `processes` must live as long.

@@ -50,12 +50,26 @@ void wait_for_all(const Backends &backends) noexcept {
     }
 }
 
+// A device's work may wait for the others' until it has all been done: where they fail meanwhile, or this process does,
+// it is ended while the communicator is there, as freeing memory would wait for it.
+void work_with(Processes &processes, kernels::Backend &device,
+               const std::function<void(kernels::Backend &, Communicator &)> &body) {
+  const auto others = make_process_communicator(processes, device);
+  try {
+    body(device, *others);
+    device.wait();
+  } catch (...) {
+    others->abort();
+    throw;
+  }
+}
+
 } // namespace
 
 void run_workers(const Backends &backends, const std::function<void(kernels::Backend &, Communicator &)> &body,
                  Processes *processes) {
   if (processes != nullptr)
-    return body(*backends.front(), *make_process_communicator(*processes, *backends.front()));
+    return work_with(*processes, *backends.front(), body);
   if (backends.size() == 1) {
     body(*backends.front(), *make_self_communicator());
     return;

@@ -44,6 +44,9 @@ public:
   /// Asynchronous, in the order of the device's work. Where it fails for one it fails for all, now or when they wait
   /// for their devices, and the link is of no more use.
   virtual void exchange(const Transfers &sent, const Transfers &received) = 0;
+  /// Ends what this worker's device has been asked for and waits for others, who are told of the failure by other ways.
+  /// The link is of no more use.
+  virtual void abort() noexcept {}
 };
 
 /// Bytes that are read out of the memory of another worker's device.
@@ -80,8 +83,10 @@ public:
   /// Gives the largest of the numbers that the processes give. Throws where another one has failed, or what they meet
   /// by fails here.
   virtual int largest(int number) = 0;
-  /// Whether all know of a failure: none goes on.
-  virtual bool all_failed() const noexcept = 0;
+  /// Meets those who wait for this process wherever they are, and lets them wait on. A process that waits for its
+  /// device, which may wait for the others', calls it now and then, however often: false says that one has failed, as
+  /// the functions above say from then on.
+  virtual bool on_the_way() = 0;
 };
 
 /// Copies on a device that can be evicted.
@@ -202,8 +207,8 @@ public:
   /// The same for exchanges by kernels, of devices that all reach each other; none where that cannot be.
   virtual std::vector<std::unique_ptr<DirectLink>> link_directly(std::span<Device *const> devices);
   /// This process's end of a link between the devices of several processes, which all call it; they are connected once,
-  /// and anew where a link broke. Null for all where it cannot be for one, which has a reason. What it exchanges is
-  /// there when that returns; the peers must outlive it.
+  /// and anew where a link broke. Null for all where it cannot be for one, which has a reason. While it lives, whatever
+  /// waits for the device on the host throws where another process has failed; the peers must outlive it.
   virtual std::unique_ptr<Link> link_peers(Peers &peers, std::string &why);
 
 private:

@@ -12,11 +12,17 @@ namespace {
 
 // Functions of the communicator, before each of which processes agree that none has failed: an all-reduce of one
 // number. An update of a mode sends sums to owners and rows back, and adds up the columns' norms and the Gram matrix.
-// After the last, the fit is added up, and process 0 tells whether it is computed anew, what came of the iteration and
-// whether it was the last, of which a callback of any process decides.
+// After the last, the fit is added up, and process 0 tells whether it is computed anew and what came of the iteration.
+// A callback, of any process, decides by one more whether it was the last.
 constexpr i64 exchanges_of_mode = 2;
 constexpr i64 sums_of_mode = 2;
-constexpr i64 small_of_iteration = 5;
+constexpr i64 sums_of_fit = 1;
+constexpr i64 decisions_of_iteration = 2;
+
+/// Whether GPUs exchange by themselves, where that can be: sums go with the rows then.
+bool by_link(const PlanRequest &request) {
+  return is_gpu(request) && request.backends.front()->exchange() != kernels::Exchange::host;
+}
 
 } // namespace
 
@@ -42,12 +48,20 @@ ProcessExchange process_exchange(const Layout &l, const PlanRequest &request, co
     out.messages += 2 * static_cast<double>(shared.partners[mode]);
   }
   const auto modes = static_cast<i64>(updated.size());
-  const i64 exchanges = exchanges_of_mode * modes;
-  const i64 small = sums_of_mode * modes + small_of_iteration;
-  out.calls = exchanges + small + (exchanges + small);
   // Numbers that all have to know go through a tree, there and back, in so many steps.
   const double steps = std::ceil(std::log2(static_cast<double>(shared.processes)));
   const double summed = static_cast<double>(modes) * 8 * columns * (columns + 1);
+  if (by_link(request)) { // each process sends its numbers to each other one
+    const double others = shared.processes - 1;
+    out.calls = 2 * decisions_of_iteration;
+    out.seconds = network.latency *
+                      (out.messages + static_cast<double>(modes) * others + steps * static_cast<double>(out.calls)) +
+                  (out.bytes + others * summed) / network.rate;
+    return out;
+  }
+  const i64 exchanges = exchanges_of_mode * modes;
+  const i64 small = sums_of_mode * modes + sums_of_fit + decisions_of_iteration;
+  out.calls = exchanges + small + (exchanges + small);
   out.seconds = network.latency * (out.messages + steps * static_cast<double>(out.calls - exchanges)) +
                 (out.bytes + 2 * summed) / network.rate;
   return out;

@@ -117,7 +117,9 @@ void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request,
     return;
   }
   const i64 row_bytes = saturated(rank * 8);
-  sizes.exchanged = static_cast<double>(most) * rank * 8 + 8 * static_cast<double>(lists);
+  const double numbers = 8 * rank * (rank + 2); // a Gram matrix, with largest magnitudes and inner products
+  sizes.exchanged =
+      static_cast<double>(most) * rank * 8 + 8 * static_cast<double>(lists) + l.shared.processes * numbers;
   sizes.staged = static_cast<double>(*std::max_element(l.stored_dims.begin(), l.stored_dims.end())) * row + settled;
   if (request.backends.front()->exchange() != kernels::Exchange::nccl)
     sizes.staged += static_cast<double>(staged_bytes(both, row_bytes));

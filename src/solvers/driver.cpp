@@ -327,6 +327,8 @@ private:
     const Problem problem{*x_, settings_, model_, cells_, *sharding_, *tree_, scales_};
     const std::unique_ptr<Iteration> own = method_.begin(problem, backend, others);
     others.barrier(); // all have their copies of model_, which worker 0 writes
+    if (records(others))
+      has_callback_ = any(static_cast<bool>(request_.progress));
     i64 iteration = report_.iterations;
     char stop = 0;
     WorkerTimes times(settings_.breakdown, backend);
@@ -339,13 +341,17 @@ private:
         // A device of its own has nothing to do meanwhile.
         const kernels::InPhase phase(backend,
                                      backend.memory() != nullptr ? kernels::Phase::idle : kernels::Phase::compute);
+        Due due;
+        if (records(others))
+          due = due_here();
         if (processes_ != nullptr)
-          share(outcome);
+          share(outcome, due);
         if (records(others))
           report_.exchanged_bytes += sent_bytes() - sent;
         if (records(others))
-          stop = record(*own, outcome) ? 1 : 0;
-        others.broadcast(&stop, 1);
+          stop = record(*own, outcome, due) ? 1 : 0;
+        if (processes_ == nullptr) // of which each has decided the same
+          others.broadcast(&stop, 1);
       }
       times.end_iteration();
     }
@@ -359,12 +365,30 @@ private:
   /// One worker of a process keeps what a run comes to.
   bool records(const Communicator &others) const { return processes_ != nullptr || others.rank() == 0; }
 
-  /// Processes may be on machines whose roundings differ, and go on together or stop together.
-  void share(Iteration::Outcome &outcome) const {
+  /// What clocks say after an iteration.
+  struct Due {
+    bool end = false, save = false;
+  };
+  Due due_here() const {
+    return {time_is_up(),
+            settings_.checkpoint_seconds > 0 && seconds_since(last_saved_) >= settings_.checkpoint_seconds};
+  }
+
+  /// Processes may be on machines whose roundings differ, and go on together or stop together: what an iteration came
+  /// to is what process 0 says, to which the others add zeros, and something is due where it is for any of them.
+  void share(Iteration::Outcome &outcome, Due &due) const {
     std::vector<double> numbers{outcome.residual_squared, outcome.fit_error};
     numbers.insert(numbers.end(), outcome.effective_rank.begin(), outcome.effective_rank.end());
     numbers.insert(numbers.end(), outcome.condition.begin(), outcome.condition.end());
-    processes_->broadcast(numbers.data(), std::ssize(numbers) * i64{sizeof(double)});
+    if (processes_->rank() != 0)
+      std::fill(numbers.begin(), numbers.end(), 0.0);
+    numbers.push_back(due.end ? 1 : 0);
+    numbers.push_back(due.save ? 1 : 0);
+    processes_->all_reduce(numbers, Reduction::sum);
+    due.save = numbers.back() != 0;
+    numbers.pop_back();
+    due.end = numbers.back() != 0;
+    numbers.pop_back();
     outcome.residual_squared = numbers[0];
     outcome.fit_error = numbers[1];
     const auto solves = static_cast<std::ptrdiff_t>(outcome.effective_rank.size());
@@ -376,7 +400,7 @@ private:
   bool any(bool here) const { return processes_ != nullptr ? processes_->any(here) : here; }
 
   /// Keeps what an iteration came to, tells the caller, and decides whether it was the last.
-  bool record(const Iteration &own, const Iteration::Outcome &outcome) {
+  bool record(const Iteration &own, const Iteration::Outcome &outcome, const Due &due) {
     const Scaled residual = Scaled(outcome.residual_squared, 2 * i64{x_.exponent()}).root();
     const Fit fit = fit_from(x_->facts().norm, outcome.residual_squared);
     const double before = report_.fit.empty() ? 0.0 : report_.fit.back();
@@ -399,15 +423,16 @@ private:
     report_.seconds_fit = own.times().fit;
 
     bool last = settled();
-    if (!last && settings_.max_seconds > 0 && any(time_is_up())) {
+    if (!last && due.end) {
       report_.stop_reason = "max_seconds";
       last = true;
     }
-    if (any(request_.progress && !request_.progress(report_))) {
+    if (has_callback_ && any(request_.progress && !request_.progress(report_))) {
       report_.stop_reason = "callback";
       stopped_ = last = true;
     }
-    if (request_.save && (last || any(save_is_due())))
+    const bool in_turn = settings_.checkpoint_iters > 0 && report_.iterations % settings_.checkpoint_iters == 0;
+    if (request_.save && (last || due.save || in_turn))
       save(own);
     return last;
   }
@@ -424,11 +449,6 @@ private:
     else if (report_.iterations >= settings_.max_iters)
       report_.stop_reason = "max_iters";
     return !report_.stop_reason.empty();
-  }
-
-  bool save_is_due() const {
-    return (settings_.checkpoint_iters > 0 && report_.iterations % settings_.checkpoint_iters == 0) ||
-           (settings_.checkpoint_seconds > 0 && seconds_since(last_saved_) >= settings_.checkpoint_seconds);
   }
 
   void save(const Iteration &own) {
@@ -485,6 +505,7 @@ private:
   Ktensor model_;                              // the start, later the result
   std::vector<double> scales_;                 // of model_, as State::scales
   Report report_;
+  bool has_callback_ = false; // or another process has
   double elapsed_before_ = 0;
   std::vector<std::vector<kernels::PhaseSeconds>> spent_; // [workers of this process] of each iteration
   Clock::time_point last_saved_;

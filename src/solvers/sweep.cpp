@@ -377,18 +377,12 @@ void Sweep::mttkrp(i64 iteration, std::size_t k) {
 
 // A GPU would run empty while the host looks at an iteration's numbers: it has the next one's first MTTKRP to do
 // meanwhile. Should that iteration never come, because the fit hardly changed, this much time is lost, so it is done
-// only where it is short: workers, whose times differ, go by those of one. What processes sent would count for another
-// iteration.
+// only where it is short: workers, whose times differ, go by those of one, as it told all an iteration before. Where
+// processes exchange by way of the host, sums of that MTTKRP would be waited for at once.
 void Sweep::begin_next() {
-  constexpr double most_lost = 1e-3; // seconds; the host takes about 5e-5
-  const auto first = static_cast<std::size_t>(settings_.updated_modes.front());
-  if (qr_ || backend_.memory() == nullptr || problem_.x.distribution() != nullptr || problem_.settings.breakdown ||
-      iteration_ + 1 >= problem_.settings.max_iters || !chunks_.front().products.empty() ||
-      times_.mttkrp_of_mode.empty())
-    return;
-  char begins = times_.mttkrp_of_mode[first] <= most_lost ? 1 : 0;
-  others_.broadcast(&begins, 1);
-  if (begins == 0)
+  if (!begins_next_ || qr_ || backend_.memory() == nullptr || problem_.settings.breakdown ||
+      (problem_.x.distribution() != nullptr && !others_.gathers_beside()) ||
+      iteration_ + 1 >= problem_.settings.max_iters || !chunks_.front().products.empty())
     return;
   backend_.mark(moment(iteration_ + 1, 0));
   prepare(iteration_ + 1, 0);
@@ -593,11 +587,18 @@ double Sweep::inner_with_tensor() const {
   return inner;
 }
 
+// All workers take part or none, in this and in beginning another iteration early, of which each process's own clock
+// would tell something else.
 bool Sweep::want_exact(const ResidualSquared &expanded) {
+  constexpr double most_lost = 1e-3; // seconds, of MTTKRP that may have been for nothing; the host takes about 5e-5
   const auto wanted = problem_.settings.exact_residual;
-  char exact = wanted == ExactResidual::always || (wanted == ExactResidual::automatic && !is_trustworthy(expanded));
-  others_.broadcast(&exact, 1); // all workers take part or none
-  return exact != 0;
+  const auto first = static_cast<std::size_t>(settings_.updated_modes.front());
+  char decided[2] = {wanted == ExactResidual::always ||
+                         (wanted == ExactResidual::automatic && !is_trustworthy(expanded)),
+                     !times_.mttkrp_of_mode.empty() && times_.mttkrp_of_mode[first] <= most_lost};
+  others_.broadcast(decided, sizeof decided);
+  begins_next_ = decided[1] != 0;
+  return decided[0] != 0;
 }
 
 ResidualSquared Sweep::exact_residual_squared(const ModelNorm &model) {

@@ -107,7 +107,8 @@ private:
   i64 rank_;
   Products products_;
   i64 iteration_ = 0;
-  bool has_begun_ = false; // the next one, with its first MTTKRP
+  bool begins_next_ = false; // whether the next one may begin early, as all workers know
+  bool has_begun_ = false;   // it has, with its first MTTKRP
   Replica factors_;
   std::optional<QrUpdate> qr_;
   DeviceMatrix scratch_; // MTTKRP of any mode

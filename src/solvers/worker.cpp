@@ -64,10 +64,9 @@ void Worker::gather(int mode, Matrix a) const {
 }
 
 void Worker::gather(int mode, Matrix a, std::span<const Reduced> sums) const {
-  if (!rows_)
-    return others_.gather_and_reduce(a, owned(mode), sums);
-  rows_->gather(mode, a);
-  others_.allreduce(sums);
+  if (rows_)
+    return rows_->gather(mode, a, sums);
+  others_.gather_and_reduce(a, owned(mode), sums);
 }
 
 std::vector<tensor::LoadPart> Worker::cut_load(int mode, const std::vector<std::vector<Ranges>> &chunks) const {

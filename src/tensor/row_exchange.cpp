@@ -63,14 +63,15 @@ void RowExchange::reduce(int mode, Matrix a) const {
   }
 }
 
-void RowExchange::gather(int mode, Matrix a) const {
+void RowExchange::gather(int mode, Matrix a, std::span<const Reduced> sums) const {
   const i64 row_bytes = a.cols * size_of(a.type);
   const i64 going = rows_.shared(mode);
   const kernels::DeviceBuffer sent(backend_, going * row_bytes, "rows on their way between processes");
   if (going > 0)
     backend_.gather_rows(a, shared_rows(mode), {sent.data(), a.type, going, a.cols, a.cols});
-  others_.exchange(transfers(sent.data(), rows_.shared_with(mode), row_bytes),
-                   transfers(a.slice(own_rows(rows_, mode), a.rows).data, rows_.lent_to(mode), row_bytes));
+  others_.exchange_and_reduce(transfers(sent.data(), rows_.shared_with(mode), row_bytes),
+                              transfers(a.slice(own_rows(rows_, mode), a.rows).data, rows_.lent_to(mode), row_bytes),
+                              sums);
 }
 
 void RowExchange::settle(int mode, ConstMatrix held, Matrix block) const {

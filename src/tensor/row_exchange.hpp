@@ -17,7 +17,9 @@ public:
   /// The rows that this process owns := sums of theirs on all processes, its own first, then in the order of these.
   void reduce(int mode, Matrix a) const;
   /// The rows that others own := theirs.
-  void gather(int mode, Matrix a) const;
+  void gather(int mode, Matrix a) const { gather(mode, a, {}); }
+  /// The same, and numbers of all processes become one.
+  void gather(int mode, Matrix a, std::span<const Reduced> sums) const;
   /// The rows of this process's block (tensor/row_blocks), on the host, := those of their owners; of rows that nobody
   /// holds, zeros.
   void settle(int mode, ConstMatrix held, Matrix block) const;

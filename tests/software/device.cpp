@@ -3,16 +3,18 @@
 // early as they may. The kernels are the reference's. What works on such a device strings its copies and kernels
 // together as on a GPU; races between them on a GPU are not seen here.
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <list>
 #include <map>
 #include <mutex>
 #include <new>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <unistd.h>
@@ -198,51 +200,31 @@ private:
   std::size_t rank_;
 };
 
-/// Links processes, for which threads of one stand. What is sent leaves the memory at once: as on a GPU, a
-/// process that fails afterwards has sent it.
-class SoftwarePeers final : public kernels::Link {
+/// What processes, for which threads of one stand, send each other.
+class SoftwareBoard {
 public:
-  struct Sent {
-    int worker;
-    std::vector<char> bytes;
-  };
-  /// What each process sends, in exchanges by turns: none is two ahead of another.
-  using Board = std::array<std::vector<std::vector<Sent>>, 2>;
-
-  SoftwarePeers(std::shared_ptr<Board> board, kernels::Peers &peers, Memory &memory)
-      : board_(std::move(board)), peers_(peers), memory_(memory) {}
-
-  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
-    std::vector<std::vector<Sent>> &all = (*board_)[turn_++ % 2];
-    std::vector<Sent> &mine = all[static_cast<std::size_t>(peers_.rank())];
-    mine.clear();
-    {
-      const Memory::Access access(memory_);
-      for (const kernels::Transfer &from : sent) {
-        const char *begin = static_cast<const char *>(from.memory);
-        mine.push_back({from.worker, {begin, begin + from.bytes}});
-      }
-    }
-    peers_.largest(0);
-    std::vector<std::size_t> next(all.size(), 0);
-    for (const kernels::Transfer &to : received) {
-      const auto worker = static_cast<std::size_t>(to.worker);
-      while (all[worker].at(next[worker]).worker != peers_.rank())
-        ++next[worker];
-      const std::vector<char> &bytes = all[worker][next[worker]++].bytes;
-      if (std::ssize(bytes) != to.bytes)
-        throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", peers_.rank(), to.bytes,
-                    worker, bytes.size());
-      const Memory::Access access(memory_);
-      std::copy(bytes.begin(), bytes.end(), static_cast<char *>(to.memory));
-    }
+  void post(int from, int to, i64 number, std::vector<char> bytes) {
+    const std::lock_guard lock(mutex_);
+    sent_[{from, to, number}] = std::move(bytes);
+    changed_.notify_all();
+  }
+  /// Gives false where it has not been sent after some time.
+  bool take(int from, int to, i64 number, std::vector<char> &bytes) {
+    constexpr std::chrono::milliseconds patience(2);
+    std::unique_lock lock(mutex_);
+    std::map<Message, std::vector<char>>::iterator found;
+    if (!changed_.wait_for(lock, patience, [&] { return (found = sent_.find({from, to, number})) != sent_.end(); }))
+      return false;
+    bytes = std::move(found->second);
+    sent_.erase(found);
+    return true;
   }
 
 private:
-  std::shared_ptr<Board> board_;
-  kernels::Peers &peers_;
-  Memory &memory_;
-  std::size_t turn_ = 0;
+  using Message = std::tuple<int, int, i64>; // from, to, and how many went between the two before it
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Message, std::vector<char>> sent_;
 };
 
 class SoftwareBackend final : public BuildingBackend {
@@ -263,15 +245,19 @@ public:
     throw_error(Status::device_memory, "out of device memory: {} bytes for {}", bytes, what);
   }
   void *try_allocate(i64 bytes, const char *) override { return memory_->allocate(bytes); }
-  void release(void *memory) noexcept override { memory_->release(memory); }
+  void release(void *memory) noexcept override {
+    forget_arrivals_in(memory);
+    memory_->release(memory);
+  }
+  void wait() override { const Working working(*this); }
   void upload(void *to, const void *from_host, i64 bytes) override {
     const kernels::InPhase phase(*this, kernels::Phase::host_copies);
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::upload(to, from_host, bytes);
   }
   void download(void *to_host, const void *from, i64 bytes) override {
     const kernels::InPhase phase(*this, kernels::Phase::host_copies);
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::download(to_host, from, bytes);
   }
   void begin_download(void *to_host, const void *from, i64 bytes) override {
@@ -316,7 +302,7 @@ public:
     return std::make_shared<LentArray>(memory_, array);
   }
   void sum_elements(const kernels::DenseView &x, double scale, i64 block, kernels::ElementSums *sums) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     const i64 elements = kernels::entries_of(x);
     for (i64 b = 0; b * block < elements; ++b)
       sums[b] = kernels::sums_of(x, {b * block, std::min(elements, (b + 1) * block)}, scale);
@@ -334,7 +320,8 @@ public:
     auto &device = static_cast<SoftwareBackend &>(other);
     if (&device != this && seen_[&device] != device.written_)
       throw_error(Status::internal, "{} copies from {} without having waited for it", describe(), other.describe());
-    const Memory::Access access(*memory_), others(*device.memory_);
+    const Working access(*this);
+    const Memory::Access others(*device.memory_);
     if (!is_beside_)
       return ReferenceBackend::upload(to, from, bytes);
     be_late(to, from, static_cast<std::size_t>(bytes));
@@ -346,6 +333,11 @@ public:
     for (const auto &[to, bytes] : late_)
       std::copy(bytes.begin(), bytes.end(), to);
     late_.clear();
+    for (const Lent &lent : lent_)
+      if (std::memcmp(lent.from, lent.bytes.data(), lent.bytes.size()) != 0)
+        trouble_ = "what is sent beside other work was written before that had joined";
+    lent_.clear();
+    arrivals_.splice(arrivals_.end(), arrivals_beside_);
   }
   void raise(kernels::Signal signal) override { written_ += signal == kernels::Signal::written ? 1 : 0; }
   void wait_for(Device &other, kernels::Signal signal) override {
@@ -384,23 +376,24 @@ public:
     if (peers.largest(board_ == nullptr ? 1 : 0) != 0) {
       struct {
         pid_t process = getpid();
-        std::shared_ptr<SoftwarePeers::Board> *board = nullptr;
+        std::shared_ptr<SoftwareBoard> *board = nullptr;
       } first;
-      auto board = std::make_shared<SoftwarePeers::Board>();
-      for (auto &all : *board)
-        all.resize(static_cast<std::size_t>(peers.size()));
+      auto board = std::make_shared<SoftwareBoard>();
       first.board = &board;
       peers.broadcast(&first, sizeof first);
       const bool reached = first.process == getpid();
       if (reached)
         board_ = *first.board;
+      const auto size = static_cast<std::size_t>(peers.size());
+      sent_.assign(size, 0);
+      received_.assign(size, 0);
       if (peers.largest(reached ? 0 : 1) != 0) { // all have the board by now
         why = "GPUs in software exchange within a process";
         board_ = nullptr;
         return nullptr;
       }
     }
-    return std::make_unique<SoftwarePeers>(board_, peers, *memory_);
+    return std::make_unique<SoftwarePeers>(*this, peers);
   }
 
   // ---- kernels ----
@@ -408,7 +401,7 @@ public:
   std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override {
     if (static_cast<double>(entries.nnz) * 64 > static_cast<double>(room()))
       return nullptr;
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     return BuildingBackend::begin_building(entries, together);
   }
   std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) override {
@@ -416,35 +409,35 @@ public:
   }
   bool gathers_f32(const TensorView &x) const override { return std::holds_alternative<kernels::SortedView>(x); }
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::to_f32(a, to, exponents);
   }
   void gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::gather_transposed(from, rows, to);
   }
   void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::scatter_transposed(from, rows, to);
   }
   void gather_rows(ConstMatrix from, const i64 *rows, Matrix to) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::gather_rows(from, rows, to);
   }
   void add_rows(ConstMatrix from, const i64 *rows, Matrix to) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::add_rows(from, rows, to);
   }
   void set_zero(Matrix a) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::set_zero(a);
   }
   void first_not_finite(ConstMatrix a, i64 *at) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::first_not_finite(a, at);
   }
   void mttkrp(const TensorView &x, const MttkrpArgs &args) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     const bool cuts = std::holds_alternative<kernels::SortedView>(x) || std::holds_alternative<kernels::DenseView>(x);
     const auto other = static_cast<std::size_t>(args.mode == 0 ? 1 : 0);
     const ConstMatrix factor = args.factors[other];
@@ -467,15 +460,15 @@ public:
     }
   }
   void mttkrp_cells(const kernels::CellsView &x, const MttkrpArgs &args) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::mttkrp_cells(x, args);
   }
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::unfolding_normal(x, mode, omega, y, add);
   }
   void gram(ConstMatrix a, double *g) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::gram(a, g);
   }
   void prepare_solve(const kernels::SolveColumns &columns, double ridge, double cutoff,
@@ -492,58 +485,58 @@ public:
     be_late(out.record, out.record, sizeof *out.record);
   }
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::hadamard(grams, rank, ridge, v);
   }
   void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::factor_normal(v, rank, cutoff, f, record);
   }
   void solve_scales(const kernels::SolveColumns &columns, const kernels::SolveScalesOut &out) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::solve_scales(columns, out);
   }
   void solve_normal(const NormalEquations &equations, ConstMatrix m, const kernels::SolveScales &scales,
                     Matrix a) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::solve_normal(equations, m, scales, a);
   }
   void finish_columns(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
                       double *gram) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::finish_columns(rank, solved, largest, weights, scales, gram);
   }
   void multiply(ConstMatrix m, const double *p, Matrix a) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::multiply(m, p, a);
   }
   void column_norms(ConstMatrix a, NormKind kind, double *out) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::column_norms(a, kind, out);
   }
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::weights_from_norms(kind, rank, norms);
   }
   void divide_columns(Matrix a, const double *d) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::divide_columns(a, d);
   }
   void column_dots(ConstMatrix a, ConstMatrix b, double *out) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::column_dots(a, b, out);
   }
   void combine_rows(ConstMatrix parts, kernels::Combine how, void *out) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::combine_rows(parts, how, out);
   }
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::random_uniform(a, seed, mode, first_row);
   }
   void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                double *out) override {
-    const Memory::Access access(*memory_);
+    const Working access(*this);
     ReferenceBackend::compare(x, weights, factors, entries, out);
   }
 
@@ -555,6 +548,105 @@ private:
     std::memset(to, 0x7f, bytes);
   }
 
+  /// This process's end of a link. As on a GPU, an exchange is only asked for: what comes is there when work that
+  /// follows it begins, or, of an exchange beside the work, when that follows what had joined it. Until then its memory
+  /// holds nonsense. What is sent leaves at once, whatever becomes of the process.
+  class SoftwarePeers final : public kernels::Link {
+  public:
+    SoftwarePeers(SoftwareBackend &device, kernels::Peers &peers) : device_(device) { device_.peers_ = &peers; }
+    SoftwarePeers(const SoftwarePeers &) = delete;
+    SoftwarePeers &operator=(const SoftwarePeers &) = delete;
+    ~SoftwarePeers() override { device_.peers_ = nullptr; }
+    void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+      device_.exchange_with_peers(sent, received);
+    }
+    void abort() noexcept override {
+      device_.arrivals_.clear();
+      device_.arrivals_beside_.clear();
+      device_.lent_.clear();
+      device_.board_ = nullptr;
+    }
+
+  private:
+    SoftwareBackend &device_;
+  };
+  /// What another process sends, and where it goes to; null: nowhere any more.
+  struct Arrival {
+    int from;
+    i64 number;
+    char *to;
+    i64 bytes;
+  };
+  /// What is sent beside other work, as it was.
+  struct Lent {
+    const char *from;
+    std::vector<char> bytes;
+  };
+
+  /// The memory may be touched while one lives, by work that follows all that was asked for.
+  class Working {
+  public:
+    explicit Working(SoftwareBackend &device) : arrived_(device.arrive()), access_(*device.memory_) {}
+
+  private:
+    bool arrived_;
+    Memory::Access access_;
+  };
+
+  void exchange_with_peers(const kernels::Transfers &sent, const kernels::Transfers &received) {
+    if (board_ == nullptr)
+      throw_error(Status::device, "an exchange after one that failed");
+    const Working access(*this);
+    for (const kernels::Transfer &from : sent) {
+      const auto *const begin = static_cast<const char *>(from.memory);
+      const std::vector<char> bytes(begin, begin + from.bytes);
+      if (is_beside_)
+        lent_.push_back({begin, bytes});
+      board_->post(peers_->rank(), from.worker, sent_[static_cast<std::size_t>(from.worker)]++, bytes);
+    }
+    for (const kernels::Transfer &to : received) {
+      auto *const begin = static_cast<char *>(to.memory);
+      std::memset(begin, 0x7f, static_cast<std::size_t>(to.bytes));
+      (is_beside_ ? arrivals_beside_ : arrivals_)
+          .push_back({to.worker, received_[static_cast<std::size_t>(to.worker)]++, begin, to.bytes});
+    }
+  }
+
+  /// Waits as a GPU would, and whoever waits for that.
+  bool arrive() {
+    if (!trouble_.empty())
+      throw_error(Status::internal, "{}", std::exchange(trouble_, {}));
+    for (; !arrivals_.empty(); arrivals_.pop_front()) {
+      const Arrival next = arrivals_.front();
+      std::vector<char> bytes;
+      while (!board_->take(next.from, peers_->rank(), next.number, bytes))
+        if (!peers_->on_the_way())
+          peers_->largest(0); // throws what all throw
+      if (std::ssize(bytes) != next.bytes)
+        throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", peers_->rank(), next.bytes,
+                    next.from, bytes.size());
+      const Memory::Access access(*memory_);
+      if (next.to != nullptr)
+        std::copy(bytes.begin(), bytes.end(), next.to);
+    }
+    return true;
+  }
+
+  /// A block is freed in the order of the work: what it was to receive goes nowhere.
+  void forget_arrivals_in(const void *memory) noexcept {
+    const char *const begin = static_cast<const char *>(memory);
+    const i64 bytes = arrivals_.empty() && arrivals_beside_.empty() ? 0 : memory_->bytes_of(memory);
+    const auto is_in = [&](const Arrival &some) { return some.to >= begin && some.to < begin + bytes; };
+    for (Arrival &some : arrivals_)
+      if (is_in(some))
+        some.to = nullptr;
+    for (Arrival &some : arrivals_beside_)
+      if (is_in(some)) {
+        some.to = nullptr;
+        trouble_ = "memory was freed that an exchange beside the work receives into";
+      }
+  }
+
   std::shared_ptr<Memory> memory_;
   i64 limit_;
   std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
@@ -563,7 +655,12 @@ private:
   void *arriving_to_ = nullptr;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
   kernels::Exchange exchange_;
-  std::shared_ptr<SoftwarePeers::Board> board_;            // of processes
+  std::shared_ptr<SoftwareBoard> board_;                   // of processes; null: there is no link
+  kernels::Peers *peers_ = nullptr;                        // while there is a link
+  std::vector<i64> sent_, received_;                       // [processes] by that board
+  std::list<Arrival> arrivals_, arrivals_beside_;          // that have yet to come
+  std::vector<Lent> lent_;                                 // to exchanges beside the work
+  std::string trouble_;                                    // that the next work is to tell of
   bool is_beside_ = false;                                 // what is exchanged or prepared now
   std::vector<std::pair<char *, std::vector<char>>> late_; // what was, where it goes to
   std::atomic<int> written_ = 0;                           // signals raised

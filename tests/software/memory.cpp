@@ -85,6 +85,12 @@ bool Memory::holds(const void *memory) const noexcept {
   return at >= pages_ && at < pages_ + all;
 }
 
+i64 Memory::bytes_of(const void *memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(static_cast<const char *>(memory) - pages_);
+  return found == blocks_.end() ? 0 : found->second;
+}
+
 void Memory::open() {
   const std::lock_guard lock(mutex_);
   if (open_++ == 0)

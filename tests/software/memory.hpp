@@ -25,6 +25,8 @@ public:
   /// What the block held is lost.
   void release(void *memory) noexcept;
   bool holds(const void *memory) const noexcept;
+  /// Those of the block that begins there; 0: none does.
+  i64 bytes_of(const void *memory) noexcept;
 
   /// While one lives, all of the memory may be touched, by any thread.
   class Access {

@@ -79,6 +79,7 @@ i64 CudaBackend::room() const {
 
 void CudaBackend::make_room(i64 bytes) {
   const CurrentDevice current = enter();
+  device_.settle(); // evicting waits
   evict_others(bytes, false);
 }
 
@@ -90,6 +91,7 @@ void CudaBackend::evict_others(i64 bytes, bool temporary) {
 
 std::shared_ptr<const void> CudaBackend::pin(const void *host, i64 bytes) {
   const CurrentDevice current = enter();
+  device_.settle(); // pinning may wait for the GPU
   return cuda::pin(device_.memory(), host, bytes);
 }
 
@@ -199,8 +201,10 @@ std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &e
     return nullptr;
   // Building ends soon, so without a limit it may take what is left free for work in between.
   const auto lacking = [&] { return bytes > (limit > 0 ? device_.room() : device_.free_bytes()); };
-  if (lacking())
+  if (lacking()) {
+    device_.settle();
     evict_others(bytes, true);
+  }
   return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries);
 }
 

@@ -1,10 +1,12 @@
 #include "kernels/cuda/gpu.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include <dlfcn.h>
@@ -16,6 +18,9 @@
 namespace td::kernels::cuda {
 
 namespace {
+
+/// Of this thread, which is the one that may ask other processes.
+thread_local Gpu *watched = nullptr;
 
 bool is_about_capture(cudaError_t result) {
   return result >= cudaErrorStreamCaptureUnsupported && result <= cudaErrorStreamCaptureWrongThread;
@@ -175,6 +180,7 @@ void Memory::close(cudaStream_t stream) noexcept {
 
 // Streams stay open meanwhile.
 void Memory::wait() noexcept {
+  Gpu::settle_watched();
   const std::lock_guard lock(streams_mutex_);
   for (const cudaStream_t stream : streams_)
     cudaStreamSynchronize(stream);
@@ -320,6 +326,77 @@ Gpu::~Gpu() {
 
 i64 Gpu::free_bytes() const { return memory_.free_bytes(); }
 
+// Evicting waits for streams.
+void *Gpu::allocate(i64 bytes, const char *what) {
+  if (watch_ != nullptr && bytes > 0) {
+    if (void *memory = memory_.try_allocate(bytes, what, stream_))
+      return memory;
+    settle();
+  }
+  return memory_.allocate(bytes, what, stream_);
+}
+
+/// Gives cudaErrorNotReady where it never will be. The others are asked late and seldom: who asks waits until all have
+/// come to where they can answer, and one of them may be in a call of CUDA's that waits for what this process is to
+/// exchange next, such as the first of a kernel. Where one has failed nothing is urgent any more.
+cudaError_t Gpu::poll(const std::function<cudaError_t()> &query) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds patience(2);
+  auto next = Clock::now() + patience;
+  for (;;) {
+    const cudaError_t result = query();
+    if (result != cudaErrorNotReady)
+      return result;
+    cudaGetLastError(); // it would look like an error of the next kernel's
+    const bool is_long = Clock::now() > next;
+    if (!watch_->goes_on(is_long))
+      return cudaErrorNotReady;
+    if (is_long)
+      next = Clock::now() + patience;
+    std::this_thread::yield();
+  }
+}
+
+void Gpu::wait_until(const std::function<cudaError_t()> &query) {
+  const cudaError_t result = poll(query);
+  if (result == cudaErrorNotReady)
+    watch_->fail();
+  check(result, "waiting for the GPU");
+}
+
+void Gpu::watch(Watch *watch) noexcept {
+  watch_ = watch;
+  watched = watch == nullptr ? nullptr : this;
+}
+
+void Gpu::settle_watched() noexcept {
+  if (watched == nullptr)
+    return;
+  for (const cudaStream_t stream : {watched->stream_, watched->beside_})
+    if (stream != nullptr)
+      watched->poll([&] { return cudaStreamQuery(stream); });
+}
+
+void Gpu::finish(cudaStream_t stream) {
+  if (watch_ == nullptr)
+    return check(cudaStreamSynchronize(stream), "waiting for the GPU");
+  wait_until([&] { return cudaStreamQuery(stream); });
+}
+
+void Gpu::finish(cudaEvent_t event) {
+  if (watch_ == nullptr)
+    return check(cudaEventSynchronize(event), "waiting for the GPU");
+  wait_until([&] { return cudaEventQuery(event); });
+}
+
+void Gpu::settle() {
+  if (watch_ == nullptr)
+    return;
+  wait();
+  if (beside_ != nullptr)
+    finish(beside_);
+}
+
 void Gpu::release(void *memory) noexcept {
   if (memory == nullptr)
     return;
@@ -331,12 +408,14 @@ void Gpu::release(void *memory) noexcept {
 
 // Waits: whoever uploads may change the source at once, and CUDA promises to have read it only where it is pageable.
 void Gpu::upload(void *to, const void *from_host, i64 bytes) {
+  settle(); // copies of memory that is not pinned wait within CUDA
   const auto *const from = static_cast<const char *>(from_host);
   check(copy_alike(static_cast<char *>(to), from, from, bytes, cudaMemcpyHostToDevice, stream_), "copying to the GPU");
   wait();
 }
 
 void Gpu::download(void *to_host, const void *from, i64 bytes) {
+  settle();
   auto *const to = static_cast<char *>(to_host);
   check(copy_alike(to, static_cast<const char *>(from), to, bytes, cudaMemcpyDeviceToHost, stream_),
         "copying from the GPU");
@@ -350,6 +429,7 @@ bool Gpu::has_arrivals(i64 bytes) {
     return bytes <= arrivals_bytes_;
   if (arrived_ == nullptr)
     check(cudaEventCreateWithFlags(&arrived_, cudaEventDisableTiming), "making an event");
+  settle(); // pinned memory is had and freed when a GPU has ended its work
   cudaFreeHost(std::exchange(arrivals_, nullptr));
   arrivals_bytes_ = 0;
   if (cudaMallocHost(&arrivals_, static_cast<std::size_t>(bytes)) == cudaSuccess)
@@ -373,7 +453,7 @@ void Gpu::begin_download(void *to_host, const void *from, i64 bytes) {
 void Gpu::end_download() {
   if (arriving_to_ == nullptr)
     return;
-  check(cudaEventSynchronize(arrived_), "waiting for the GPU");
+  finish(arrived_);
   std::memcpy(std::exchange(arriving_to_, nullptr), arrivals_, static_cast<std::size_t>(arriving_bytes_));
 }
 
@@ -386,8 +466,8 @@ void Gpu::mark(std::size_t moment) {
 }
 
 double Gpu::seconds_between(std::size_t first, std::size_t second) {
-  check(cudaEventSynchronize(moments_[first]), "waiting for the GPU");
-  check(cudaEventSynchronize(moments_[second]), "waiting for the GPU");
+  finish(moments_[first]);
+  finish(moments_[second]);
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, moments_[first], moments_[second]), "reading an event");
   return static_cast<double>(milliseconds) / 1e3;
@@ -479,6 +559,7 @@ void Gpu::follow(cudaStream_t callers) {
 
 void Gpu::wait_for_caller() {
   if (callers_ == nullptr) {
+    settle();
     const cudaError_t result = cudaDeviceSynchronize();
     if (!is_about_capture(result))
       return check(result, "waiting for the caller's work on the GPU");
@@ -535,6 +616,7 @@ void Gpu::join_beside() noexcept {
 
 cusolverDnHandle_t Gpu::solver() {
   if (solver_ == nullptr) {
+    settle(); // it allocates by itself
     cusolverDnHandle_t solver = nullptr;
     check(cusolverDnCreate(&solver), "starting cuSOLVER");
     const cusolverStatus_t result = cusolverDnSetStream(solver, stream_);
@@ -548,6 +630,7 @@ cusolverDnHandle_t Gpu::solver() {
 
 cublasHandle_t Gpu::blas() {
   if (blas_ == nullptr) {
+    settle();
     cublasHandle_t blas = nullptr;
     check(cublasCreate(&blas), "starting cuBLAS");
     const cublasStatus_t result = cublasSetStream(blas, stream_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -131,6 +132,17 @@ struct Kept {
   std::atomic<i64> bytes = 0;
 };
 
+/// Whoever waits on the host for a GPU whose work may wait for other processes asks it again and again.
+class Watch {
+public:
+  virtual ~Watch() = default;
+  /// Whether what the GPU waits for can come; where the wait is long, as the other processes say. Else it is ended: the
+  /// GPU's work goes on, with nonsense.
+  virtual bool goes_on(bool is_long) = 0;
+  /// Says then why not.
+  [[noreturn]] virtual void fail() = 0;
+};
+
 class Gpu {
 public:
   /// Copies, and building them, may take `limit` bytes, or, if it is 0, what is free.
@@ -150,9 +162,21 @@ public:
 
   /// What an allocation can count on now, but for what others may take.
   i64 free_bytes() const;
-  void *allocate(i64 bytes, const char *what) { return memory_.allocate(bytes, what, stream_); }
+  void *allocate(i64 bytes, const char *what);
   void release(void *memory) noexcept;
-  void wait() { check(cudaStreamSynchronize(stream_), "waiting for the GPU"); }
+  void wait() { finish(stream_); }
+  /// Its work waits for other processes from now on; null: for none. Each wait of this Gpu then ends where theirs
+  /// fails.
+  /// One Gpu of a thread is watched.
+  void watch(Watch *watch) noexcept;
+  /// Waits until this gives another result than cudaErrorNotReady, which is to be cudaSuccess; only while it is
+  /// watched.
+  void wait_until(const std::function<cudaError_t()> &query);
+  /// Comes before calls that may wait for the GPU within CUDA, where nobody would hear of a failure.
+  void settle();
+  /// The same for the Gpu that is watched on this thread, if there is one, where nothing may be thrown: what failed is
+  /// told where the processes meet next.
+  static void settle_watched() noexcept;
   void upload(void *to, const void *from_host, i64 bytes);
   void download(void *to_host, const void *from, i64 bytes);
   // These are as the backend's.
@@ -197,12 +221,16 @@ private:
     cudaEvent_t filled = nullptr;
     cudaEvent_t used = nullptr;
   };
+  cudaError_t poll(const std::function<cudaError_t()> &query);
+  void finish(cudaStream_t stream);
+  void finish(cudaEvent_t event);
   Passing &passing(int buffer);
   bool has_arrivals(i64 bytes);
   cudaError_t record_caller(cudaStream_t callers);
 
   Memory &memory_;
   cudaStream_t stream_ = nullptr;
+  Watch *watch_ = nullptr;        // null: its work waits for no other process
   cudaStream_t copies_ = nullptr; // made at its first use
   std::vector<Passing> passing_;
   cudaStream_t beside_ = nullptr; // of what goes on beside the work; made at its first use, as its events are

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <thread>
 
 #include <dlfcn.h>
@@ -94,15 +93,17 @@ const NcclLibrary *find_nccl(std::string &why) {
   return found;
 }
 
+/// Whether NCCL has found no fault so far; a communicator that does not block says that it is at work.
+bool is_fine(int result) { return result == 0 || result == in_progress; }
+
 /// All that goes and comes, which stands between group_start and group_end.
 int ask(const NcclLibrary &library, void *comm, cudaStream_t stream, const Transfers &sent, const Transfers &received) {
-  const auto fine = [](int result) { return result == 0 || result == in_progress; };
   int result = 0;
   for (const Transfer &t : sent)
-    if (fine(result))
+    if (is_fine(result))
       result = library.send(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, comm, stream);
   for (const Transfer &t : received)
-    if (fine(result))
+    if (is_fine(result))
       result = library.receive(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, comm, stream);
   return result;
 }
@@ -259,12 +260,21 @@ void NcclClique::fail(const std::string &why) {
 
 class NcclEnd::Worker final : public Link {
 public:
-  Worker(std::shared_ptr<NcclEnd> end, Peers &peers) : end_(std::move(end)), peers_(peers) {}
-  void exchange(const Transfers &sent, const Transfers &received) override { end_->exchange(peers_, sent, received); }
+  Worker(std::shared_ptr<NcclEnd> end, Peers &peers) : end_(std::move(end)) {
+    end_->peers_ = &peers;
+    end_->gpu_.watch(end_.get());
+  }
+  Worker(const Worker &) = delete;
+  Worker &operator=(const Worker &) = delete;
+  ~Worker() override {
+    end_->gpu_.watch(nullptr);
+    end_->peers_ = nullptr;
+  }
+  void exchange(const Transfers &sent, const Transfers &received) override { end_->exchange(sent, received); }
+  void abort() noexcept override { end_->abort(); }
 
 private:
   std::shared_ptr<NcclEnd> end_;
-  Peers &peers_;
 };
 
 NcclEnd::NcclEnd(const NcclLibrary &library, Gpu &gpu) : library_(library), gpu_(gpu), memory_(gpu.memory()) {}
@@ -290,7 +300,8 @@ std::shared_ptr<NcclEnd> NcclEnd::make(Gpu &gpu, Peers &peers, std::string &why)
   return why.empty() ? end : nullptr;
 }
 
-/// Gives why not, else nothing.
+/// Gives why not, else nothing. Every two exchange something at once: NCCL connects them when they first do, and each
+/// would wait then for the other, within NCCL. Later exchanges are asked for by each process for itself.
 std::string NcclEnd::connect(Peers &peers) {
   const CurrentDevice current = memory_.enter();
   struct {
@@ -304,7 +315,17 @@ std::string NcclEnd::connect(Peers &peers) {
   int result = first.result;
   if (result == 0)
     result = library_.comm_init_rank_config(&comm_, peers.size(), first.id, peers.rank(), &config);
-  const std::string why = settle(peers, result);
+  std::string why = settle(peers, result);
+  if (why.empty()) {
+    const Scratch<char> bytes(gpu_, 2 * i64{peers.size()}, "a first exchange");
+    Transfers sent, received;
+    for (int other = 0; other < peers.size(); ++other)
+      if (other != peers.rank()) {
+        sent.push_back({other, bytes.data() + other, 1});
+        received.push_back({other, bytes.data() + peers.size() + other, 1});
+      }
+    why = settle(peers, enqueue(sent, received));
+  }
   return why.empty() ? why : "NCCL connects no GPUs: " + why;
 }
 
@@ -315,72 +336,84 @@ int NcclEnd::state() const {
   return result == 0 ? state : result;
 }
 
-/// Waits until NCCL has taken what all processes asked for: with the first exchange it connects them. Gives what went
-/// wrong, on all, and ends the connection then.
+/// Waits until NCCL has taken what all processes asked for, and their GPUs have done it. Gives what went wrong, on all,
+/// and ends the connection then.
 std::string NcclEnd::settle(Peers &peers, int result) {
-  constexpr std::chrono::microseconds soon(200); // once all are connected, NCCL takes what it is asked for in less
+  constexpr std::chrono::microseconds soon(200);
   const auto patience = std::chrono::steady_clock::now() + soon;
-  const auto is_open = [&] { return (result == 0 || result == in_progress) && comm_ != nullptr; };
+  const auto is_open = [&] { return is_fine(result) && comm_ != nullptr; };
+  const auto look = [&] {
+    result = state();
+    if (result != 0)
+      return;
+    const cudaError_t done = cudaStreamQuery(gpu_.stream());
+    if (done == cudaErrorNotReady)
+      result = in_progress;
+    else
+      check(done, "connecting GPUs");
+  };
   for (;;) {
     if (is_open())
-      result = state();
-    for (; is_open() && result == in_progress && std::chrono::steady_clock::now() < patience; result = state())
+      look();
+    for (; is_open() && result == in_progress && std::chrono::steady_clock::now() < patience; look())
       std::this_thread::yield();
     const int largest = peers.largest(result == 0 ? 0 : result == in_progress ? 1 : 2);
     if (largest == 0)
       return {};
     if (largest == 2) {
       abort();
-      return result == 0 || result == in_progress ? "it failed on another process" : library_.error_string(result);
+      return is_fine(result) ? "it failed on another process" : library_.error_string(result);
     }
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }
 
-/// Waits for the GPU, as long as NCCL works.
-void NcclEnd::wait() const {
-  for (;;) {
-    const cudaError_t done = cudaStreamQuery(gpu_.stream());
-    if (done != cudaErrorNotReady)
-      return check(done, "waiting for the GPU");
-    if (const int now = state(); now != 0 && now != in_progress)
-      throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), library_.error_string(now));
-    std::this_thread::yield();
-  }
+void NcclEnd::fail() {
+  if (is_fine(failure_))
+    peers_->largest(0); // throws what all throw
+  throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), library_.error_string(failure_));
 }
 
-/// Ends the connection where an exchange throws. Where only the function by which the processes meet failed here,
-/// others go on to wait for what this GPU sends.
-struct NcclEnd::Ending {
-  NcclEnd &end;
-  Peers &peers;
-  int thrown = std::uncaught_exceptions();
-  ~Ending() {
-    if (std::uncaught_exceptions() > thrown && (!end.left_ || peers.all_failed()))
-      end.abort();
-  }
-};
+// Once it is ended the GPU waits for no other.
+bool NcclEnd::goes_on(bool is_long) {
+  if (comm_ == nullptr)
+    return true;
+  if (const int now = state(); !is_fine(now))
+    failure_ = now;
+  else if (!is_long || peers_ == nullptr || peers_->on_the_way())
+    return true;
+  abort();
+  return false;
+}
 
-// Work before the exchange ends first: a kernel that failed after others had asked for their part would leave them
-// waiting on their GPUs. So does the exchange end here, where NCCL's own failures are seen.
-void NcclEnd::exchange(Peers &peers, const Transfers &sent, const Transfers &received) {
+int NcclEnd::enqueue(const Transfers &sent, const Transfers &received) {
+  int result = library_.group_start();
+  if (result != 0)
+    return result;
+  result = ask(library_, comm_, gpu_.exchange_stream(), sent, received);
+  const int end = library_.group_end();
+  return is_fine(result) ? end : result;
+}
+
+// Nobody waits here for others or for the GPU: all processes ask for the same exchanges in the same order, and a GPU
+// does its part when it comes to it. NCCL takes calls on a thread of its own, and they have a place in the stream's
+// order when they are taken.
+void NcclEnd::exchange(const Transfers &sent, const Transfers &received) {
+  if (sent.empty() && received.empty())
+    return;
   const CurrentDevice current = memory_.enter();
-  const Ending ending{*this, peers};
   if (!works())
     throw_error(Status::device, "cuda:{}: an exchange by NCCL after one that failed", gpu_.ordinal());
-  wait();
-  int result = library_.group_start();
-  if (result == 0) {
-    result = ask(library_, comm_, gpu_.stream(), sent, received);
-    const int end = library_.group_end();
-    result = result == 0 || result == in_progress ? end : result;
-  }
-  left_ = true;
-  const std::string why = settle(peers, result);
-  left_ = false;
-  if (!why.empty())
-    throw_error(Status::device, "cuda:{}: an exchange by NCCL: {}", gpu_.ordinal(), why);
-  wait();
+  failure_ = enqueue(sent, received);
+  if (is_fine(failure_))
+    gpu_.wait_until([&] {
+      failure_ = state();
+      return failure_ == in_progress ? cudaErrorNotReady : cudaSuccess;
+    });
+  if (failure_ == 0)
+    return;
+  abort();
+  fail();
 }
 
 // It frees whatever still waits. Where the GPU was reset, or the process forked, there is nothing left to end.

@@ -45,35 +45,40 @@ private:
   std::string failure_; // empty while it works
 };
 
-/// A process's end of what NCCL has connected: a GPU in each process. While one waits for others, on the host or on its
-/// GPU, a failure of another ends that.
-class NcclEnd : public std::enable_shared_from_this<NcclEnd> {
+/// A process's end of what NCCL has connected: a GPU in each process. Whatever waits for the GPU on the host looks
+/// whether NCCL works and the other processes have not failed, while a link is there: what one of them does not ask for
+/// any more the others' GPUs would wait for without end.
+class NcclEnd final : public Watch, public std::enable_shared_from_this<NcclEnd> {
 public:
   /// All processes call it. Null for all, with a reason, where it cannot be for one.
   static std::shared_ptr<NcclEnd> make(Gpu &gpu, Peers &peers, std::string &why);
   NcclEnd(const NcclEnd &) = delete;
   NcclEnd &operator=(const NcclEnd &) = delete;
-  ~NcclEnd();
+  ~NcclEnd() override;
 
-  bool works() const noexcept { return comm_ != nullptr && !left_; }
+  bool works() const noexcept { return comm_ != nullptr; }
+  /// One at a time.
   std::unique_ptr<Link> link(Peers &peers);
+
+  bool goes_on(bool is_long) override;
+  [[noreturn]] void fail() override;
 
 private:
   class Worker;
-  struct Ending;
   NcclEnd(const NcclLibrary &library, Gpu &gpu);
   std::string connect(Peers &peers);
-  void exchange(Peers &peers, const Transfers &sent, const Transfers &received);
   std::string settle(Peers &peers, int result);
+  void exchange(const Transfers &sent, const Transfers &received);
+  int enqueue(const Transfers &sent, const Transfers &received);
   int state() const;
-  void wait() const;
   void abort() noexcept;
 
   const NcclLibrary &library_;
   Gpu &gpu_;
   Memory &memory_; // which outlives the Gpu
   void *comm_ = nullptr;
-  bool left_ = false; // by this process, while others may wait for what it has asked for
+  Peers *peers_ = nullptr; // while a link is there
+  int failure_ = 0;        // of NCCL's
 };
 
 } // namespace td::kernels::cuda

@@ -82,6 +82,7 @@ void Staging::copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind) {
   const std::size_t lanes = std::min(lanes_.size(), wanted);
   if (lanes == 0) // no host memory can be pinned
     return kind == cudaMemcpyHostToDevice ? device_.upload(to, from, bytes) : device_.download(to, from, bytes);
+  device_.settle();
   check(cudaEventRecord(before_, device_.stream()), what);
   for (std::size_t k = 0; k < lanes; ++k)
     check(cudaStreamWaitEvent(lanes_[k].stream, before_, 0), what);
