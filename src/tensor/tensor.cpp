@@ -1,14 +1,12 @@
 #include "tensor/tensor.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/ranges.h>
 
-#include "core/clock.hpp"
 #include "core/sentence.hpp"
-#include "core/strides.hpp"
 #include "formats/merged.hpp"
-#include "tensor/joint_building.hpp"
 
 namespace td::tensor {
 
