@@ -112,8 +112,13 @@ private:
     });
     if (tiles_ > 1)
       find_heavy_rows(place.data(), parts);
+    list_rows(place.data(), places, parts);
+    move_entries(place.data(), places, parts);
+  }
 
-    // Rows in the order in which they are stored, tile by tile: where each begins, and how many are not empty.
+  /// Lists rows in the order in which they are stored, tile by tile: where each begins, and how many are not empty.
+  /// Each part's counts become the places of its first entries.
+  template <class Counter> void list_rows(Counter *place, i64 places, int parts) {
     i64 rows = 0;
     Counter next = 0;
     Buffer<Counter> begins(places, "row boundaries");
@@ -144,12 +149,14 @@ private:
     }
     s_.row_begin[rows] = n_;
     s_.tile_begin[tiles_] = rows;
+  }
 
+  /// Where entries go is settled for a block before any is moved, so that the lines they go to come meanwhile.
+  template <class Counter> void move_entries(Counter *place, i64 places, int parts) {
     Kept *keys = kept();
     T *values = s_.values.as<T>();
     for_parts(n_, parts, [&](int part, Range r) {
-      Counter *at = place.data() + part * places;
-      // Where entries go is settled for a block before any is moved, so that the lines they go to come meanwhile.
+      Counter *at = place + part * places;
       std::array<Kept, block> kept;
       std::array<Counter, block> to;
       for_blocks(r, [&](i64 begin, i64 size, const i64 *places_of_block) {

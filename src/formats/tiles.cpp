@@ -81,13 +81,13 @@ std::vector<int> gpu_tile_bits(const kernels::Chip &chip, std::span<const i64> d
   const auto whole = bits_of(dims);
   if (nnz == 0)
     return whole;
-  const kernels::gpu::SortedCost cost(chip, dims, mode, nnz, row_type, term_type);
+  const kernels::gpu::SortedCost cost(chip, dims, mode, nnz, {row_type, term_type});
   const int most_bits = cost.most_bits();
   auto best = whole;
   double least = clear_gain * cost(whole);
   const auto attempt = [&](const std::vector<int> &tried) {
-    if (const double cycles = cost(tried); cycles < least) {
-      least = cycles;
+    if (const double seconds = cost(tried); seconds < least) {
+      least = seconds;
       best = tried;
     }
   };

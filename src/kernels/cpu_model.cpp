@@ -17,11 +17,6 @@ double row_rate(double bytes, const Rates &rates) {
                               : between(middle_bytes, rates.middle_rows, far_bytes, rates.far_rows);
 }
 
-Walk in_no_order(std::span<const i64> dims, int mode, i64 nnz, double entry_bytes) {
-  return {dims,        mode, static_cast<double>(nnz),
-          entry_bytes, 0,    static_cast<double>(dims[static_cast<std::size_t>(mode)])};
-}
-
 } // namespace
 
 Walk walk_over(const SortedView &x, ValueType type) {
@@ -37,13 +32,9 @@ Walk walk_over(const SortedView &x, ValueType type) {
   return walk;
 }
 
-Walk walk_over(const CooView &x, int mode, ValueType type) {
-  return in_no_order(x.dims, mode, x.nnz,
-                     8.0 * static_cast<double>(x.dims.size()) + static_cast<double>(size_of(type)));
-}
-
-Walk walk_over(const BlcoView &x, int mode, ValueType type) {
-  return in_no_order(x.dims, mode, x.nnz, 8.0 + static_cast<double>(size_of(type)));
+Walk walk_in_no_order(std::span<const i64> dims, int mode, i64 nnz, i64 entry_bytes) {
+  const i64 rows = dims[static_cast<std::size_t>(mode)];
+  return {dims, mode, static_cast<double>(nnz), static_cast<double>(entry_bytes), 0, static_cast<double>(rows)};
 }
 
 double seconds_of(const Walk &walk, i64 rank, i64 columns, ValueType type, const Rates &rates) {

@@ -36,8 +36,8 @@ struct Walk {
 
 /// A walk over all entries for all rows; `type` is that of the numbers that are worked on.
 Walk walk_over(const SortedView &x, ValueType type);
-Walk walk_over(const CooView &x, int mode, ValueType type);
-Walk walk_over(const BlcoView &x, int mode, ValueType type);
+/// The same over entries that stand in no order of rows.
+Walk walk_in_no_order(std::span<const i64> dims, int mode, i64 nnz, i64 entry_bytes);
 
 /// Seconds of a walk, 0 where a rate is not known. Each entry is read once, from memory, and fetches a row of every
 /// other factor, at the rate of the cache that holds these rows if all are equally likely; arithmetic is a

@@ -12,8 +12,6 @@ namespace td::plan {
 
 namespace {
 
-using kernels::cpu::walk_over;
-
 constexpr int most_modes = 10;         // partitions are tried one by one, 2^modes of them
 constexpr i64 least_entries = 1 << 14; // below, a sweep takes no time worth saving
 constexpr double worth = 0.95;         // of the time with every mode alone
@@ -89,7 +87,7 @@ private:
       return tiles > 1 ? kernels::gpu::expected_rows(tiles * rows, static_cast<double>(x_.nnz)) : rows;
     };
     const formats::CopySize copy = formats::copy_size({x_.dims, x_.nnz, type, segments}, group, {}, 1);
-    double sum = seconds(walk_over(formats::view_of(copy, x_.nnz, type), type));
+    double sum = seconds(kernels::cpu::walk_over(formats::view_of(copy, x_.nnz, type), type));
     if (group.size() == 1)
       return sum;
     std::vector<i64> dims;
@@ -97,7 +95,7 @@ private:
       dims.push_back(dim(m));
     dims.push_back(saturated(copy.cells));
     for (int place = 0; place < static_cast<int>(group.size()); ++place)
-      sum += seconds(walk_over(kernels::CooView{dims, dims.back(), type}, place, type));
+      sum += seconds(kernels::cpu::walk_in_no_order(dims, place, dims.back(), 8 * std::ssize(dims) + size_of(type)));
     return sum;
   }
 

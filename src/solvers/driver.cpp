@@ -10,7 +10,6 @@
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "core/scaled.hpp"
-#include "core/sentence.hpp"
 #include "solvers/fit.hpp"
 #include "solvers/magnitude.hpp"
 #include "solvers/start.hpp"
@@ -26,94 +25,6 @@ namespace {
 std::span<const double> last_solves(const Report &r, const std::vector<double> &series) {
   return std::span(series).last(std::min(series.size(), static_cast<std::size_t>(r.order)));
 }
-
-void check_shape(const char *name, const Ktensor &k, const tensor::Tensor &x, i64 rank) {
-  if (!std::equal(k.dims().begin(), k.dims().end(), x.dims().begin(), x.dims().end())) {
-    for (int m = 0; m < std::min(k.order(), x.order()); ++m) {
-      const auto mode = static_cast<std::size_t>(m);
-      if (k.dims()[mode] != x.dims()[mode])
-        throw_error(Status::shape, "{}: dims[{}] = {}; expected the tensor's {}", name, m, k.dims()[mode],
-                    x.dims()[mode]);
-    }
-    throw_error(Status::shape, "{}: order {}; expected the tensor's {}", name, k.order(), x.order());
-  }
-  if (k.rank() != rank)
-    throw_error(Status::shape, "{}: rank {}; expected {}", name, k.rank(), rank);
-}
-
-bool is_whole(double v) { return v == std::trunc(v); }
-
-/// Whether a checkpoint's content can be what a run left. Its checksums only say that it is as it was written.
-class StateCheck {
-public:
-  StateCheck(const State &state, i64 solves) : state_(state), solves_(solves) {}
-
-  void run() const {
-    const auto order = static_cast<i64>(state_.factors.order());
-    const auto rank = static_cast<double>(state_.factors.rank());
-    if (state_.iterations < 1)
-      refuse("'iterations'", state_.iterations, "1 or more");
-    if (state_.exact_residuals < 0 || state_.exact_residuals > state_.iterations)
-      refuse("'exact_residuals'", state_.exact_residuals, fmt::format("0 to {} iterations", state_.iterations));
-    check(
-        "fit", state_.fit, 1, [](double v) { return v <= 1; }, "a number of at most 1");
-    check("fit_error", state_.fit_error, 1, not_negative, "a number of at least 0");
-    check("fit_change", state_.fit_change, 1, not_negative, "a number of at least 0");
-    check("residual", state_.residual, 1, not_negative, "a number of at least 0");
-    check("elapsed", state_.elapsed, 1, not_negative, "seconds of at least 0");
-    check(
-        "effective_rank", state_.effective_rank, solves_, [&](double v) { return v >= 0 && v <= rank && is_whole(v); },
-        fmt::format("a whole number from 0 to {}", rank));
-    check("condition", state_.condition, solves_, not_negative, "a number of at least 0");
-    check("mttkrp_seconds", state_.mttkrp_seconds, order, not_negative, "seconds of at least 0");
-    check_columns("scales", state_.scales, order * state_.factors.rank(), positive, "a number above 0");
-    check_columns("weights", state_.weights, state_.factors.rank(), not_negative, "a number of at least 0");
-    if (state_.scales.empty() != state_.weights.empty())
-      throw_error(Status::io, "resume: the checkpoint has '{}' alone; expected 'scales' and 'weights', or neither",
-                  state_.scales.empty() ? "weights" : "scales");
-  }
-
-private:
-  static bool not_negative(double v) { return v >= 0; }
-  static bool positive(double v) { return v > 0; }
-
-  template <class Number>
-  [[noreturn]] static void refuse(const std::string &what, Number came, const std::string &expected) {
-    throw_error(Status::io, "resume: the checkpoint's {} is {}; expected {}", what, came, expected);
-  }
-
-  template <class Allowed>
-  void check(const char *name, const std::vector<double> &series, i64 per_iteration, Allowed &&allowed,
-             const std::string &expected) const {
-    const auto size = static_cast<i64>(series.size());
-    const bool fits =
-        per_iteration == 0 ? size == 0 : size % per_iteration == 0 && size / per_iteration == state_.iterations;
-    if (!fits)
-      throw_error(Status::io, "resume: the checkpoint's '{}' holds {}; expected {} for each of {} iterations", name,
-                  count_text(size, "number", "numbers"), per_iteration, state_.iterations);
-    check_numbers(name, series, allowed, expected);
-  }
-
-  template <class Allowed>
-  void check_columns(const char *name, const std::vector<double> &numbers, i64 count, Allowed &&allowed,
-                     const std::string &expected) const {
-    if (!numbers.empty() && std::ssize(numbers) != count)
-      throw_error(Status::io, "resume: the checkpoint's '{}' holds {}; expected {}", name,
-                  count_text(std::ssize(numbers), "number", "numbers"), count);
-    check_numbers(name, numbers, allowed, expected);
-  }
-
-  template <class Allowed>
-  static void check_numbers(const char *name, const std::vector<double> &numbers, Allowed &&allowed,
-                            const std::string &expected) {
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      if (!std::isfinite(numbers[i]) || !allowed(numbers[i]))
-        refuse(fmt::format("'{}' [{}]", name, i), numbers[i], expected);
-  }
-
-  const State &state_;
-  i64 solves_;
-};
 
 /// What the report says of a run that ended by `tol`. A change below `tol` is taken to mean that little is left to
 /// gain, which holds where each iteration gains at most half of what the one before did.
@@ -237,8 +148,11 @@ private:
 
   Ktensor start() {
     kernels::Backend &backend = *request_.backends.front();
-    if (request_.init != nullptr)
-      return given_start(*request_.init);
+    if (request_.init != nullptr) {
+      const Ktensor start = given_start(*request_.init, given_, request_.rank);
+      method_.check_start(&start, [this](bool here) { return any(here); });
+      return start.convert(given_.type());
+    }
     method_.check_start(nullptr, {});
     if (settings_.nvecs)
       return nvecs_start(backend, given_, request_.rank, settings_.seed, [this] { return time_is_up(); });
@@ -247,26 +161,6 @@ private:
 
   /// The rows of factors that this process has between iterations.
   RowBlock block_here() const { return processes_ != nullptr && !whole_ ? tensor::block_of(*processes_) : RowBlock{}; }
-
-  Ktensor given_start(const Ktensor &init) {
-    check_shape("init", init, given_, request_.rank);
-    Ktensor start = processes_ != nullptr && init.whole() ? tensor::deal(*processes_, init) : init.copy();
-    for (i64 i = 0; i < start.factor(0).rows; ++i) {
-      dispatch(start.type(), [&](auto zero) {
-        using T = decltype(zero);
-        T *row = start.factor(0).row<T>(i);
-        for (std::size_t r = 0; r < start.weights().size(); ++r) {
-          row[r] = static_cast<T>(static_cast<double>(row[r]) * start.weights()[r]);
-          if (!std::isfinite(row[r]))
-            throw_error(Status::argument, "init: weight {} of component {} times row {} of the first factor overflows",
-                        start.weights()[r], r, start.rows(0).begin + i);
-        }
-      });
-    }
-    std::fill(start.weights().begin(), start.weights().end(), 1.0);
-    method_.check_start(&start, [this](bool here) { return any(here); });
-    return start.convert(given_.type());
-  }
 
   Ktensor resumed() {
     const State &state = *request_.resume;
@@ -278,17 +172,9 @@ private:
       throw_error(Status::shape, "resume: the checkpoint is of a tensor of norm {}, this one has {}", state.tensor_norm,
                   given_.facts().norm);
     check_same_path(state.settings, path());
-    StateCheck(state, method_.solves()).run();
-    report_.iterations = report_.resumed_from = state.iterations;
-    report_.exact_residuals = state.exact_residuals;
-    report_.fit = state.fit;
-    report_.fit_error = state.fit_error;
-    report_.fit_change = state.fit_change;
-    report_.residual = state.residual;
-    report_.elapsed = state.elapsed;
-    report_.effective_rank = state.effective_rank;
-    report_.condition = state.condition;
-    report_.mttkrp_seconds = state.mttkrp_seconds;
+    check_state(state, method_.solves());
+    static_cast<History &>(report_) = state;
+    report_.resumed_from = state.iterations;
     elapsed_before_ = state.elapsed.back();
     tell_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
     scales_ = state.scales;
@@ -453,17 +339,8 @@ private:
 
   void save(const Iteration &own) {
     take_model(own);
-    State state{whole_ ? model_.cut(tensor::block_of(*processes_)) : model_.copy(),
-                report_.iterations,
-                report_.fit,
-                report_.fit_error,
-                report_.fit_change,
-                report_.residual,
-                report_.elapsed,
-                report_.effective_rank,
-                report_.condition,
-                report_.mttkrp_seconds,
-                report_.exact_residuals,
+    State state{report_,
+                whole_ ? model_.cut(tensor::block_of(*processes_)) : model_.copy(),
                 given_.facts().norm,
                 path(),
                 scales_,

@@ -15,17 +15,16 @@
 #include "solvers/breakdown.hpp"
 #include "solvers/residual.hpp"
 #include "solvers/settings.hpp"
+#include "solvers/state.hpp"
 #include "tensor/sharding.hpp"
 #include "tensor/tensor.hpp"
 
 namespace td::solvers {
 
 /// What a run did, and what it has done so far when a progress callback gets it.
-struct Report {
+struct Report : History {
   i64 order = 0, rank = 0, workers = 1, threads = 1;
-  i64 iterations = 0; // of all runs, those before a resume included
   i64 resumed_from = 0;
-  i64 exact_residuals = 0;
   i64 exchanged_bytes = 0; // rows that this process has sent to others in this run's iterations
   bool converged = false;
   double norm = 0; // of the tensor
@@ -35,30 +34,11 @@ struct Report {
   std::string stop_reason, format, devices, init;
   std::string checkpoint_error; // why the last checkpoint could not be written; empty if it was, or none was asked for
   std::string creeping; // a sentence where a run has ended by tol though the fit may still grow by more than that
-  // one value an iteration
-  std::vector<double> fit, fit_error, fit_change, residual, elapsed;
-  // one value a solve; empty for a method that solves nothing
-  std::vector<double> effective_rank, condition;
-  // one value a mode, order values an iteration; 0 for fixed modes
-  std::vector<double> mttkrp_seconds;
-  Breakdown breakdown; // of this run's iterations, if option "breakdown" asks for it
+  Breakdown breakdown;  // of this run's iterations, if option "breakdown" asks for it
 
   // These look at the last iteration's solves, or an earlier one's of a mode that is fixed; rank and 0 without any.
   i64 smallest_effective_rank() const;
   double largest_condition() const;
-};
-
-/// All that a run needs to go on bit for bit. Each of several processes has a block of the factors.
-struct State {
-  Ktensor factors; // as the iteration left them; with their own weights they are the model
-  i64 iterations = 0;
-  std::vector<double> fit, fit_error, fit_change, residual, elapsed, effective_rank, condition, mttkrp_seconds;
-  i64 exact_residuals = 0;
-  double tensor_norm = 0; // with dims and rank: whether a checkpoint belongs to this tensor
-  std::string settings;   // options that change the path, as text; must be equal to go on
-  // The model's factors are those above, column r of factor m divided by scales[m * rank + r], with these weights,
-  // which are the iteration's. Empty: the factors are the model's.
-  std::vector<double> scales, weights;
 };
 
 struct RunRequest {

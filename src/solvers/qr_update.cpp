@@ -210,6 +210,29 @@ void QrUpdate::stage_combinations(int mode, Range combinations) {
   }
 }
 
+/// Rows z u s^+ w^T, the columns scaled back.
+std::vector<double> QrUpdate::solve_rows(const SmallSystem &system, const std::vector<double> &z, i64 rows) const {
+  const i64 n = system.r.rows;
+  std::vector<double> a(static_cast<std::size_t>(rows * rank_), 0.0);
+  parallel_ranges(backend_.threads(), rows, 256, [&](Range part) {
+    for (i64 i = part.begin; i < part.end; ++i) {
+      double *row = a.data() + i * rank_;
+      const double *left = z.data() + i * n;
+      for (i64 j = 0; j < system.kept; ++j) {
+        double along = 0;
+        for (i64 r = 0; r < n; ++r)
+          along += left[r] * system.u.column(j)[r];
+        along /= system.s[static_cast<std::size_t>(j)];
+        for (i64 c = 0; c < rank_; ++c)
+          row[c] += along * system.w.column(j)[c];
+      }
+      for (i64 c = 0; c < rank_; ++c)
+        row[c] *= system.scale[static_cast<std::size_t>(c)];
+    }
+  });
+  return a;
+}
+
 kernels::SolveRecord QrUpdate::update(int mode, const Replica &factors, Matrix product, double ridge) {
   for (int m = 0; m < x_.order(); ++m)
     if (m != mode)
@@ -245,23 +268,7 @@ kernels::SolveRecord QrUpdate::update(int mode, const Replica &factors, Matrix p
   for (int other = 0; other < x_.order(); ++other) // what was computed from the Q's is no product of the factors
     products_.changed(other);
 
-  std::vector<double> a(y.size(), 0.0); // z u s^+ w^T, the columns scaled back
-  parallel_ranges(backend_.threads(), rows, 256, [&](Range part) {
-    for (i64 i = part.begin; i < part.end; ++i) {
-      double *row = a.data() + i * rank_;
-      const double *left = z.data() + i * n;
-      for (i64 j = 0; j < system.kept; ++j) {
-        double along = 0;
-        for (i64 r = 0; r < n; ++r)
-          along += left[r] * system.u.column(j)[r];
-        along /= system.s[static_cast<std::size_t>(j)];
-        for (i64 c = 0; c < rank_; ++c)
-          row[c] += along * system.w.column(j)[c];
-      }
-      for (i64 c = 0; c < rank_; ++c)
-        row[c] *= system.scale[static_cast<std::size_t>(c)];
-    }
-  });
+  const std::vector<double> a = solve_rows(system, z, rows);
   for (i64 at = 0; const Range &range : own) {
     backend_.upload(factors[mode].slice(range.begin, range.end).data, a.data() + at * rank_, range.size() * rank_ * 8);
     backend_.upload(product.slice(range.begin, range.end).data, m.data() + at * rank_, range.size() * rank_ * 8);

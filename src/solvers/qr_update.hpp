@@ -40,6 +40,7 @@ private:
   /// `mine`: rows here of a matrix that has all_rows of them on all processes. Gives those of Q.
   Columns decompose_together(ConstMatrix mine, i64 all_rows, Columns &r) const;
   SmallSystem system_for(int mode, double ridge) const;
+  std::vector<double> solve_rows(const SmallSystem &system, const std::vector<double> &z, i64 rows) const;
   void stage_combinations(int mode, Range combinations);
 
   const tensor::Tensor &x_;

@@ -210,4 +210,38 @@ Ktensor nvecs_start(kernels::Backend &backend, const tensor::Tensor &given, i64 
   return start;
 }
 
+void check_shape(std::string_view name, const Ktensor &k, const tensor::Tensor &x, i64 rank) {
+  if (!std::equal(k.dims().begin(), k.dims().end(), x.dims().begin(), x.dims().end())) {
+    for (int m = 0; m < std::min(k.order(), x.order()); ++m) {
+      const auto mode = static_cast<std::size_t>(m);
+      if (k.dims()[mode] != x.dims()[mode])
+        throw_error(Status::shape, "{}: dims[{}] = {}; expected the tensor's {}", name, m, k.dims()[mode],
+                    x.dims()[mode]);
+    }
+    throw_error(Status::shape, "{}: order {}; expected the tensor's {}", name, k.order(), x.order());
+  }
+  if (k.rank() != rank)
+    throw_error(Status::shape, "{}: rank {}; expected {}", name, k.rank(), rank);
+}
+
+Ktensor given_start(const Ktensor &init, const tensor::Tensor &x, i64 rank) {
+  check_shape("init", init, x, rank);
+  Processes *const processes = x.processes();
+  Ktensor start = processes != nullptr && init.whole() ? tensor::deal(*processes, init) : init.copy();
+  for (i64 i = 0; i < start.factor(0).rows; ++i) {
+    dispatch(start.type(), [&](auto zero) {
+      using T = decltype(zero);
+      T *row = start.factor(0).row<T>(i);
+      for (std::size_t r = 0; r < start.weights().size(); ++r) {
+        row[r] = static_cast<T>(static_cast<double>(row[r]) * start.weights()[r]);
+        if (!std::isfinite(row[r]))
+          throw_error(Status::argument, "init: weight {} of component {} times row {} of the first factor overflows",
+                      start.weights()[r], r, start.rows(0).begin + i);
+      }
+    });
+  }
+  std::fill(start.weights().begin(), start.weights().end(), 1.0);
+  return start;
+}
+
 } // namespace td::solvers

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "core/ktensor.hpp"
 #include "tensor/tensor.hpp"
@@ -19,5 +20,11 @@ Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 r
 Ktensor nvecs_start(
     kernels::Backend &backend, const tensor::Tensor &x, i64 rank, u64 seed,
     const std::function<bool()> &time_is_up = [] { return false; });
+
+/// Throws Status::shape unless a ktensor, which messages call `name`, has the tensor's dims and this rank.
+void check_shape(std::string_view name, const Ktensor &k, const tensor::Tensor &x, i64 rank);
+
+/// A caller's ktensor with its weights in the first factor, in its own type; of several processes each gets its block.
+Ktensor given_start(const Ktensor &init, const tensor::Tensor &x, i64 rank);
 
 } // namespace td::solvers

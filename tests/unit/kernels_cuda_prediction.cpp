@@ -6,6 +6,7 @@
 
 #include "formats/footprint.hpp"
 #include "formats/formats.hpp"
+#include "kernels/cuda/sorted_layout.hpp"
 
 namespace td::test {
 namespace {
@@ -28,21 +29,31 @@ constexpr Types f64{};
 constexpr Types f32{ValueType::f32, ValueType::f32};
 constexpr Types mixed{ValueType::f32, ValueType::f64};
 
+/// MTTKRP in a mode of a tensor, whose factors have no numbers.
+struct Call {
+  Call(const TensorView &x, int mode, i64 rank, Types types) {
+    for (const i64 dim : kernels::dims_of(x))
+      factors.emplace_back(nullptr, types.rows, dim, rank, rank);
+    const ConstMatrix &own = factors[static_cast<std::size_t>(mode)];
+    args.mode = mode;
+    args.factors = factors;
+    args.out = {nullptr, types.terms, own.rows, own.cols, own.ld};
+    args.rows = {0, own.rows};
+    args.entries = {0, kernels::entries_of(x)};
+  }
+  Call(const Call &) = delete;
+  Call &operator=(const Call &) = delete;
+
+  std::vector<ConstMatrix> factors;
+  MttkrpArgs args;
+};
+
 Prediction predict(const TensorView &x, int mode, i64 rank = 32, Conflicts conflicts = Conflicts::automatic,
                    const Rates &at = rates, Types types = f64, kernels::DenseChoice dense = {}) {
-  std::vector<ConstMatrix> factors;
-  for (const i64 dim : kernels::dims_of(x))
-    factors.emplace_back(nullptr, types.rows, dim, rank, rank);
-  const ConstMatrix &own = factors[static_cast<std::size_t>(mode)];
-  MttkrpArgs args;
-  args.mode = mode;
-  args.factors = factors;
-  args.out = {nullptr, types.terms, own.rows, own.cols, own.ld};
-  args.rows = {0, own.rows};
-  args.entries = {0, kernels::entries_of(x)};
-  args.conflicts = conflicts;
-  args.dense = dense;
-  return kernels::cuda::predict_mttkrp(x, args, at, chip);
+  Call call(x, mode, rank, types);
+  call.args.conflicts = conflicts;
+  call.args.dense = dense;
+  return kernels::cuda::predict_mttkrp(x, call.args, at, chip);
 }
 
 /// A copy sorted by a mode as the plan would make it, if entries are spread evenly.
@@ -143,9 +154,9 @@ TEST(KernelsCudaPrediction, IsNearWhatWasMeasured) {
         near(1e3 * predict(copy.view(), mode, 32, Conflicts::automatic, rates, types).seconds, came[at], factor);
       };
       sorted(ValueType::f64, f64, x.f64, 1.2);
-      sorted(ValueType::f32, f32, x.f32, 1.3);
-      sorted(ValueType::f64, mixed, x.gather, 1.25);
-      sorted(ValueType::f32, mixed, x.f64_sums, 1.45);
+      sorted(ValueType::f32, f32, x.f32, 1.2);
+      sorted(ValueType::f64, mixed, x.gather, 1.15);
+      sorted(ValueType::f32, mixed, x.f64_sums, 1.25);
       kernels::BlcoView blco;
       blco.dims = x.dims;
       blco.nnz = x.nnz;
@@ -157,6 +168,21 @@ TEST(KernelsCudaPrediction, IsNearWhatWasMeasured) {
   const double six = 1.04 + 1.67 + 0.58 + 1.30;
   near(1e3 * kernels::cuda::predict_update(10000000, 32, rates).seconds, six / 3, 1.1);
   near(1e3 * kernels::cuda::predict_update(10000000, 64, rates).seconds, 2 * six * 2 / 3, 1.1);
+}
+
+// The model that cuts a mode into tiles counts on their rows in shared memory: the launch has to put them there.
+TEST(KernelsCudaPrediction, RowsOfTilesAreStaged) {
+  for (const Measured &x : measured)
+    for (int mode = 0; mode < static_cast<int>(x.dims.size()); ++mode)
+      for (const Types types : {f64, f32, mixed}) {
+        SCOPED_TRACE(testing::Message() << x.name << ", mode " << mode);
+        const PlannedCopy copy(x.dims, x.nnz, mode, types.terms, types);
+        const Call call(copy.view(), mode, 32, types);
+        for (const auto &m : kernels::cuda::SortedLayout(copy.view(), call.args, chip).pass(0).modes)
+          if (m.rows < x.dims[static_cast<std::size_t>(m.mode)]) {
+            EXPECT_EQ(m.staged, m.rows) << "of mode " << m.mode;
+          }
+      }
 }
 
 // bench/results/2026-11-23-NVIDIA-H200-dense.md, f64. Small tensors, where starting kernels counts, are told least

@@ -151,10 +151,8 @@ TEST_F(SolverDriver, GoesOnFromACheckpoint) {
   solvers::RunRequest first = request();
   set(first, {{"max_iters", "5"}});
   first.save = [&](const solvers::State &state) {
-    kept.emplace(solvers::State{state.factors.copy(), state.iterations, state.fit, state.fit_error, state.fit_change,
-                                state.residual, state.elapsed, state.effective_rank, state.condition,
-                                state.mttkrp_seconds, state.exact_residuals, state.tensor_norm, state.settings,
-                                state.scales, state.weights});
+    kept.emplace(
+        solvers::State{state, state.factors.copy(), state.tensor_norm, state.settings, state.scales, state.weights});
     return std::string();
   };
   solvers::run(first, HalvingMethod());

@@ -66,12 +66,10 @@ public:
   }
 
   Prediction operator()(const BlcoView &x) const {
-    return scattered(x.blocks == 1 ? "one copy in linearized order" : "one copy in linearized order, block by block",
-                     walk_over(x, args_.mode, args_.out.type));
+    return scattered(x.blocks == 1 ? "one copy in linearized order" : "one copy in linearized order, block by block", x,
+                     8);
   }
-  Prediction operator()(const CooView &x) const {
-    return scattered("coordinates", walk_over(x, args_.mode, args_.out.type));
-  }
+  Prediction operator()(const CooView &x) const { return scattered("coordinates", x, 8 * std::ssize(x.dims)); }
 
   Prediction operator()(const DenseView &x) const {
     double n = 1;
@@ -142,13 +140,13 @@ private:
     return seconds_of(walk, args_.out.cols, padded_columns(args_.out.cols, args_.out.type), args_.out.type, rates_);
   }
 
-  Prediction scattered(std::string kernel, Walk walk) const {
+  template <class View> Prediction scattered(std::string kernel, const View &x, i64 key_bytes) const {
     const bool wide = args_.out.type == ValueType::f32;
     const i64 rows = args_.rows.size();
     const i64 loads = loads_of(args_, threads_);
     Prediction f;
     f.kernel = std::move(kernel);
-    walk.entries = static_cast<double>(args_.entries.size());
+    Walk walk = walk_in_no_order(x.dims, args_.mode, args_.entries.size(), key_bytes + size_of(args_.out.type));
     f.bytes = batch_bytes();
     if (args_.conflicts == Conflicts::owner && threads_ > 1) {
       f.conflicts = "each thread owns rows and looks at all entries";

@@ -1,8 +1,8 @@
 // Bytes follow the kernels' own allocations (sizes.hpp, sorted_layout.hpp). Seconds are a simple model: an entry is
 // read once and fetches a row of each other factor, from shared memory where the row is staged, else from the
-// second-level cache or memory; and what starting kernels and tiles, ending segments of rows and adding to rows costs
-// besides. Constants are set by measurements (bench/results); those that decisions go by, too, are in gpu_model.hpp. A
-// cycle of a multiprocessor is the time in which it reads gpu::near_bytes of shared memory.
+// second-level cache or memory (gpu_model.hpp); and what starting kernels, ending rows and adding to rows costs
+// besides. Constants are set by measurements (bench/results). A cycle of a multiprocessor is the time in which it reads
+// gpu::near_bytes of shared memory.
 #include "kernels/cuda/prediction.hpp"
 
 #include <algorithm>
@@ -22,27 +22,14 @@ namespace td::kernels::cuda {
 
 namespace {
 
-// A row whose numbers are widened takes at least so many cycles, wherever it comes from: with values in f64, in f32.
-constexpr double gathered_row_cycles = 3.2;
-constexpr double f64_sums_row_cycles = 3.7;
 constexpr double mixed_end_cycles = 65; // of a row that is written, where rows of factors are widened
-constexpr double near_part = 0.8;       // of shared memory's rate, what the walk over entries reaches
 constexpr double launch = 5e-6;         // seconds, of a kernel with what waits for it
-constexpr double memory_caches = 8;     // times the second-level cache: rows of which few are met there again
 constexpr double added_row = 3.4;       // rows fetched that adding to one, atomically, costs
 constexpr double coo_part = 0.55;       // of the rows' rates, what the kernel for coordinates reaches
 constexpr double cells_part = 0.7;      // of the reading rate, what the kernel for cells of dense tensors is to reach
 constexpr double update_part = 0.78;    // of the reading rate, what the passes over a factor reach
 
 double number_of(i64 n) { return static_cast<double>(n); }
-
-/// Bytes a second of rows in no order that lie about in so many bytes: between cache and memory by the logarithm.
-double row_rate(double bytes, const Rates &rates, const Chip &chip) {
-  const double from = gpu::cached_bytes(chip);
-  const double to = memory_caches * number_of(chip.cache_bytes);
-  const double part = std::clamp(std::log(bytes / from) / std::log(to / from), 0.0, 1.0);
-  return 1 / ((1 - part) / rates.middle_rows + part / rates.far_rows);
-}
 
 /// Rows of a mode that `entries` neighbours in linearized order refer to: the longest modes are cut in half, one after
 /// the other, until there are as many cells as such parts of all entries.
@@ -58,8 +45,8 @@ public:
   Predictor(const MttkrpArgs &args, const Rates &rates, const Chip &chip)
       : args_(args), rates_(rates), chip_(chip), rank_(number_of(args.out.cols)),
         out_row_(rank_ * number_of(size_of(args.out.type))),
-        element_(number_of(size_of(args.factors[args.mode == 0 ? args.factors.size() - 1 : 0].type))),
-        row_(rank_ * element_) {}
+        row_type_(args.factors[args.mode == 0 ? args.factors.size() - 1 : 0].type),
+        element_(number_of(size_of(row_type_))), row_(rank_ * element_) {}
 
   Prediction operator()(const SortedView &x) const {
     const bool tiled = x.tiles > 1;
@@ -81,20 +68,12 @@ public:
     if (!known())
       return f;
     const double passes = number_of(layout.passes());
-    const double row_cycles = x.type == ValueType::f32 ? f64_sums_row_cycles : gathered_row_cycles;
-    const double least = mixed() ? cycles(row_cycles) * number_of(std::ssize(x.dims) - 1) : 0;
-    // What a segment costs, or a row that is written.
-    const double ends =
-        tiled ? cycles(gpu::segment_cycles) : out_row_ / rates_.read + (mixed() ? cycles(mixed_end_cycles) : 0);
-    f.seconds = passes * n * number_of(x.key_bytes + size_of(x.type)) / rates_.read + segments * ends +
-                passes * number_of(layout.fills) * cycles(gpu::tile_start_cycles) + passes * 3 * launch;
-    const auto add_rows = [&](const SortedLayout::Pass &pass) {
-      const Rows rows = rows_of(pass);
-      return n * std::max({rows.near, rows.far, least}) + number_of(layout.fills) * rows.filling;
-    };
-    f.seconds += add_rows(layout.pass((layout.passes() - 1) * layout.columns)); // the last one may have fewer columns
+    const double ends = tiled ? gpu::segment_seconds(segments, rates_)
+                              : segments * (out_row_ / rates_.read + (mixed() ? cycles(mixed_end_cycles) : 0));
+    f.seconds = passes * n * number_of(x.key_bytes + size_of(x.type)) / rates_.read + ends + passes * 3 * launch +
+                pass_seconds(layout, (layout.passes() - 1) * layout.columns, n); // the last one may have fewer columns
     if (layout.passes() > 1)
-      f.seconds += (passes - 1) * add_rows(layout.pass(0));
+      f.seconds += (passes - 1) * pass_seconds(layout, 0, n);
     if (tiled && in_order)
       f.seconds += launch + 2 * 8 * rank_ * segments / rates_.read;
     return f;
@@ -228,7 +207,7 @@ private:
   /// Seconds that all multiprocessors together take for so many cycles of one.
   double cycles(double of_one) const { return of_one * gpu::near_bytes / rates_.near_rows; }
   /// Seconds for one of `rows` rows of so many bytes in no order.
-  double far(double rows, double bytes) const { return bytes / row_rate(rows * bytes, rates_, chip_); }
+  double far(double rows, double bytes) const { return bytes / gpu::row_rate(rows * bytes, rates_, chip_); }
   /// Seconds for one row of each other factor.
   double far_rows() const {
     double seconds = 0;
@@ -238,25 +217,22 @@ private:
     return seconds;
   }
 
-  /// Seconds of a pass for an entry's rows that are staged, for those from elsewhere, which come meanwhile, and for
-  /// staging all rows once.
-  struct Rows {
-    double near = 0;
-    double far = 0;
-    double filling = 0;
-  };
-  Rows rows_of(const SortedLayout::Pass &pass) const {
-    Rows rows;
+  /// Seconds of the pass that begins with column `first` for the rows that `n` entries fetch, and for staging rows.
+  /// Rows that are staged and others come at the same time, unless widening them is the work.
+  double pass_seconds(const SortedLayout &layout, i64 first, double n) const {
+    const gpu::RowTypes types{row_type_, args_.out.type};
+    const SortedLayout::Pass pass = layout.pass(first);
+    const double fetched = number_of(pass.cols) * element_;
+    gpu::Fetches fetches;
     for (const SortedLayout::Mode &mode : pass.modes) {
-      const double bytes = number_of(pass.cols) * element_;
-      if (mode.staged == 0) {
-        rows.far += bytes / row_rate(number_of(mode.rows) * row_, rates_, chip_);
-        continue;
-      }
-      rows.near += bytes / (near_part * rates_.near_rows);
-      rows.filling += number_of(mode.staged) * bytes / rates_.middle_rows;
+      if (mode.staged > 0)
+        fetches.add_staged(fetched, number_of(mode.staged) * fetched, types, rates_);
+      else
+        fetches.add_far(fetched, number_of(mode.rows) * row_, types, rates_, chip_);
     }
-    return rows;
+    const double rows = mixed() ? fetches.near + fetches.far : std::max({fetches.near, fetches.far, fetches.least});
+    return n * rows +
+           gpu::fill_seconds(fetches, number_of(layout.fills - layout.blocks + 1), number_of(layout.blocks), rates_);
   }
 
   /// Entries in no order, sorted by row first: pairs of a row and a number, four bytes at a time.
@@ -274,9 +250,10 @@ private:
   const Rates &rates_;
   const Chip &chip_;
   double rank_;
-  double out_row_; // bytes of a row of the result
-  double element_; // bytes of a number in the other factors
-  double row_;     // bytes of their rows
+  double out_row_;     // bytes of a row of the result
+  ValueType row_type_; // of the numbers in the other factors
+  double element_;     // bytes of one
+  double row_;         // bytes of their rows
 };
 
 } // namespace
@@ -320,9 +297,7 @@ Prediction predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates
   return f;
 }
 
-Rates nominal_rates(const Chip &chip) {
-  return {4.3e12, 33e12 / Chip().multiprocessors * chip.multiprocessors, 8.5e12, 4.6e12, 30e12};
-}
+Rates nominal_rates(const Chip &chip) { return gpu::nominal_rates(chip); }
 
 // The solve reads rows and writes them; of more columns than it sums by itself, its Gram matrix and norms read them
 // once more each. f32 takes as long as f64, since its numbers are widened. Besides some kernels, and the inverse, which

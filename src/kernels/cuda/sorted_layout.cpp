@@ -38,8 +38,9 @@ SortedLayout::SortedLayout(const SortedView &x, const MttkrpArgs &args, const Ch
     modes_.push_back({m, x.rows_in_tile(m)});
     aligned = aligned && is_aligned(args.factors[at]);
     narrow = narrow && x.layout.bits[at] <= 32;
-    // Rows that are more than the second-level cache holds need room in the first-level cache to arrive in.
-    from_memory = from_memory || modes_.back().rows > chip.cache_bytes / element_ / cols;
+    const double bytes = static_cast<double>(modes_.back().rows) * static_cast<double>(element_ * cols);
+    // Such rows need room in the first-level cache to arrive in.
+    from_memory = from_memory || gpu::come_from_memory(bytes, chip);
   }
   if (from_memory)
     available_ -= gpu::room_for_far_rows;
