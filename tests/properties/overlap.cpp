@@ -1,6 +1,7 @@
 // Rows that leave while the next ones are solved for change no bit of a result.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/devices.hpp"
@@ -18,24 +19,28 @@ Options options(const char *overlap, const char *deterministic, const char *iter
 class Overlap : public OnPlace {
 protected:
   /// As much as two runs that differ in nothing: without `deterministic` a GPU may add in another order each time.
-  void expect_same(const Tensor &x, int64_t rank, std::initializer_list<const char *> others, const char *deterministic,
-                   const char *iterations) {
+  /// Gives the last of the others.
+  Fitted expect_same(const Tensor &x, int64_t rank, std::initializer_list<const char *> others,
+                     const char *deterministic, const char *iterations) {
     const Fitted off = cpals(context(), x, rank, options("off", deterministic, iterations));
+    Fitted on;
     for (const char *other : others) {
       SCOPED_TRACE(std::string("deterministic = ") + deterministic + ", overlap = " + other);
-      const Fitted on = cpals(context(), x, rank, options(other, deterministic, iterations));
+      on = cpals(context(), x, rank, options(other, deterministic, iterations));
       for (const char *key : {"fit", "residual"}) {
         const auto expected = report_series(off.report, key), got = report_series(on.report, key);
         if (got == expected)
           continue;
         const Fitted again = cpals(context(), x, rank, options("off", deterministic, iterations));
-        ASSERT_TRUE(report_series(again.report, key) != expected && std::string(deterministic) == "0")
+        EXPECT_TRUE(report_series(again.report, key) != expected && std::string(deterministic) == "0")
             << key << " is bitwise the same in each run, but for overlap";
-        ASSERT_EQ(got.size(), expected.size()) << key;
-        for (std::size_t k = 0; k < got.size(); ++k) // roundings of sums, which few iterations do not magnify much
+        EXPECT_EQ(got.size(), expected.size()) << key;
+        // Sums are rounded in another order, which few iterations do not magnify much.
+        for (std::size_t k = 0; k < std::min(got.size(), expected.size()); ++k)
           EXPECT_NEAR(got[k], expected[k], 1e-10 * (1 + std::abs(expected[k]))) << key << " " << k;
       }
     }
+    return on;
   }
   void expect_same_bits(const Tensor &x, int64_t rank) {
     for (const char *deterministic : {"0", "1"})
@@ -57,19 +62,21 @@ TEST_P(Overlap, ChangesNoBitWhereRowsAreFew) {
   expect_same_bits(make_tensor(context(), format(), p.entries), 4);
 }
 
-// Rows so many that MTTKRP of the long mode itself goes chunk by chunk, with a row that two workers sum.
+// Rows so many that MTTKRP of the long mode itself goes chunk by chunk, with a row that two workers sum. Only GPUs have
+// chunks, of 8 MiB at least: with 17 MB for each of two workers there are two. Elsewhere `overlap` must change nothing
+// at any length.
 TEST_P(Overlap, ChangesNoBitOfLongModes) {
-  constexpr int64_t rows = 540000, rank = 8; // 17 MB for each of two workers: two chunks
+  const int64_t rows = GetParam().device.rfind("cuda", 0) == 0 ? 540000 : 54000;
+  constexpr int64_t rank = 8;
   if (format() != "sorted")
     GTEST_SKIP() << "copies of other formats do not stand by rows";
   Entries entries({rows, 900, 800});
   for (int64_t k = 0; k < rows; ++k)
     entries.add({k, random_.below(900), random_.below(800)}, 0.5 + random_.uniform());
-  for (int64_t k = 0; k < 600000; ++k) // more than half of all
-    entries.add({77777, k % 900, k / 900}, 0.5 + random_.uniform());
+  for (int64_t k = 0; k < rows / 9 * 10; ++k) // more than half of all
+    entries.add({rows / 7, k % 900, k / 900}, 0.5 + random_.uniform());
   const Tensor x = make_tensor(context(), format(), entries);
-  expect_same(x, rank, {"auto"}, "0", "2");
-  const Fitted on = cpals(context(), x, rank, options("auto", "0", "2"));
+  const Fitted on = expect_same(x, rank, {"auto"}, "0", "2");
   const Context reference = make_context("cpu");
   const Fitted one = cpals(reference, make_tensor(reference, format(), entries), rank, options("off", "0", "2"));
   const auto expected = report_series(one.report, "fit"), got = report_series(on.report, "fit");
