@@ -212,6 +212,7 @@ public:
 
   void recode(int key_bytes, std::span<const BitMove> moves) override {
     const CurrentDevice current = device_.memory().enter();
+    const CurrentDevice current = device_.memory().enter();
     const bool in_place = key_bytes == key_bytes_;
     Array others(*spares_, in_place ? 0 : size_ * key_bytes);
     with_packed_key(key_bytes_, [&](auto from) {
@@ -288,6 +289,7 @@ public:
   }
 
   std::shared_ptr<const DeviceArrays> take_entries() override {
+    const CurrentDevice current = device_.memory().enter();
     auto arrays = std::make_shared<CudaArrays>(device_);
     const auto give = [&](Array &array, i64 bytes) {
       void *memory = array.give(bytes);
