@@ -212,7 +212,6 @@ public:
 
   void recode(int key_bytes, std::span<const BitMove> moves) override {
     const CurrentDevice current = device_.memory().enter();
-    const CurrentDevice current = device_.memory().enter();
     const bool in_place = key_bytes == key_bytes_;
     Array others(*spares_, in_place ? 0 : size_ * key_bytes);
     with_packed_key(key_bytes_, [&](auto from) {
