@@ -791,10 +791,10 @@ TD_API void td_plan_destroy(td_plan *plan);
 TD_API td_status td_plan_get_i64(const td_plan *plan, const char *key, int64_t *value);
 
 /** Seconds, 0 where they are not known: "seconds.iteration" (of CP-ALS), "seconds.mttkrp", "seconds.solve" and
- *  "seconds.exchange" (between several GPUs or processes), which it consists of. What they are based on: "rate.read"
- * (bytes a second from memory), "rate.near_rows", "rate.middle_rows" and "rate.far_rows" (bytes a second of factor rows
- * in no order, from a first-level and a second-level cache and from memory), "rate.operations" (f64 floating-point
- * operations a second). Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  "seconds.exchange" (between several GPUs or processes, not beside MTTKRP), which it consists of. What they are based
+ * on: "rate.read" (bytes a second from memory), "rate.near_rows", "rate.middle_rows" and "rate.far_rows" (bytes a
+ * second of factor rows in no order, from a first-level and a second-level cache and from memory), "rate.operations"
+ * (f64 floating-point operations a second). Errors: TD_ERR_OPTION_UNKNOWN. */
 TD_API td_status td_plan_get_f64(const td_plan *plan, const char *key, double *value);
 
 /** "format", "groups" (as td_tensor_get_str), "rows" (which take part), "tiles" (how many of each group's copy),

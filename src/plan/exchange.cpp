@@ -192,6 +192,22 @@ double gathered_bytes(const Layout &l, const SweepTree &tree, bool deterministic
   return times * static_cast<double>(tree.updated().size()) / static_cast<double>(tree.period()) * entry_bytes(l) * nnz;
 }
 
+/// Seconds of an exchange of `bytes` bytes of the rows of a mode that nothing hides, of `all` seconds. Long modes are
+/// exchanged chunk by chunk beside their MTTKRP (solvers/sweep.cpp): then the last chunk is left, or what MTTKRP is too
+/// short for; and what goes on beside it passes through the same memory, which reads it and writes as much.
+double seconds_left(const Plan &plan, const Asked &asked, std::size_t mode, double bytes, double all) {
+  const Layout &l = plan.layout;
+  if (l.format != Format::sorted || asked.solver.overlap == Overlap::off ||
+      l.copies[l.group_of(static_cast<int>(mode))].tiles > 1)
+    return all;
+  const i64 rows = (l.stored_dims[mode] + plan.workers - 1) / plan.workers;
+  const auto chunks =
+      static_cast<double>(gather_chunks(Overlap::automatic, rows, plan.rank * static_cast<i64>(size_of(l.type))));
+  const double beside = (chunks - 1) / chunks;
+  const double in_memory = plan.rates.read > 0 ? 2 * bytes / plan.rates.read : 0;
+  return all - beside * (std::min(all, plan.modes[mode].seconds) - in_memory);
+}
+
 } // namespace
 
 void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree, Holding holding) {
@@ -207,18 +223,25 @@ void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, c
   const Layout &l = plan.layout;
   const bool whole = partitions_rows(l.format, asked.tensor.sharding, deterministic, holding);
   const double others = (plan.workers - 1.0) / plan.workers;
+  const double rate = rate_of_link(plan, request, exchange.way);
+  const double each = rate > 0 ? 1 / rate : 0; // seconds of a byte
   double bytes = 0;
   for (std::size_t m = 0; m < l.stored_dims.size(); ++m) {
     const bool by_rows = l.format == Format::sorted && !l.partition[l.group_of(static_cast<int>(m))].shared;
     const double passes = deterministic || by_rows || whole ? 1 : 2;
-    bytes += passes * others * static_cast<double>(l.stored_dims[m]) * static_cast<double>(plan.rank) *
-             static_cast<double>(size_of(l.type));
+    const double of_mode = passes * others * static_cast<double>(l.stored_dims[m]) * static_cast<double>(plan.rank) *
+                           static_cast<double>(size_of(l.type));
+    bytes += of_mode;
+    plan.seconds_exchange += by_rows && !deterministic && holding != Holding::gathered && rate > 0
+                                 ? seconds_left(plan, asked, m, of_mode, of_mode * each)
+                                 : of_mode * each;
   }
-  if (holding == Holding::gathered)
-    bytes += others * gathered_bytes(l, tree, deterministic);
+  if (holding == Holding::gathered) {
+    const double gathered = others * gathered_bytes(l, tree, deterministic);
+    bytes += gathered;
+    plan.seconds_exchange += gathered * each;
+  }
   plan.exchanged = saturated(bytes);
-  const double rate = rate_of_link(plan, request, exchange.way);
-  plan.seconds_exchange = rate > 0 ? bytes / rate : 0;
 }
 
 } // namespace td::plan

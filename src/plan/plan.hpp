@@ -52,7 +52,7 @@ struct Plan {
   std::string rates_why;
   double seconds_mttkrp = 0; // of an iteration; 0: not known
   double seconds_update = 0;
-  double seconds_exchange = 0; // between GPUs or processes; 0: none, or not known
+  double seconds_exchange = 0; // between GPUs or processes, that nothing hides; 0: none, or not known
   i64 exchanged = 0;           // bytes that a GPU receives from others in an iteration, or a process sends to others
   i64 exchange_messages = 0;   // that a process sends in an iteration, of rows and their sums
   i64 exchange_calls = 0;      // of the communicator's functions in an iteration

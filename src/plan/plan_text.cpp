@@ -78,9 +78,9 @@ std::string Plan::describe() const {
                                          exchange.what, l.shared.processes, size_text(exchanged), exchange_messages,
                                          seconds_text(seconds_exchange)));
   else if (exchanged > 0)
-    text += line("exchange",
-                 fmt::format("{}; each GPU receives {} in an iteration, {}", choice(exchange.what, exchange.why),
-                             size_text(exchanged), seconds_text(seconds_exchange)));
+    text += line("exchange", fmt::format("{}; each GPU receives {} in an iteration, {} not beside MTTKRP",
+                                         choice(exchange.what, exchange.why), size_text(exchanged),
+                                         seconds_text(seconds_exchange)));
   text += line("host", place_text(host, l.exists));
   if (device.peak() > 0)
     text += line("device", place_text(device, l.exists));

@@ -1,6 +1,7 @@
 // Seconds of a plan: of a tensor that does not fit its device, and of each precision.
 #include "tensor/planned.hpp"
 
+#include <array>
 #include <set>
 
 #include "plan/sweep_prediction.hpp"
@@ -11,7 +12,7 @@ namespace td::test {
 namespace {
 
 /// A device whose kernels take no time to speak of.
-class FastDevice final : public kernels::reference::ReferenceBackend {
+class FastDevice : public kernels::reference::ReferenceBackend {
 public:
   /// `bytes` for copies, and `free` for what is allocated.
   explicit FastDevice(i64 bytes, i64 free = i64{1} << 30) : memory_(bytes), free_(free) {}
@@ -36,6 +37,18 @@ public:
 private:
   SmallDevice memory_;
   i64 free_;
+};
+
+/// One whose MTTKRP takes a second.
+class SlowDevice final : public FastDevice {
+public:
+  using FastDevice::FastDevice;
+  kernels::Prediction predict_mttkrp(const kernels::TensorView &, const kernels::MttkrpArgs &,
+                                     const kernels::Rates &) const override {
+    return {"", "", 0, 1};
+  }
+  kernels::Rates rates() const override { return {reading_rate}; }
+  static constexpr double reading_rate = 4e12;
 };
 
 TEST(PlanSeconds, WhatIsStreamedTakesItsTime) {
@@ -82,6 +95,32 @@ TEST(PlanSeconds, GpusThatAreNotThereExchangeAtARateThatIsSaid) {
   const plan::Plan given = tensor::plan_of(*x, request);
   EXPECT_DOUBLE_EQ(given.seconds_exchange, bytes / 1e9);
   EXPECT_EQ(given.describe().find("from others, as by NVLink"), std::string::npos);
+}
+
+// Rows of a long mode travel beside its MTTKRP: one chunk of eight is left, and the memory has both to serve.
+TEST(PlanSeconds, ExchangeBesideMttkrpIsHidden) {
+  constexpr std::array<i64, 3> dims{4000000, 30, 20};
+  constexpr i64 entries = 5000000;
+  plan::PlanRequest request;
+  request.rank = 32;
+  for (const auto &[name, value] : {std::pair("format", "sorted"), {"tiles", "none"}, {"empty_rows", "keep"}})
+    request.options.set_text(name, value);
+  request.options.set_text("link_rate", "1e9");
+  constexpr double row = 32 * 8, long_mode = 4000000 * row / 2, others = (30 + 20) * row / 2;
+  request.backends.assign(2, std::make_shared<FastDevice>(i64{1} << 34));
+  const plan::Plan nothing_hides = plan::plan_of(dims, entries, ValueType::f64, request);
+  EXPECT_EQ(nothing_hides.exchanged, static_cast<i64>(long_mode + others));
+  EXPECT_NEAR(nothing_hides.seconds_exchange, (long_mode + others) / 1e9, 1e-9);
+
+  request.backends.assign(2, std::make_shared<SlowDevice>(i64{1} << 34));
+  const plan::Plan hidden = plan::plan_of(dims, entries, ValueType::f64, request);
+  EXPECT_EQ(hidden.exchanged, nothing_hides.exchanged);
+  EXPECT_NEAR(hidden.seconds_exchange,
+              (long_mode / 8 + others) / 1e9 + 2 * long_mode * 7 / 8 / SlowDevice::reading_rate, 1e-9);
+
+  request.options.set_text("overlap", "off");
+  const plan::Plan off = plan::plan_of(dims, entries, ValueType::f64, request);
+  EXPECT_NEAR(off.seconds_exchange, (long_mode + others) / 1e9, 1e-9);
 }
 
 // How fast a tensor comes is measured with what is free; no copy goes for it.

@@ -10,10 +10,10 @@ namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 grain = 16384; // numbers that are worth a thread or a part
-constexpr i64 most_parts = 64;
+constexpr i64 column_grain = 16384; // numbers that are worth a thread or a part
+constexpr i64 most_column_parts = 64;
 
-i64 row_parts(i64 rows, i64 columns) { return parts_of(rows * columns, grain, most_parts); }
+i64 row_parts(i64 rows, i64 columns) { return parts_of(rows * columns, column_grain, most_column_parts); }
 
 template <class T> void add_dots_of(const ConstMatrix &a, const ConstMatrix &b, Range rows, double *sum) {
   for (i64 i = rows.begin; i < rows.end; ++i) {
@@ -84,11 +84,12 @@ void CpuBackend::column_norms(ConstMatrix a, NormKind kind, double *out) {
 void CpuBackend::divide_columns(Matrix a, const double *d) {
   Buffer<double> divisor(a.cols, "the divisors of columns");
   std::transform(d, d + a.cols, divisor.data(), [](double x) { return x == 0 ? 1.0 : x; });
-  parallel_ranges(threads_, a.rows, grain / a.cols + 1, [&](Range rows) { divide_rows(a, rows, divisor.data()); });
+  parallel_ranges(threads_, a.rows, column_grain / a.cols + 1,
+                  [&](Range rows) { divide_rows(a, rows, divisor.data()); });
 }
 
 void CpuBackend::random_uniform(Matrix a, u64 seed, int mode, i64 first_row) {
-  parallel_ranges(threads_, a.rows, grain / a.cols + 1, [&](Range rows) {
+  parallel_ranges(threads_, a.rows, column_grain / a.cols + 1, [&](Range rows) {
     dispatch(a.type, [&](auto zero) {
       using T = decltype(zero);
       for (i64 i = rows.begin; i < rows.end; ++i)

@@ -13,13 +13,13 @@ namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 grain = 4096; // entries that are worth a part
-constexpr i64 most_parts = 256;
+constexpr i64 compared_grain = 4096; // entries that are worth a part
+constexpr i64 most_compared_parts = 256;
 // 64 KiB of the model at a time: it stays in the second-level cache until it is compared.
 constexpr i64 tile_fibers = 32;
 constexpr i64 tile_columns = 256;
 
-i64 compare_parts(i64 entries) { return parts_of(entries, grain, most_parts); }
+i64 compare_parts(i64 entries) { return parts_of(entries, compared_grain, most_compared_parts); }
 
 /// Adds sum of (x - m)^2, of m^2 and of x m to sum[0 .. 3).
 template <class T> void add_differences(const T *values, const double *model, i64 count, double *sum) {

@@ -25,7 +25,7 @@ namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 line_bytes = 64;
+constexpr i64 cache_line = 64;
 
 template <class T> class DenseMttkrp {
 public:
@@ -123,7 +123,7 @@ private:
     simd::Block<T> block;
     block.a_row = places_.row;
     block.a_step = 1;
-    block.segment = block.a_segment = line_bytes / size;
+    block.segment = block.a_segment = cache_line / size;
     block.columns = padded_;
     const bool gathers = gathers_blocks(places_, cuts_);
     Buffer<T> gathered(gathers ? cuts_.gathered(shape_, rows.size()) : 0, "a block of a dense tensor");
@@ -167,9 +167,9 @@ private:
         if (gathers)
           next = nullptr;
         if (next != nullptr && l.size() == places_.row) // one segment
-          block.ahead = {bytes_of(next), i.size(), line_bytes, i.size() * line_bytes, segments_of(block), true};
+          block.ahead = {bytes_of(next), i.size(), cache_line, i.size() * cache_line, segments_of(block), true};
         else if (next != nullptr)
-          block.ahead = {bytes_of(next), i.size(), places_.row * size, line_bytes, segments_of(block), false};
+          block.ahead = {bytes_of(next), i.size(), places_.row * size, cache_line, segments_of(block), false};
         simd::add_block(block);
       }
     }
@@ -185,7 +185,7 @@ private:
     block.columns = padded_;
     const bool gathers = gathers_blocks(places_, cuts_);
     Buffer<T> gathered(gathers ? cuts_.gathered(shape_, rows.size()) : 0, "a block of a dense tensor");
-    block.segment = shape_.left > 1 ? shape_.left : line_bytes / size;
+    block.segment = shape_.left > 1 ? shape_.left : cache_line / size;
     const auto lies = [&](i64 row, i64 step) { // from a row, and from a q, to the next
       block.a_row = row;
       block.a_step = shape_.left > 1 ? 1 : step;
@@ -223,7 +223,7 @@ private:
     Buffer<T> product(cuts_.q_per_tile * padded_, "a tile of a Khatri-Rao product");
     simd::FiberBlock<T> block;
     block.a_step = places_.right.step();
-    block.segment = line_bytes / size;
+    block.segment = cache_line / size;
     block.b = product.data();
     block.columns = rank_;
     const Range rows = rows_of(units);
@@ -255,13 +255,13 @@ private:
     const i64 row_bytes = rows.size() * shape_.left * size;
     if (rows.size() < shape_.n)
       return {at,
-              ceil_of(row_bytes, line_bytes),
-              line_bytes,
+              ceil_of(row_bytes, cache_line),
+              cache_line,
               shape_.left * shape_.n * size,
               std::min(segments, next.size()),
               true};
-    const i64 lines = ceil_of(ceil_of(next.size() * row_bytes, line_bytes), segments);
-    return {at, lines, line_bytes, lines * line_bytes, segments, true};
+    const i64 lines = ceil_of(ceil_of(next.size() * row_bytes, cache_line), segments);
+    return {at, lines, cache_line, lines * cache_line, segments, true};
   }
 
   static const char *bytes_of(const T *x) { return reinterpret_cast<const char *>(x); }

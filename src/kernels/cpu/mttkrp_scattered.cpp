@@ -21,7 +21,7 @@ namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 near_bytes = i64{1} << 20; // rows of more than this are not expected to stay in the second-level cache
+constexpr i64 cached_bytes = i64{1} << 20; // rows of more than this are not expected to stay in the second-level cache
 
 /// f64 rows that sums are added to: row i at data + (i - rows.begin) * ld.
 struct Target {
@@ -96,7 +96,7 @@ private:
 };
 
 template <class T, class View> void add_privately(const View &x, const MttkrpArgs &args, Range entries, Target target) {
-  const bool far = target.rows.size() * target.ld * 8 > near_bytes;
+  const bool far = target.rows.size() * target.ld * 8 > cached_bytes;
   Scatter<View, T> scatter(x, args);
   scatter.walk(entries, [&](const simd::RowProducts<T> &products, i64 *rows, i64 count) {
     for (i64 k = 0; k < count; ++k)

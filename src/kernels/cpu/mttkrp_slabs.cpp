@@ -13,7 +13,7 @@ namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 line_bytes = 64;
+constexpr i64 cache_line = 64;
 
 template <class T> class SlabsMttkrp {
 public:
@@ -64,7 +64,7 @@ private:
     simd::Block<T> block;
     block.a_row = 1;
     block.a_step = left_;
-    block.segment = line_bytes / static_cast<i64>(sizeof(T));
+    block.segment = cache_line / static_cast<i64>(sizeof(T));
     block.a_segment = block.segment * left_;
     block.depth = depth.size();
     block.b = product;
@@ -80,9 +80,9 @@ private:
         const i64 bytes = depth.size() * left_ * static_cast<i64>(sizeof(T));
         const i64 share = ceil_of(bytes, blocks);
         const char *next = reinterpret_cast<const char *>(element(0, depth.end, slab));
-        const i64 lines = ceil_of(ceil_of(share, line_bytes), segments);
+        const i64 lines = ceil_of(ceil_of(share, cache_line), segments);
         block.ahead = {
-            next + (i - rows.begin) / simd::block_rows * share, lines, line_bytes, lines * line_bytes, segments, true};
+            next + (i - rows.begin) / simd::block_rows * share, lines, cache_line, lines * cache_line, segments, true};
       }
       simd::add_block(block);
     }

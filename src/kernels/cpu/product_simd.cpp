@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr bool many_registers = HWY_MAX_BYTES >= 64;
 constexpr int most_rows = many_registers ? 8 : 4;
-constexpr int most_registers = 3;
+constexpr int most_product_registers = 3;
 
 template <class T> HWY_INLINE void add_sum(hn::Vec<hn::ScalableTag<T>> sum, double *HWY_RESTRICT c) {
   const hn::ScalableTag<T> d;
@@ -75,7 +75,7 @@ template <int M, class T> void with_registers(const Product<T> &p, i64 row, i64 
   case 2:
     return tile<M, 2>(p, row, column);
   default:
-    return tile<M, most_registers>(p, row, column);
+    return tile<M, most_product_registers>(p, row, column);
   }
 }
 
@@ -91,7 +91,7 @@ template <class T> void add_product_of(const Product<T> &p) {
   constexpr i64 width = hn::MaxLanes(hn::ScalableTag<T>());
   const i64 registers = p.columns / width;
   const i64 row_blocks = (p.rows + most_rows - 1) / most_rows;
-  const i64 column_blocks = (registers + most_registers - 1) / most_registers;
+  const i64 column_blocks = (registers + most_product_registers - 1) / most_product_registers;
   for (i64 i = 0; i < row_blocks; ++i) {
     const Range rows = part_of({0, p.rows}, i, row_blocks);
     for (i64 j = 0; j < column_blocks; ++j) {

@@ -10,13 +10,13 @@ namespace td::kernels::cpu {
 
 namespace {
 
-constexpr i64 most_parts = 16;
+constexpr i64 most_fiber_parts = 16;
 constexpr i64 part_numbers = i64{1} << 22; // of all parts' sums together, unless one part has more: 32 MiB
-constexpr i64 grain = 4096;                // nonzeros that are worth a part
-constexpr i64 tile_numbers = 32768;        // 256 KiB of X in f64
+constexpr i64 fiber_grain = 4096;          // nonzeros that are worth a part
+constexpr i64 fiber_tile_numbers = 32768;  // 256 KiB of X in f64
 
 i64 most_parts_of(const Matrix &y, i64 width) {
-  return std::clamp<i64>(part_numbers / (y.rows * width), 1, most_parts);
+  return std::clamp<i64>(part_numbers / (y.rows * width), 1, most_fiber_parts);
 }
 
 /// Whether entries k - 1 and k differ in no other mode than `mode`.
@@ -62,7 +62,7 @@ void pack_columns(const T *x, const Unfolding &shape, const UnfoldingPlaces &pla
 template <class T>
 void add_columns(const T *x, const Unfolding &shape, const UnfoldingPlaces &places, Range columns, const double *omega,
                  i64 width, double *y) {
-  const i64 step = std::clamp<i64>(tile_numbers / shape.n, 8, 256);
+  const i64 step = std::clamp<i64>(fiber_tile_numbers / shape.n, 8, 256);
   Buffer<double> tile(step * shape.n, "columns of an unfolding");
   Buffer<double> z(step * width, "a product with columns of an unfolding");
   for (i64 c = columns.begin; c < columns.end; c += step) {
@@ -99,7 +99,7 @@ void CpuBackend::unfolding_normal(const TensorView &x, int mode, ConstMatrix ome
       });
     });
   } else if (const auto *coo = std::get_if<CooView>(&x)) {
-    const i64 parts = parts_of(coo->nnz, grain, most_parts_of(y, width));
+    const i64 parts = parts_of(coo->nnz, fiber_grain, most_parts_of(y, width));
     sum_parts(threads_, parts, y.rows * width, sum.data(), [&](i64 part, double *own) {
       Buffer<double> z(width, "a product with a fiber");
       dispatch(coo->type, [&](auto zero) {
