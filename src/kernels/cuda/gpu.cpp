@@ -19,7 +19,7 @@ namespace td::kernels::cuda {
 
 namespace {
 
-/// Who watches what this thread waits for: a thread has its own, as it alone may ask other processes.
+/// The GPU whose waits look up; each thread has its own, as it alone may ask other processes.
 thread_local Gpu *watched = nullptr;
 
 bool is_about_capture(cudaError_t result) {
