@@ -1,7 +1,19 @@
 ! Compiled, with the module, with default integers of 8 bytes.
+! A procedure of a module: one of the program itself would need code on the stack, which is not executable here.
+module watching
+  use td
+  implicit none
+contains
+  logical function watch(so_far)
+    type(td_report), intent(in) :: so_far
+    watch = so_far%iterations() < 4
+  end function
+end module
+
 program wide_integers
   use, intrinsic :: iso_fortran_env, only: int64, real64
   use td
+  use watching
   implicit none
   type(td_context) :: context
   type(td_tensor) :: x, y
@@ -34,12 +46,5 @@ program wide_integers
   call y%create([1.0_real64], [1], [1], dims=[1, 0], stat=ierr, errmsg=msg)
   if (ierr /= TD_ERR_SHAPE) error stop 'a dim'
   print '(a)', 'as with default integers of 4 bytes'
-
-contains
-
-  logical function watch(so_far)
-    type(td_report), intent(in) :: so_far
-    watch = so_far%iterations() < 4
-  end function
 
 end program
