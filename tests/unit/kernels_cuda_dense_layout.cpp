@@ -114,7 +114,7 @@ TEST(KernelsCudaDenseLayout, FitsSharedMemory) {
         for (int mode = 0; mode < 3; ++mode) {
           const DenseLayout l =
               dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, type, multiply, chip);
-          EXPECT_LE(kernels::cuda::dense_shared_bytes(l, type), chip.shared_bytes)
+          EXPECT_LE(kernels::cuda::dense_shared_bytes(l), chip.shared_bytes)
               << kilobytes << " KB, rank " << rank << ", mode " << mode;
           EXPECT_GE(l.columns * l.column_tiles, rank);
         }
@@ -134,7 +134,7 @@ TEST(KernelsCudaDenseLayout, SizesThatNothingHasAreNoTrouble) {
         EXPECT_GT(l.partials(), static_cast<double>(rank));
         EXPECT_GE(l.products(rank), 0);
         EXPECT_GE(l.scales(rank), 0);
-        EXPECT_GT(kernels::cuda::dense_cycles(l, type, Chip(), 18), 1e18);
+        EXPECT_GT(kernels::cuda::dense_cycles(l, Chip(), 18), 1e18);
       }
 }
 

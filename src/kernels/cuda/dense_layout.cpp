@@ -20,30 +20,30 @@ i64 slots_of(const DenseLayout &l) {
 }
 
 /// Columns of tiles as wide as the rank asks for and the chip has room for.
-void cut_columns(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
-  const auto fits = [&](int across, int stages) {
-    return dense_shared_bytes(l.leading, size_of(type), l.multiply, across, stages) <= chip.shared_bytes;
+void cut_columns(DenseLayout &l, i64 rank, const Chip &chip) {
+  const auto fits = [&](int width, int stages) {
+    return dense_shared_bytes(l.leading, size_of(l.type), l.multiply, width, stages) <= chip.shared_bytes;
   };
-  int across = dense_across(rank);
-  while (across > 1 && !fits(across, dense_least_stages))
-    --across;
+  int width = dense_width(l.leading, rank, l.multiply, size_of(l.type));
+  while (width > 32 && !fits(width, dense_least_stages))
+    width -= 32;
   const i64 eights = tiles(rank, 8);
-  l.column_tiles = tiles(eights, 4 * across);
+  l.column_tiles = tiles(eights, width / 8);
   l.columns = tiles(eights, l.column_tiles) * 8;
-  const int most = dense_stages(l.across(), l.multiply, size_of(type));
-  l.stages = fits(l.across(), most) ? most : dense_least_stages;
+  const int most = dense_stages(l.width(), l.multiply, size_of(l.type));
+  l.stages = fits(l.width(), most) ? most : dense_least_stages;
 }
 
 /// Columns, parts of the depth and blocks of a layout that has its rows and its depth.
-void deal_out(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
-  cut_columns(l, rank, type, chip);
-  const i64 together = std::clamp<i64>(chip.shared_bytes / dense_shared_bytes(l, type), 1, dense_together(l.across()));
+void deal_out(DenseLayout &l, i64 rank, const Chip &chip) {
+  cut_columns(l, rank, chip);
+  const i64 together = std::clamp<i64>(chip.shared_bytes / dense_shared_bytes(l), 1, dense_together(l.width()));
   constexpr i64 most_numbers = i64{4} << 20; // 32 MB: what a second-level cache keeps beside the tensor
   const i64 parts = tiles(l.depth, std::max<i64>(most_numbers / dense_product_ld(rank), 512));
   // Where the depth is one mode, its factor is the product.
   const bool narrow = l.multiply == Multiply::f64 && parts > 1 && l.row_tiles() <= dense_most_narrow_tiles;
   l.depth_part = l.depth;
-  l.makes_products = l.depth_modes > 1 || (type == ValueType::f32 && !narrow);
+  l.makes_products = l.depth_modes > 1 || (l.type == ValueType::f32 && !narrow);
   if (l.makes_products) {
     l.depth_part = tiles(tiles(l.depth, parts), l.chunk()) * l.chunk();
   }
@@ -63,28 +63,35 @@ void deal_out(DenseLayout &l, i64 rank, ValueType type, const Chip &chip) {
 
 // The constants are estimates with which predictions come within a third of what an H200 took (bench/results,
 // 2026-11-23-NVIDIA-H200-dense).
-double dense_cycles(const DenseLayout &l, ValueType type, const Chip &chip, double memory_bytes) {
-  // A cycle, of 128 and a third of 640; two or three warps for a quarter of a multiprocessor wait more than twice two.
+double dense_cycles(const DenseLayout &l, const Chip &chip, double memory_bytes) {
+  // A cycle, of 128 and a third of 640; two warps for a quarter of a multiprocessor wait more than twice two, and the
+  // more, the fewer columns they have.
+  const bool f64 = l.type == ValueType::f64;
   const double multiply_adds = l.multiply == Multiply::tf32_pairs ? 180
-                               : l.across() == 1                  ? 104
-                               : l.across() == 2                  ? 88
-                                                                  : 95;
+                               : l.width() <= 32                  ? 104
+                               : l.width() == 64 ? (f64 ? 88 : 60 + 0.7 * static_cast<double>(l.columns))
+                               : f64             ? 95
+                                                 : 125;
   constexpr double cache_bytes = 40;                                   // a cycle, from the second-level cache
-  const double tile_end = l.direct ? 0.5 : l.across() == 1 ? 2 : 1.25; // cycles for a row and a column
-  constexpr double product = 1;  // cycles to make a number of a Khatri-Rao product
+  const double tile_end = l.direct ? 0.5 : l.width() <= 32 ? 2 : 1.25; // cycles for a row and a column
+  constexpr double product = 2;  // cycles to make a number of a Khatri-Rao product
   constexpr double part = 14000; // cycles of each multiprocessor, to start the kernels of a part
   const auto number = [](i64 n) { return static_cast<double>(n); };
   const double columns = number(l.columns * l.column_tiles);
-  const double reads = type == ValueType::f64 ? 0.9 : 0.7; // of the rate of memory
   // Rows that begin anywhere are copied with what is before them where whole lines are not.
-  const bool shifted = !l.leading && !l.slabs && l.across() == 2 && l.depth * size_of(type) % 16 != 0;
-  const double element =
-      (shifted ? 1.25 : 1) * std::max(number(size_of(type)) / (reads * memory_bytes), columns / multiply_adds);
+  const bool shifted = !l.slabs && (l.leading ? l.leading_size : l.depth) * size_of(l.type) % 16 != 0;
+  const double reads = f64              ? 0.9 // of the rate of memory
+                       : l.width() > 16 ? 0.7
+                       : !shifted       ? 0.85
+                       : l.leading      ? 0.8
+                                        : 0.67;
+  const double element = (shifted && !l.leading && l.width() == 64 ? 1.25 : 1) *
+                         std::max(number(size_of(l.type)) / (reads * memory_bytes), columns / multiply_adds);
   const double depth = number(l.chunks() * l.chunk());
   const double elements = number(l.row_tiles() * dense_rows) * depth;
   const double made = l.makes_products ? number(l.depth) * columns * product : 0;
   const double parts = number(tiles(l.depth, l.depth_part));
-  const double product_bytes = l.makes_products ? 8 : number(size_of(type));
+  const double product_bytes = l.makes_products ? 8 : number(size_of(l.type));
   return elements * element + number(l.row_tiles()) * depth * columns * product_bytes / cache_bytes + made +
          number(l.row_tiles() + l.blocks) * dense_rows * columns * tile_end +
          parts * (part * chip.multiprocessors + 32 * l.partials() / memory_bytes) +
@@ -99,6 +106,7 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
   for (int cut = 1; cut < order; ++cut) {
     DenseLayout l;
     l.multiply = multiply;
+    l.type = type;
     l.cut = cut;
     l.leading = mode < cut;
     l.count = rows;
@@ -114,8 +122,8 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
         (m < mode ? l.inner : l.outer) *= dim;
     }
     l.depth_modes = l.leading ? order - cut : cut;
-    deal_out(l, rank, type, chip);
-    const double cost = dense_cycles(l, type, chip, nominal_memory_bytes);
+    deal_out(l, rank, chip);
+    const double cost = dense_cycles(l, chip, nominal_memory_bytes);
     if (best.cut == 0 || cost < least) {
       best = l;
       least = cost;
@@ -126,6 +134,7 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
 
 DenseLayout slab_layout(std::span<const i64> dims, i64 rank, ValueType type, const Chip &chip) {
   DenseLayout l;
+  l.type = type;
   l.slabs = true;
   l.inner = l.leading_size = dims.front();
   l.count = 1;
@@ -134,7 +143,7 @@ DenseLayout slab_layout(std::span<const i64> dims, i64 rank, ValueType type, con
   for (const i64 d : dims.subspan(1, dims.size() - 2))
     l.depth *= d;
   l.depth_modes = static_cast<int>(dims.size()) - 2;
-  deal_out(l, rank, type, chip);
+  deal_out(l, rank, chip);
   return l;
 }
 

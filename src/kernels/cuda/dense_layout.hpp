@@ -29,35 +29,49 @@ inline Multiply dense_multiply(const DenseView &x, const MttkrpArgs &args) {
              : Multiply::f64;
 }
 
-/// Warps beside each other, each with 32 columns, and how many blocks a multiprocessor then has registers for.
-constexpr int dense_across(i64 columns) { return columns <= 32 ? 1 : columns <= 64 ? 2 : 3; }
-constexpr int dense_together(int across) { return across == 1 ? 2 : 1; }
-/// The depth of a chunk.
-constexpr int dense_depth(int across, Multiply multiply) {
-  return across == 3 || multiply == Multiply::tf32_pairs ? 32 : 16;
+/// Columns that a tile has room for: those of a warp, or of two or three beside each other. Narrow tiles leave more of
+/// shared memory to the tensor. Of f64 rows of leading modes they took 1.2 times as long (H200).
+constexpr int dense_width(bool leading, i64 columns, Multiply multiply, i64 element) {
+  const bool narrow = multiply == Multiply::f64 && !(leading && element == 8);
+  return columns <= 16 && narrow ? 16 : columns <= 32 ? 32 : columns <= 64 ? 64 : 96;
+}
+/// How many blocks a multiprocessor has registers for.
+constexpr int dense_together(int width) { return width <= 32 ? 2 : 1; }
+/// The depth of a chunk of elements of so many bytes. What is done once a chunk takes as long as to copy 8 KB of f32.
+constexpr int dense_depth(int width, Multiply multiply, i64 element) {
+  return width == 96 || multiply == Multiply::tf32_pairs || (width <= 32 && element == 4) ? 32 : 16;
 }
 /// Chunks that are on their way at a time, of elements of so many bytes: as many as the shared memory of an H200 has
 /// room for beside other blocks, since the memory's rate is reached by what is on its way; the least where a block can
 /// have less.
-constexpr int dense_stages(int across, Multiply multiply, i64 element) {
+constexpr int dense_stages(int width, Multiply multiply, i64 element) {
   if (multiply == Multiply::tf32_pairs)
-    return across == 1 ? 3 : 4;
+    return width == 32 ? 3 : 4;
   const bool small = element == 4;
-  return across == 1 ? (small ? 6 : 4) : across == 2 ? (small ? 8 : 6) : (small ? 4 : 3);
+  switch (width) {
+  case 16:
+    return 4;
+  case 32:
+    return small ? 3 : 4;
+  case 64:
+    return small ? 8 : 6;
+  default:
+    return small ? 4 : 3;
+  }
 }
 inline constexpr int dense_least_stages = 3;
-/// Whether rows of trailing modes are copied in whole lines, which hold a stage for longer: not where the tensor cores
-/// bound it.
-constexpr bool dense_in_lines(bool leading, int across, Multiply multiply) {
-  return !leading && across == 1 && multiply == Multiply::f64;
+/// Whether rows of trailing modes are copied in whole lines, which hold a stage for longer and take the multiplying
+/// warps more instructions: not where the tensor cores bound it, nor of f32.
+constexpr bool dense_in_lines(bool leading, int width, Multiply multiply, i64 element) {
+  return !leading && width <= 32 && multiply == Multiply::f64 && element == 8;
 }
 /// Numbers between rows of products in shared memory, so that lanes that read together read different banks.
 constexpr int dense_padding(Multiply multiply) { return multiply == Multiply::f64 ? 4 : 2; }
 /// Bytes of shared memory that a block takes with so many of these, of elements of so many bytes.
-constexpr i64 dense_shared_bytes(bool leading, i64 element, Multiply multiply, int across, int stages) {
-  const i64 depth = dense_depth(across, multiply);
+constexpr i64 dense_shared_bytes(bool leading, i64 element, Multiply multiply, int width, int stages) {
+  const i64 depth = dense_depth(width, multiply, element);
   const i64 chunk = leading ? depth * (dense_rows + 32 / element) : dense_rows * (depth + 4);
-  const i64 products_ld = i64{32} * across + dense_padding(multiply);
+  const i64 products_ld = width + dense_padding(multiply);
   const i64 stage = chunk * element + depth * products_ld * 8 + 2 * 8;
   return (stages * stage + 32 * products_ld * 8 + 2 * dense_rows * 8 + 15) / 16 * 16;
 }
@@ -76,6 +90,7 @@ constexpr i64 dense_product_ld(i64 rank) { return (rank + 1) / 2 * 2; }
 
 struct DenseLayout {
   Multiply multiply = Multiply::f64;
+  ValueType type = ValueType::f64; // of the tensor
   int cut = 0;
   bool leading = true;  // the rows are of the modes below the cut
   i64 inner = 1;        // combinations of the row side's modes below the mode
@@ -97,8 +112,8 @@ struct DenseLayout {
 
   i64 rows() const { return inner * count * outer; }
   i64 row_tiles() const { return (rows() + dense_rows - 1) / dense_rows; }
-  int across() const { return dense_across(columns); }
-  i64 chunk() const { return dense_depth(across(), multiply); }
+  int width() const { return dense_width(leading, columns, multiply, size_of(type)); }
+  i64 chunk() const { return dense_depth(width(), multiply, size_of(type)); }
   i64 chunks() const { return (depth + chunk() - 1) / chunk(); }
   // Numbers of eight bytes, told as double: sizes that nothing has are predicted too.
   /// The sums of all blocks until they are added up.
@@ -117,15 +132,15 @@ struct DenseLayout {
   }
 };
 
-inline i64 dense_shared_bytes(const DenseLayout &l, ValueType type) {
-  return dense_shared_bytes(l.leading, size_of(type), l.multiply, l.across(), l.stages);
+inline i64 dense_shared_bytes(const DenseLayout &l) {
+  return dense_shared_bytes(l.leading, size_of(l.type), l.multiply, l.width(), l.stages);
 }
 
 /// Bytes a cycle and multiprocessor from memory, of an H200: for decisions, which go by no measurement.
 inline constexpr double nominal_memory_bytes = 18;
 
 /// Cycles of all multiprocessors together, where each gets so many bytes a cycle from memory.
-double dense_cycles(const DenseLayout &layout, ValueType type, const Chip &chip, double memory_bytes);
+double dense_cycles(const DenseLayout &layout, const Chip &chip, double memory_bytes);
 
 /// The partial product that keeps the first and the last mode: a row for each two indices of these, direct.
 DenseLayout slab_layout(std::span<const i64> dims, i64 rank, ValueType type, const Chip &chip);

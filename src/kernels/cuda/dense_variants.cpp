@@ -274,7 +274,7 @@ DenseKernel dense_kernel(const DenseView &x, const MttkrpArgs &args, const Chip 
   const i64 rows = std::max<i64>(args.rows.size(), 1);
   const DenseLayout fused = dense_layout(x.dims, args.mode, rows, rank, x.type, Multiply::f64, chip);
   const GemmLayout gemm = gemm_layout(x.dims, args.mode, rows, rank, x.type, args.out.type, chip);
-  return gemm_cycles(gemm, rank, chip, nominal_memory_bytes) < dense_cycles(fused, x.type, chip, nominal_memory_bytes)
+  return gemm_cycles(gemm, rank, chip, nominal_memory_bytes) < dense_cycles(fused, chip, nominal_memory_bytes)
              ? DenseKernel::gemm
              : DenseKernel::fused;
 }

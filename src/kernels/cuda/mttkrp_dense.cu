@@ -258,11 +258,11 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   const bool begin_lines = l.depth % l.chunk() == 0 && (address + first) % l.chunk() == 0;
   job.copies = fused::Copies::elements;
   if (reinterpret_cast<std::uintptr_t>(x.values) % 16 == 0) {
-    if (dense_in_lines(l.leading, l.across(), l.multiply) && neighbours && !begin_lines)
+    if (dense_in_lines(l.leading, l.width(), l.multiply, size_of(l.type)) && neighbours && !begin_lines)
       job.copies = fused::Copies::lines;
     else if (whole && (neighbours || !l.leading))
       job.copies = fused::Copies::wide;
-    else if (neighbours && !dense_in_lines(l.leading, l.across(), l.multiply) &&
+    else if (neighbours && !dense_in_lines(l.leading, l.width(), l.multiply, size_of(l.type)) &&
              (wide > 2 || !l.leading)) // two f64 by themselves are as fast, and meet fewer conflicts
       job.copies = fused::Copies::shifted;
   }
@@ -275,29 +275,33 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   return job;
 }
 
-template <class T, Multiply How, bool Leading, int Across, int Count = dense_stages(Across, How, sizeof(T))>
+template <class T, Multiply How, bool Leading, int Width, int Count = dense_stages(Width, How, sizeof(T))>
 void launch(Gpu &device, const Job<T> &job) {
-  const auto kernel = fused::multiply_fused<T, How, Leading, Across, Count>;
-  constexpr auto shared = sizeof(fused::Stages<T, How, Leading, Across, Count>);
-  allow_shared(kernel, shared);
-  launch_early(device, kernel, static_cast<unsigned>(job.blocks * job.column_tiles), fused::producers + 128 * Across,
-               shared, job);
+  using Shared = fused::Stages<T, How, Leading, Width, Count>;
+  const auto kernel = fused::multiply_fused<T, How, Leading, Width, Count>;
+  allow_shared(kernel, sizeof(Shared));
+  launch_early(device, kernel, static_cast<unsigned>(job.blocks * job.column_tiles),
+               fused::producers + 128 * Shared::across, sizeof(Shared), job);
 }
 
-template <class T, Multiply How, bool Leading, int Across>
-void launch_across(Gpu &device, const Job<T> &job, int stages) {
-  stages < dense_stages(Across, How, sizeof(T)) ? launch<T, How, Leading, Across, dense_least_stages>(device, job)
-                                                : launch<T, How, Leading, Across>(device, job);
+template <class T, Multiply How, bool Leading, int Width>
+void launch_width(Gpu &device, const Job<T> &job, int stages) {
+  stages < dense_stages(Width, How, sizeof(T)) ? launch<T, How, Leading, Width, dense_least_stages>(device, job)
+                                               : launch<T, How, Leading, Width>(device, job);
 }
 
 template <class T, Multiply How, bool Leading> void launch(Gpu &device, const Job<T> &job, int stages) {
-  switch (dense_across(job.columns)) {
-  case 1:
-    return launch_across<T, How, Leading, 1>(device, job, stages);
-  case 2:
-    return launch_across<T, How, Leading, 2>(device, job, stages);
+  const auto width = [](i64 columns) constexpr { return dense_width(Leading, columns, How, sizeof(T)); };
+  if constexpr (width(1) == 16)
+    if (width(job.columns) == 16)
+      return launch_width<T, How, Leading, 16>(device, job, stages);
+  switch (width(job.columns)) {
+  case 32:
+    return launch_width<T, How, Leading, 32>(device, job, stages);
+  case 64:
+    return launch_width<T, How, Leading, 64>(device, job, stages);
   default:
-    return launch_across<T, How, Leading, 3>(device, job, stages);
+    return launch_width<T, How, Leading, 96>(device, job, stages);
   }
 }
 

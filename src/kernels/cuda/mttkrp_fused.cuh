@@ -86,13 +86,14 @@ __device__ inline i64 remainder(i64 a, i64 b) { return a - static_cast<i64>(quot
 
 /// What a block of threads has in shared memory: chunks of the tensor and of the Khatri-Rao product, in stages that
 /// producers fill and consumers empty, and rows on their way to the block's sums.
-template <class T, Multiply How, bool Leading, int Across, int Count> struct Stages {
-  static constexpr int columns = 32 * Across;
-  static constexpr int depth = dense_depth(Across, How);
+template <class T, Multiply How, bool Leading, int Width, int Count> struct Stages {
+  static constexpr int columns = Width;
+  static constexpr int across = (Width + 31) / 32; // warps beside each other
+  static constexpr int depth = dense_depth(Width, How, sizeof(T));
   static constexpr int x_ld = Leading ? dense_rows + 32 / static_cast<int>(sizeof(T)) : depth + 4;
   static constexpr int k_ld = columns + dense_padding(How);
   static constexpr int count = Count;
-  static constexpr bool lines = dense_in_lines(Leading, Across, How);
+  static constexpr bool lines = dense_in_lines(Leading, Width, How, sizeof(T));
   static constexpr bool may_be_narrow = sizeof(T) == sizeof(float) && How == Multiply::f64;
 
   /// Four numbers a column of each four rows of pairs.
@@ -180,9 +181,9 @@ private:
 };
 
 /// A thread that copies chunks of the tensor and of the Khatri-Rao product.
-template <class T, Multiply How, bool Leading, int Across, int Count> class Producer {
+template <class T, Multiply How, bool Leading, int Width, int Count> class Producer {
 public:
-  using Shared = Stages<T, How, Leading, Across, Count>;
+  using Shared = Stages<T, How, Leading, Width, Count>;
   static constexpr int depth = Shared::depth;
   static constexpr int each = dense_rows * depth / producers; // elements of a chunk that a thread copies
   static constexpr int wide = 16 / static_cast<int>(sizeof(T));
@@ -223,9 +224,9 @@ private:
   /// A chunk, or a line.
   __device__ void copy_elements(u32 chunk) {
     const bool whole = at_.tile < job_.whole_tiles && chunk < job_.whole_chunks;
-    if (Shared::lines && job_.copies == Copies::lines)
+    if constexpr (Shared::lines)
       at_.tile<job_.whole_tiles && at_.tile> 0 ? copy_line<true>(chunk) : copy_line<false>(chunk);
-    else if (!Shared::lines && job_.copies == Copies::shifted) // whose last piece is behind its chunk
+    else if (job_.copies == Copies::shifted) // whose last piece is behind its chunk
       whole &&chunk + 1 < job_.chunks ? copy_shifted<true>() : copy_shifted<false>();
     else if (job_.copies == Copies::wide)
       whole ? copy<wide, true>(chunk) : copy<wide, false>(chunk);
@@ -233,18 +234,21 @@ private:
       whole ? copy<1, true>(chunk) : copy<1, false>(chunk);
   }
 
-  /// Where the rows of a tile, the next to be entered, begin in the tensor, or the lines that they begin in; -1, or of
-  /// lines the tensor's end: there is no such row.
+  /// Where the rows of a tile, the next to be entered, begin in the tensor, or the lines or the 16 bytes that they
+  /// begin in; -1, or of these the tensor's end: there is no such row.
   __device__ void list_rows(u32 tile) {
     const i64 row = i64{tile} * dense_rows + thread();
-    i64 at = job_.copies == Copies::lines ? job_.tensor_end - job_.values : -1;
+    const bool pieces = Shared::lines || (!Leading && job_.copies == Copies::shifted);
+    i64 at = pieces ? job_.tensor_end - job_.values : -1;
     if (row < job_.rows) {
       const auto upper = static_cast<i64>(quotient(row, job_.inner));
       const auto outer = static_cast<i64>(quotient(upper, job_.count));
       const i64 i = job_.first + upper - outer * job_.count;
       at = job_.row_step * (row - upper * job_.inner + job_.inner * (i + job_.dim * outer));
-      if (Shared::lines)
+      if constexpr (Shared::lines)
         at -= phase_of<depth>(job_, static_cast<u32>(row));
+      else if (pieces)
+        at &= ~i64{wide - 1};
     }
     shared_.offsets[rows_ ^ 1][thread()] = at;
   }
@@ -253,10 +257,12 @@ private:
   /// from chunk to chunk in each tile. Where lines are copied, copies the first one.
   __device__ void start_tile() {
     if constexpr (Leading) {
-      const int together = job_.copies == Copies::wide ? wide : 1;
+      const bool shifted = job_.copies == Copies::shifted;
+      const int together = shifted || job_.copies == Copies::wide ? wide : 1;
       const int row = thread() * together % dense_rows;
       const int k = thread() * together / dense_rows;
-      from_ = job_.values + max(offsets()[row], i64{0}) + (i64{at_.chunk} * depth + k) * job_.depth_step;
+      const i64 at = shifted ? offsets()[0] + row : max(offsets()[row], i64{0});
+      from_ = job_.values + at + (i64{at_.chunk} * depth + k) * job_.depth_step;
     } else if constexpr (Shared::lines) {
       shared_.empty[at_.stage].wait(at_.round ^ 1);
       copy_elements(at_.chunk);
@@ -349,38 +355,49 @@ private:
   /// rows that are not there.
   template <bool Whole> __device__ void copy_shifted() {
     constexpr int across = (Leading ? dense_rows : depth) / wide;
-    constexpr int down = Leading ? depth : dense_rows;
     constexpr int step = producers / across;
-    const int k = thread() % across * wide;
-    const auto copy = [&](int line, int behind, i64 at) {
-      copy_piece<Whole>(shared_.x[at_.stage] + line * Shared::x_ld + behind,
-                        at < 0 ? job_.tensor_end : job_.values + (at & ~i64{wide - 1}) + behind);
-    };
-#pragma unroll 1
-    for (int line = thread() / across; line < down; line += 4 * step) {
-      const i64 at[4] = {begin_of(line), begin_of(line + step), begin_of(line + 2 * step), begin_of(line + 3 * step)};
+    T *const chunk = shared_.x[at_.stage];
+    T *const to = chunk + thread() / across * Shared::x_ld + thread() % across * wide;
+    if constexpr (Leading) {
+      const i64 jump = step * job_.depth_step;
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-        copy(line + j * step, k, at[j]);
+      for (int line = 0; line < depth; line += step, from_ += jump)
+        copy_piece<Whole>(to + line * Shared::x_ld, piece_with(from_));
+      const int line = thread();
+      if (line < depth)
+        copy_piece<Whole>(
+            chunk + line * Shared::x_ld + dense_rows,
+            piece_with(job_.values + (offsets()[0] + dense_rows + (i64{at_.chunk} * depth + line) * job_.depth_step)));
+    } else {
+      const T *const from = job_.values + i64{at_.chunk} * depth;
+      constexpr int batch = dense_rows / step < 8 ? dense_rows / step : 8;
+#pragma unroll
+      for (int done = 0; done < dense_rows; done += batch * step) {
+        i64 at[batch]; // all of them first, as in copy
+#pragma unroll
+        for (int j = 0; j < batch; ++j)
+          at[j] = offsets()[thread() / across + done + j * step];
+#pragma unroll
+        for (int j = 0; j < batch; ++j)
+          copy_piece<Whole>(to + (done + j * step) * Shared::x_ld, from + thread() % across * wide + at[j]);
+      }
+      copy_piece<Whole>(chunk + thread() * Shared::x_ld + depth, from + depth + offsets()[thread()]);
     }
-    if (thread() < down)
-      copy(thread(), across * wide, begin_of(thread()));
   }
-  /// Where a line of a chunk begins in the tensor, or a row of its depth's; -1: nowhere.
-  __device__ i64 begin_of(int line) const {
-    const i64 at = offsets()[Leading ? 0 : line];
-    const i64 first = i64{at_.chunk} * depth;
-    return Leading ? at + (first + line) * job_.depth_step : at < 0 ? at : at + first;
+  /// The 16 bytes that an element is in.
+  static __device__ const T *piece_with(const T *element) {
+    return reinterpret_cast<const T *>(reinterpret_cast<std::uintptr_t>(element) & ~std::uintptr_t{15});
   }
-  /// 16 bytes, some or all of which may be outside of the tensor unless `Whole`: zeros then.
+  /// 16 bytes, some or all of which may be outside of the tensor unless `Whole`: zeros then. Of a leading side the rest
+  /// of the line that they are in belongs to another tile.
   template <bool Whole> __device__ void copy_piece(T *to, const T *from) const {
     if constexpr (Whole) {
-      copy_all<16>(to, from);
+      copy_all<16, !Leading>(to, from);
       return;
     }
     const i64 left = from < job_.tensor ? 0 : job_.tensor_end - from;
     if (left >= wide || left <= 0) {
-      copy_or_zero<16>(to, left > 0 ? from : job_.tensor, left > 0 ? 16 : 0);
+      copy_or_zero<16, !Leading>(to, left > 0 ? from : job_.tensor, left > 0 ? 16 : 0);
       return;
     }
     for (int w = 0; w < wide; ++w) // the tensor's last elements
@@ -427,7 +444,7 @@ private:
 #pragma unroll
       for (int i = 0; i < depth; i += step, from += step * job_.product_ld)
 #pragma unroll
-        for (int m = 0; m < Across; ++m)
+        for (int m = 0; m < Shared::across; ++m)
           if (m * 32 < columns)
             copy_all<2 * size>(to + i * to_step + m * 32, from + m * 32);
       return;
@@ -436,7 +453,9 @@ private:
 #pragma unroll 1
     for (int i = 0; i < depth; i += step, from += step * job_.product_ld)
 #pragma unroll
-      for (int m = 0; m < Across; ++m) {
+      for (int m = 0; m < Shared::across; ++m) {
+        if (m * 32 + c >= Shared::columns)
+          continue;
         const int there = i < rows ? columns - m * 32 : 0;
         const P *const at = there > 0 ? from + m * 32 : products;
         P *const piece = to + i * to_step + m * 32;
@@ -457,8 +476,9 @@ private:
   const T *from_ = nullptr; // where the thread copies from next, of a leading side
 };
 
-/// What a lane holds of 32 rows and 32 columns: of row i * 8 + lane / 4 and column j * 8 + lane % 4 * 2 + e.
-template <class Sum> using Sums = Sum[4][4][2];
+/// What a lane holds of 32 rows and some eights of columns: of row i * 8 + lane / 4 and column j * 8 + lane % 4 * 2 +
+/// e.
+template <class Sum, int Eights> using Sums = Sum[4][Eights][2];
 
 /// A lane's elements of a chunk: of its four rows, eight apart, and of the depths k that are multiples of four.
 template <class T, int Depth, int Ld, bool Leading, bool Lines> struct Elements {
@@ -477,17 +497,18 @@ template <class T, int Depth, int Ld> struct Elements<T, Depth, Ld, false, true>
   }
 };
 
-/// A warp that holds 32 rows and 32 columns of a product.
-template <class T, Multiply How, bool Leading, int Across, int Count> class Consumer {
+/// A warp that holds 32 rows and up to 32 columns of a product.
+template <class T, Multiply How, bool Leading, int Width, int Count> class Consumer {
 public:
-  using Shared = Stages<T, How, Leading, Across, Count>;
-  static constexpr int threads = 128 * Across;
+  using Shared = Stages<T, How, Leading, Width, Count>;
+  static constexpr int threads = 128 * Shared::across;
+  static constexpr int warp_eights = Width / Shared::across / 8; // of columns, that a warp has at most
 
   __device__ Consumer(const Job<T> &job, Shared &shared)
       : job_(job), shared_(shared), at_(job), thread_(static_cast<int>(threadIdx.x) - producers) {
     const i64 column = i64{blockIdx.x % job.column_tiles} * job.columns;
     const int columns = min(job.columns, static_cast<int>(job.rank - column)) - across() * 32;
-    eights_ = min((columns + 7) / 8, 4);
+    eights_ = min((columns + 7) / 8, warp_eights);
     // The thread's rows are eight apart, or its depths four, so all of them begin as far behind 16 bytes.
     if (job.copies == Copies::shifted)
       shift_ = static_cast<int>(((Leading ? lane() % 4 * job.depth_step : lane() / 4 * job.depth_whole) + job.shift) %
@@ -520,6 +541,11 @@ public:
   }
 
 private:
+  /// Whether the compiler is told that a warp multiplies by so many eights of columns: an instruction of the tensor
+  /// cores that a predicate turns off takes their time nevertheless. Told, it reads all of a chunk ahead, which made
+  /// f64 of up to 32 columns take 1.2 times as long, and four eights of 64 columns 1.06 times (H200).
+  template <int Eights>
+  static constexpr bool told = sizeof(T) == sizeof(float) ? Width != 64 || Eights < 4 : Width == 64 && Eights < 4;
   using ElementsHere = Elements<T, Shared::depth, Shared::x_ld, Leading, Shared::lines>;
 
   __device__ int lane() const { return thread_ % 32; }
@@ -553,28 +579,41 @@ private:
       }
       x.jump = (at_.stage - before_) * static_cast<int>(sizeof(shared_.x[0]) / sizeof(T)) - Shared::depth;
     }
-    if constexpr (How == Multiply::tf32_pairs)
-      multiply_pairs(x, &shared_.pairs(at_.stage)[low * Shared::k_ld + across() * 32 + lane() / 4]);
-    else if (Shared::may_be_narrow && job_.narrow != nullptr)
-      multiply_f64(x, shared_.template product_row<float>(at_.stage, low) + across() * 32 + lane() / 4);
-    else
-      multiply_f64(x, shared_.template product_row<double>(at_.stage, low) + across() * 32 + lane() / 4);
+    multiply_at_most<warp_eights>(x);
   }
 
-  template <class P> __device__ void multiply_f64(const ElementsHere &x, const P *products) {
+  template <int Eights> __device__ void multiply_at_most(const ElementsHere &x) {
+    if constexpr (Eights > 1 && told<Eights - 1>)
+      if (eights_ < Eights)
+        return multiply_at_most<Eights - 1>(x);
+    multiply<Eights>(x);
+  }
+
+  template <int Eights> __device__ void multiply(const ElementsHere &x) {
+    const int column = across() * 32 + lane() / 4;
+    const int low = lane() % 4;
+    if constexpr (How == Multiply::tf32_pairs)
+      multiply_pairs<Eights>(x, &shared_.pairs(at_.stage)[low * Shared::k_ld + column]);
+    else if (Shared::may_be_narrow && job_.narrow != nullptr)
+      multiply_f64<Eights>(x, shared_.template product_row<float>(at_.stage, low) + column);
+    else
+      multiply_f64<Eights>(x, shared_.template product_row<double>(at_.stage, low) + column);
+  }
+
+  template <int Eights, class P> __device__ void multiply_f64(const ElementsHere &x, const P *products) {
 #pragma unroll
     for (int k = 0; k < Shared::depth; k += 4) {
       double a[4];
-      P b[4];
+      P b[Eights];
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         a[i] = static_cast<double>(x(i, k));
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+      for (int j = 0; j < Eights; ++j)
         b[j] = products[k * Shared::template product_step<P> + j * 8];
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-        if (j < 2 || j < eights_) {
+      for (int j = 0; j < Eights; ++j)
+        if (told<Eights> || j < 2 || j < eights_) {
           const auto wide = static_cast<double>(b[j]);
 #pragma unroll
           for (int i = 0; i < 4; i += 2)
@@ -584,8 +623,8 @@ private:
   }
 
   /// The product of what TensorFloat-32 leaves of two numbers is below what f32 holds of theirs: three products do.
-  __device__ void multiply_pairs(const ElementsHere &x, const float4 *products) {
-    float chunk[2][4][4] = {};
+  template <int Eights> __device__ void multiply_pairs(const ElementsHere &x, const float4 *products) {
+    float chunk[2][Eights][4] = {};
 #pragma unroll
     for (int k = 0; k < Shared::depth; k += 8) {
       u32 high[2][4];
@@ -598,25 +637,24 @@ private:
           high[i][e] = tf32_of(a);
           rest[i][e] = rest_of(a, high[i][e]);
         }
-      float4 b[4];
+      float4 b[Eights];
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+      for (int j = 0; j < Eights; ++j)
         b[j] = products[k / 2 * Shared::k_ld + j * 8];
         // Products into one sum are far apart: each would wait for the one before it.
 #pragma unroll
       for (int term = 0; term < 3; ++term)
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-          if (j < 2 || j < eights_)
+        for (int j = 0; j < Eights; ++j)
 #pragma unroll
-            for (int i = 0; i < 2; ++i)
-              mma(term == 0 ? rest[i] : high[i], __float_as_uint(term == 1 ? b[j].z : b[j].x),
-                  __float_as_uint(term == 1 ? b[j].w : b[j].y), chunk[i][j]);
+          for (int i = 0; i < 2; ++i)
+            mma(term == 0 ? rest[i] : high[i], __float_as_uint(term == 1 ? b[j].z : b[j].x),
+                __float_as_uint(term == 1 ? b[j].w : b[j].y), chunk[i][j]);
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+      for (int j = 0; j < Eights; ++j)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           sums_[i * 2 + e / 2][j][e % 2] += chunk[i][j][e];
@@ -627,11 +665,11 @@ private:
   /// Writes what there is of a tile to the result, or to the block's sums of it, or adds it to these, 32 rows at a
   /// time. What it needs is computed here: the registers are needed elsewhere.
   __device__ void end_tile() {
-    Sums<double> sums;
+    Sums<double, warp_eights> sums;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+      for (int j = 0; j < warp_eights; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           sums[i][j][e] = static_cast<double>(sums_[i][j][e]);
@@ -666,7 +704,8 @@ private:
   }
 
   /// `to`: for the first row and column of the tile.
-  template <class Out> __device__ void write_rows(Out *to, i64 ld, bool grows, const Sums<double> &sums) const {
+  template <class Out>
+  __device__ void write_rows(Out *to, i64 ld, bool grows, const Sums<double, warp_eights> &sums) const {
     const int column = across() * 32 + lane() % 4 * 2;
     const auto columns = static_cast<int>(min(job_.rank - i64{blockIdx.x % job_.column_tiles} * job_.columns - column,
                                               i64{8} * eights_)); // from there on
@@ -676,7 +715,7 @@ private:
       Out *const row = to + (first_row + i * 8) * ld + column;
       const bool there = i64{at_.tile} * dense_rows + first_row + i * 8 < job_.rows;
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+      for (int j = 0; j < warp_eights; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e)
           if (there && j < eights_ && j * 8 + e < columns)
@@ -732,22 +771,22 @@ private:
     }
   }
 
-  __device__ void stage_rows(const Sums<double> &sums) {
+  __device__ void stage_rows(const Sums<double, warp_eights> &sums) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+      for (int j = 0; j < warp_eights; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e)
           shared_.rows[i * 8 + lane() / 4][across() * 32 + j * 8 + lane() % 4 * 2 + e] = sums[i][j][e];
   }
 
   /// Times the rows of the row side's other modes and the scales of products.
-  __device__ void multiply_rows(Sums<double> &sums) const {
+  __device__ void multiply_rows(Sums<double, warp_eights> &sums) const {
     const i64 column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * 32 + lane() % 4 * 2;
     if constexpr (How == Multiply::tf32_pairs)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+      for (int j = 0; j < warp_eights; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const double scale = column + j * 8 + e < job_.rank ? job_.scales[column + j * 8 + e] : 0.0;
@@ -770,7 +809,7 @@ private:
         const T *const from = mode.data + (rest[i] - upper * mode.dim) * mode.ld;
         rest[i] = upper;
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
+        for (int j = 0; j < warp_eights; ++j)
 #pragma unroll
           for (int e = 0; e < 2; ++e)
             if (mode.data != nullptr && column + j * 8 + e < job_.rank)
@@ -786,28 +825,28 @@ private:
   int shift_ = 0;  // of rows, behind what was copied
   int before_ = 0; // the stage before this one
   int eights_;     // of columns that the tile has for this warp; none if it is not positive
-  Sums<std::conditional_t<How == Multiply::tf32_pairs, float, double>> sums_ = {};
+  Sums<std::conditional_t<How == Multiply::tf32_pairs, float, double>, warp_eights> sums_ = {};
   int chunks_ = 0; // that they are of
 };
 
-template <class T, Multiply How, bool Leading, int Across, int Count>
-__global__ void __launch_bounds__(producers + 128 * Across, Across == 1 ? 2 : 1)
+template <class T, Multiply How, bool Leading, int Width, int Count>
+__global__ void __launch_bounds__(producers + 128 * ((Width + 31) / 32), dense_together(Width))
     multiply_fused(const __grid_constant__ Job<T> job) {
   extern __shared__ __align__(16) unsigned char memory[];
-  using Shared = Stages<T, How, Leading, Across, Count>;
-  static_assert(sizeof(Shared) == dense_shared_bytes(Leading, sizeof(T), How, Across, Count));
+  using Shared = Stages<T, How, Leading, Width, Count>;
+  static_assert(sizeof(Shared) == dense_shared_bytes(Leading, sizeof(T), How, Width, Count));
   auto &shared = *reinterpret_cast<Shared *>(memory);
   if (threadIdx.x < Shared::count) {
     shared.full[threadIdx.x].start(producers);
-    shared.empty[threadIdx.x].start(4 * Across * arrivals_of_warp);
+    shared.empty[threadIdx.x].start(4 * Shared::across * arrivals_of_warp);
   }
   await_kernel_before();
   let_next_start();
   __syncthreads();
   if (threadIdx.x < producers)
-    Producer<T, How, Leading, Across, Count>(job, shared).run();
+    Producer<T, How, Leading, Width, Count>(job, shared).run();
   else
-    Consumer<T, How, Leading, Across, Count>(job, shared).run();
+    Consumer<T, How, Leading, Width, Count>(job, shared).run();
 }
 
 } // namespace td::kernels::cuda::fused

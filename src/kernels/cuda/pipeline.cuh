@@ -19,20 +19,25 @@ template <int Groups> __device__ inline void await_copies_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Groups) : "memory");
 }
 
-/// Copies 4, 8 or 16 bytes. Of 16 the rest of their 128 is wanted soon; smaller ones begin anywhere, and what is beyond
-/// the edge of a tile would be fetched twice.
-template <int Bytes> __device__ inline void copy_all(void *shared, const void *global) {
+/// Copies 4, 8 or 16 bytes. Of 16 the rest of their 128 is wanted soon where `Line` says so; smaller ones begin
+/// anywhere, and what is beyond the edge of a tile would be fetched twice.
+template <int Bytes, bool Line = true> __device__ inline void copy_all(void *shared, const void *global) {
   const auto to = static_cast<u32>(__cvta_generic_to_shared(shared));
-  if constexpr (Bytes == 16)
+  if constexpr (Bytes == 16 && Line)
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(global));
+  else if constexpr (Bytes == 16)
+    copy_async(shared, global);
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(global), "n"(Bytes));
 }
 /// Copies the first `bytes` of these, of which there may be none, and zeros for the rest.
-template <int Bytes> __device__ inline void copy_or_zero(void *shared, const void *global, int bytes) {
+template <int Bytes, bool Line = true>
+__device__ inline void copy_or_zero(void *shared, const void *global, int bytes) {
   const auto to = static_cast<u32>(__cvta_generic_to_shared(shared));
-  if constexpr (Bytes == 16)
+  if constexpr (Bytes == 16 && Line)
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes));
+  else if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes));
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(global), "n"(Bytes), "r"(bytes));
 }

@@ -141,7 +141,7 @@ private:
     f.conflicts = "sums of blocks, added in their order";
     f.bytes = 8 * (l.partials() + l.products(args_.out.cols) + l.scales(args_.out.cols));
     if (known())
-      f.seconds = cycles(dense_cycles(l, x.type, chip_, rates_.read * gpu::near_bytes / rates_.near_rows)) + 2 * launch;
+      f.seconds = cycles(dense_cycles(l, chip_, rates_.read * gpu::near_bytes / rates_.near_rows)) + 2 * launch;
     return f;
   }
 
@@ -291,9 +291,9 @@ Prediction predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates
   f.conflicts = "tiles of rows have owners, or sums of blocks are added in their order";
   f.bytes = 8 * (l.partials() + l.products(rank));
   if (rates.read > 0 && rates.near_rows > 0)
-    f.seconds = dense_cycles(l, x.type, chip, rates.read * gpu::near_bytes / rates.near_rows) * gpu::near_bytes /
-                    rates.near_rows +
-                2 * launch;
+    f.seconds =
+        dense_cycles(l, chip, rates.read * gpu::near_bytes / rates.near_rows) * gpu::near_bytes / rates.near_rows +
+        2 * launch;
   return f;
 }
 
