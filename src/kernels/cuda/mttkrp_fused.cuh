@@ -224,9 +224,9 @@ private:
   /// A chunk, or a line.
   __device__ void copy_elements(u32 chunk) {
     const bool whole = at_.tile < job_.whole_tiles && chunk < job_.whole_chunks;
-    if constexpr (Shared::lines)
+    if (Shared::lines && job_.copies == Copies::lines)
       at_.tile<job_.whole_tiles && at_.tile> 0 ? copy_line<true>(chunk) : copy_line<false>(chunk);
-    else if (job_.copies == Copies::shifted) // whose last piece is behind its chunk
+    else if (!Shared::lines && job_.copies == Copies::shifted) // whose last piece is behind its chunk
       whole &&chunk + 1 < job_.chunks ? copy_shifted<true>() : copy_shifted<false>();
     else if (job_.copies == Copies::wide)
       whole ? copy<wide, true>(chunk) : copy<wide, false>(chunk);
@@ -238,7 +238,7 @@ private:
   /// begin in; -1, or of these the tensor's end: there is no such row.
   __device__ void list_rows(u32 tile) {
     const i64 row = i64{tile} * dense_rows + thread();
-    const bool pieces = Shared::lines || (!Leading && job_.copies == Copies::shifted);
+    const bool pieces = !Leading && (job_.copies == Copies::lines || job_.copies == Copies::shifted);
     i64 at = pieces ? job_.tensor_end - job_.values : -1;
     if (row < job_.rows) {
       const auto upper = static_cast<i64>(quotient(row, job_.inner));
