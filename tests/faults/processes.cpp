@@ -40,7 +40,13 @@ namespace {
 
 using namespace tdtest;
 
-std::string device_of_each(int rank) { return place_of(devices_of_process(process_devices(), rank)); }
+const std::vector<std::string> device_of_each = [] { // while allocations are counted nothing is made for a test
+  std::vector<std::string> devices;
+  for (int rank = 0; rank < 8; ++rank)
+    devices.push_back(place_of(devices_of_process(process_devices(), rank)));
+  return devices;
+}();
+const bool on_cpu = process_devices() == "cpu";
 
 struct Ended {
   td_status status = TD_OK;
@@ -98,10 +104,11 @@ Ended scenario(What what, td_communicator *communicator, int rank, int size, con
   Ktensor model;
   Report report;
   const Part part(rank, size);
-  TRY(td_context_create_distributed(device_of_each(rank).c_str(), options, communicator, context.out()));
+  TRY(td_context_create_distributed(device_of_each[static_cast<std::size_t>(rank)].c_str(), options, communicator,
+                                    context.out()));
   TRY(part.make(context, x.out(), stored));
   if (what == What::other_calls) {
-    if (process_devices() == "cpu") { // else it is refused
+    if (on_cpu) { // else it is refused
       TRY(td_cpals(context, x, 2, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr));
     }
     TRY(part.make_dense(context, rank, size, dense.out()));
@@ -346,7 +353,8 @@ TEST(OneProcessFails, ForWantOfMemory) {
     Tensor x;
     Ktensor model;
     ended[static_cast<std::size_t>(rank)] = [&]() -> Ended {
-      TRY(td_context_create_distributed(device_of_each(rank).c_str(), options, c, context.out()));
+      TRY(td_context_create_distributed(device_of_each[static_cast<std::size_t>(rank)].c_str(), options, c,
+                                        context.out()));
       TRY(Part(rank, 2).make(context, x.out()));
       TRY(td_cpals(context, x, 400, nullptr, Options{{"max_iters", "2"}}, nullptr, nullptr, model.out(), nullptr));
       return {};
@@ -456,10 +464,12 @@ TEST(ProcessesWithGpus, RefuseWhatTheyCannotHave) {
 
 // Several GPUs a process, no matter how many the others have; of these none is another's.
 TEST(ProcessesWithGpus, HaveSeveral) {
+  if (on_cpu)
+    GTEST_SKIP() << "no GPU in TD_TEST_DEVICES";
   const auto several = [](int rank) { return std::string(rank == 0 ? "cuda:0" : "cuda:1,2"); };
   const std::vector<Ended> ended = opened(2, several, Options{});
-  if (process_devices() == "cpu" || ended.front().text.find("cuda:") == std::string::npos)
-    GTEST_SKIP() << "no three GPUs in TD_TEST_DEVICES";
+  if (ended.front().status == TD_ERR_BACKEND_UNAVAILABLE)
+    GTEST_SKIP() << ended.front().text;
   EXPECT_EQ(ended.front().status, TD_OK) << ended.front().text;
   EXPECT_NE(ended.front().text.find("process 0 of 2, 1 of 3 workers: "), std::string::npos) << ended.front().text;
   EXPECT_NE(ended.back().text.find("process 1 of 2, 2 of 3 workers: "), std::string::npos) << ended.back().text;

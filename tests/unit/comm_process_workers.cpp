@@ -19,6 +19,8 @@ struct Alone {
   std::thread::id thread = std::this_thread::get_id();
   i64 calls = 0, aborts = 0;
   i64 fails_from = -1;
+  bool lacking = false;
+  i64 agreed = 0;
 
   static std::int32_t called(void *user) {
     auto &alone = *static_cast<Alone *>(user);
@@ -26,7 +28,13 @@ struct Alone {
     const i64 call = alone.calls++;
     return alone.fails_from >= 0 && call >= alone.fails_from ? 7 : 0;
   }
-  static std::int32_t all_reduce(double *, i64, std::int32_t, void *user) { return called(user); }
+  /// With `lacking` another process says that it has no room for what is exchanged.
+  static std::int32_t all_reduce(double *data, i64 count, std::int32_t operation, void *user) {
+    auto &alone = *static_cast<Alone *>(user);
+    if (alone.lacking && alone.calls > alone.agreed && count == 1 && operation == 1)
+      *data = 1;
+    return called(user);
+  }
   static std::int32_t all_to_all(const void *sent, const i64 *sent_bytes, void *received, const i64 *received_bytes,
                                  void *user) {
     EXPECT_EQ(sent_bytes[0], received_bytes[0]);
@@ -116,6 +124,20 @@ TEST_P(WorkersOfOneProcess, FailTogether) {
         EXPECT_EQ(std::string(e.what()), "process 0 of 1: worker " + std::to_string(failing));
       }
     });
+}
+
+// What the first worker puts together for an exchange may have no room, on any process: all workers say so.
+TEST_P(WorkersOfOneProcess, HaveNoRoomTogether) {
+  alone().lacking = true;
+  alone().agreed = alone().calls; // that none has failed is agreed on before
+  run([&](Processes &p) {
+    try {
+      p.all_to_all(std::vector<i64>(static_cast<std::size_t>(size()), 1));
+      ADD_FAILURE() << "an exchange for which there was no room";
+    } catch (const Error &e) {
+      EXPECT_EQ(e.status(), Status::host_memory) << e.what();
+    }
+  });
 }
 
 // A function of the caller's that fails, and all later ones: no worker waits for ever, and the process aborts.
