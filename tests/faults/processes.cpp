@@ -375,8 +375,8 @@ TEST(OneProcessFails, ByAThreadThatEnds) {
   const auto process = [&](int rank, td_progress_fn progress) {
     const Communicator c = processes.communicator(rank);
     const Context context =
-        make<Context>(td_context_create_distributed, "cpu", static_cast<const td_options *>(few_steps),
-                      static_cast<td_communicator *>(c));
+        make<Context>(td_context_create_distributed, device_of_each[static_cast<std::size_t>(rank)].c_str(),
+                      static_cast<const td_options *>(few_steps), static_cast<td_communicator *>(c));
     Tensor x;
     check(Part(rank, 2).make(context, x.out()));
     Ktensor model;
