@@ -20,8 +20,25 @@ int Context::threads() const {
   return n;
 }
 
+std::vector<std::shared_ptr<kernels::Backend>> Context::backends_of(int worker) const {
+  if (workers == nullptr)
+    return backends;
+  return {backends[static_cast<std::size_t>(worker)]};
+}
+
+int Context::threads_of(int worker) const {
+  return workers == nullptr ? threads() : backends[static_cast<std::size_t>(worker)]->threads();
+}
+
 std::string Context::describe() const {
   const std::string one = backends.front()->describe();
+  if (workers != nullptr) {
+    std::string all = fmt::format("process {} of {}, {} of {} workers: {}", processes->rank(), processes->size(),
+                                  workers->size(), workers->total(), one);
+    for (std::size_t worker = 1; worker < backends.size(); ++worker)
+      all += "; " + backends[worker]->describe();
+    return all;
+  }
   if (processes != nullptr)
     return fmt::format("process {} of {}, {}", processes->rank(), processes->size(), one);
   if (backends.size() == 1)

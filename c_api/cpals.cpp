@@ -7,6 +7,7 @@
 #include "guard.hpp"
 #include "handles.hpp"
 #include "io/io.hpp"
+#include "tensor/row_blocks.hpp"
 #include "together.hpp"
 
 using namespace td;
@@ -152,6 +153,24 @@ std::shared_ptr<Model> start_for(const Context &context, const td_ktensor *init)
   return start;
 }
 
+/// What a process's workers besides the first have of something that it has a block of: none of the rows.
+Ktensor without_rows(const Ktensor &k) {
+  const RowBlock none{k.block().count, k.block().count};
+  Ktensor rest(k.dims(), k.rank(), k.type(), {}, none);
+  std::copy(k.weights().begin(), k.weights().end(), rest.weights().begin());
+  return rest;
+}
+
+/// The same of a checkpoint.
+State without_rows(const State &state) {
+  return {static_cast<const solvers::History &>(state),
+          without_rows(state.factors),
+          state.tensor_norm,
+          state.settings,
+          state.scales,
+          state.weights};
+}
+
 std::string kind_of(const Model *start) {
   if (start == nullptr)
     return "none";
@@ -176,40 +195,67 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     };
     const auto run = [&] {
       require(model, "model");
-      const auto x = tensor_for(*c, tensor);
+      const Parts parts = parts_for(*c, tensor);
       const auto start = start_for(*c, init);
+      std::optional<Ktensor> rest; // of the start, for other workers than the first
+      if (c->workers != nullptr && start != nullptr && !start->whole())
+        rest = without_rows(*start);
 
-      solvers::RunRequest request;
-      request.tensor = x.get();
-      request.rank = rank;
-      request.init = start.get();
-      request.options = options_in(*c, options);
+      Options o = for_worker(*c, options_in(*c, options));
       if (c->processes != nullptr)
-        c->processes->require_same(
-            fmt::format("{} {} {}", rank, kind_of(start.get()), text_of_scope(request.options, "cpals")),
-            "td_cpals: rank, options, whether there is an init or its type");
-      request.backends = c->backends;
-      request.devices = c->describe();
-      if (progress != nullptr)
-        request.progress = [&](const solvers::Report &so_far) {
-          return progress(LentReport(so_far).handle(), user) == 0;
-        };
-      if (const std::string path = request.options.text("checkpoint"); !path.empty()) {
-        if (c->processes == nullptr || c->processes->rank() == 0)
-          io::require_place_for_record(path);
-        request.save = [path, &c](const State &state) { return save(*c, state, path); };
+        c->processes->require_same(fmt::format("{} {} {}", rank, kind_of(start.get()), text_of_scope(o, "cpals")),
+                                   "td_cpals: rank, options, whether there is an init or its type");
+      const bool shared = c->processes != nullptr && plan::SolverSettings(o).distributed;
+      if (c->workers != nullptr) {
+        require_any_order(*c, o);
+        o.set_text("model", "distributed"); // it is made whole once in a process
       }
-      if (const std::string path = request.options.text("resume"); !path.empty())
-        request.resume = state_of(path, c->budget().beside(x->bytes()), c->processes.get());
+      const std::string checkpoint = o.text("checkpoint");
+      if (!checkpoint.empty() && (c->processes == nullptr || c->processes->rank() == 0))
+        io::require_place_for_record(checkpoint);
+      std::optional<State> resume;
+      if (const std::string path = o.text("resume"); !path.empty())
+        resume = state_of(path, c->budget().beside(parts.front()->bytes()), c->processes.get());
 
-      solvers::RunResult result = solvers::cpals(request);
+      std::vector<State> others_resume(parts.size());
+      for (std::size_t worker = 1; worker < parts.size() && resume; ++worker)
+        others_resume[worker] = without_rows(*resume);
+      std::vector<solvers::RunResult> results(parts.size());
+      run_on_workers(*c, [&](int worker) {
+        const auto place = static_cast<std::size_t>(worker);
+        solvers::RunRequest own;
+        own.tensor = parts[place].get();
+        own.rank = rank;
+        own.options = o;
+        own.devices = c->describe();
+        own.init = worker > 0 && rest ? &*rest : start.get();
+        own.backends = c->backends_of(worker);
+        if (progress != nullptr && worker == 0)
+          own.progress = [&](const solvers::Report &so_far) {
+            return progress(LentReport(so_far).handle(), user) == 0;
+          };
+        if (!checkpoint.empty())
+          own.save = [&c, &checkpoint, worker](const State &state) {
+            std::string failure;
+            by_first(*c, worker, [&] { failure = save(*c, state, checkpoint); });
+            return failure;
+          };
+        if (resume)
+          own.resume = worker == 0 ? std::move(*resume) : std::move(others_resume[place]);
+        results[place] = solvers::cpals(own);
+      });
+      solvers::RunResult &result = results.front();
+      result.report.threads = c->threads();
+      for (std::size_t worker = 1; worker < results.size(); ++worker)
+        result.report.exchanged_bytes += results[worker].report.exchanged_bytes;
+      if (c->workers != nullptr && !shared && !result.model.whole())
+        result.model = tensor::gather(*c->processes, result.model, c->budget());
       if (Labels labels = object_of<td_tensor>(tensor, "tensor")->labels; !labels.empty())
         result.model.labels() = std::move(labels);
       status = result.stopped ? TD_STOPPED : TD_OK;
       c->say_shortage();
       if (report != nullptr)
         *report = make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));
-      const bool shared = c->processes != nullptr && plan::SolverSettings(request.options).distributed;
       *model = make_handle<td_ktensor>(
           std::make_shared<Model>(std::move(result.model), c->budget(), shared ? c->processes : nullptr));
     };

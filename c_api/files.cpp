@@ -55,12 +55,12 @@ td_status td_tensor_read(td_context *context, const char *path, const td_options
         c->processes->require_same(text_of_scope(o, "read"), "options of a tensor that is read");
       io::ReadTensor file = read_for(*c, path, o);
       o = beside(o, file.bytes()); // what was read is there until it is stored
-      std::shared_ptr<const tensor::Tensor> x = about(path, [&] {
+      Parts x = about(path, [&]() -> Parts {
         if (auto *entries = std::get_if<Entries>(&file.content))
           return store(*c, formats::Given(entries->view()), o, std::move(file.source));
         const DenseArrayView array = std::get<DenseArray>(file.content).view();
         if (c->processes == nullptr)
-          return tensor::Tensor::make_dense(array, o, c->threads(), std::move(file.source), c->target());
+          return {tensor::Tensor::make_dense(array, o, c->threads(), std::move(file.source), c->target())};
         if (file.slab.dims.empty())
           file.slab = {{array.dims.begin(), array.dims.end()}, std::vector<i64>(array.dims.size(), 0)};
         return store(*c, file.slab.dims, {file.slab.offset, array}, o, std::move(file.source));

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "comm/processes.hpp"
+#include "comm/process_workers.hpp"
 #include "core/ktensor.hpp"
 #include "core/memory.hpp"
 #include "core/options.hpp"
@@ -22,13 +22,22 @@ namespace td::c_api {
 struct Context {
   kernels::DeviceSpec spec;
   std::vector<std::shared_ptr<kernels::Backend>> backends;
-  i64 memory_limit = 0;                 // option of that name
-  int gpu_process = 0;                  // which opened the GPU; 0 without one
-  std::shared_ptr<Processes> processes; // that share it; null: it is this process's alone
+  i64 memory_limit = 0;                    // option of that name
+  int gpu_process = 0;                     // which opened the GPU; 0 without one
+  std::shared_ptr<Processes> processes;    // that share it; null: it is this process's alone
+  std::shared_ptr<ProcessWorkers> workers; // where a process has several; null: of processes that share it each is one
   td_log_fn log = nullptr;
   void *log_user = nullptr;
 
   int threads() const;
+  /// Workers of this process that meet those of others, each with a backend; 1 where those of the context work as one.
+  int meeting_workers() const noexcept { return workers != nullptr ? workers->size() : 1; }
+  /// How one of these meets the others; null: no processes share the context.
+  std::shared_ptr<Processes> others_of(int worker) const {
+    return workers != nullptr ? workers->shared(worker) : processes;
+  }
+  std::vector<std::shared_ptr<kernels::Backend>> backends_of(int worker) const;
+  int threads_of(int worker) const;
   std::string describe() const;
   /// Throws Status::backend_unavailable in a child of fork, where a GPU of the parent's does not answer.
   void require_own_process() const;
@@ -61,7 +70,11 @@ struct Model : Ktensor {
 struct LabelledTensor {
   std::shared_ptr<const tensor::Tensor> x;
   Labels labels;
+  std::vector<std::shared_ptr<const tensor::Tensor>> of_others; // of this process's workers besides the first
 };
+
+/// A tensor's parts, one for each of Context::meeting_workers().
+using Parts = std::vector<std::shared_ptr<const tensor::Tensor>>;
 
 enum class Kind : int { context = 1, options, tensor, ktensor, report, plan, communicator };
 
@@ -126,20 +139,35 @@ inline std::shared_ptr<const tensor::Tensor> object_of(const td_tensor *tensor, 
 std::shared_ptr<Model> object_of(const td_ktensor *ktensor, const char *argument);
 
 inline td_tensor *make_tensor(std::shared_ptr<const tensor::Tensor> x, Labels labels = {}) {
-  return make_handle<td_tensor>(std::make_shared<LabelledTensor>(LabelledTensor{std::move(x), std::move(labels)}));
+  return make_handle<td_tensor>(std::make_shared<LabelledTensor>(LabelledTensor{std::move(x), std::move(labels), {}}));
+}
+inline td_tensor *make_tensor(Parts parts, Labels labels = {}) {
+  LabelledTensor made{std::move(parts.front()), std::move(labels), {}};
+  made.of_others.assign(std::make_move_iterator(parts.begin() + 1), std::make_move_iterator(parts.end()));
+  return make_handle<td_tensor>(std::make_shared<LabelledTensor>(std::move(made)));
 }
 
 /// A tensor for work in a context. Throws Status::unsupported for one that is borrowed in a memory which a device of
 /// the context does not reach, or that other processes share than the context.
-inline std::shared_ptr<const tensor::Tensor> tensor_for(const Context &context, const td_tensor *tensor) {
-  auto x = object_of(tensor, "tensor");
-  if (x->processes() != context.processes.get())
+inline Parts parts_for(const Context &context, const td_tensor *tensor) {
+  const auto labelled = object_of<td_tensor>(tensor, "tensor");
+  const auto &x = labelled->x;
+  if (context.workers != nullptr && x->processes() != &context.workers->of(0))
+    throw_error(Status::unsupported,
+                "tensor: was made in another context than this one, whose processes have several GPUs; expected one "
+                "that was made in it");
+  if (context.workers == nullptr && x->processes() != context.processes.get())
     throw_error(Status::unsupported, "tensor: was made in a context that {} share, this one is that of {}",
                 x->processes() == nullptr ? "no processes" : "other processes",
                 context.processes == nullptr ? "one process" : "others");
   for (const auto &backend : context.backends)
     x->require_reach(*backend);
-  return x;
+  Parts parts{x};
+  parts.insert(parts.end(), labelled->of_others.begin(), labelled->of_others.end());
+  return parts;
+}
+inline std::shared_ptr<const tensor::Tensor> tensor_for(const Context &context, const td_tensor *tensor) {
+  return parts_for(context, tensor).front();
 }
 
 template <class Handle> void drop_handle(Handle *handle) noexcept {
@@ -171,6 +199,13 @@ inline Options options_in(const Context &context, const td_options *options) {
   Options o = options_or_defaults(options);
   o.set("memory_limit", context.memory_limit);
   return o;
+}
+
+/// The same options for one of several workers of a process, who share the memory.
+inline Options for_worker(const Context &context, Options options) {
+  if (const i64 limit = options.integer("memory_limit"); limit > 0)
+    options.set("memory_limit", std::max<i64>(limit / context.meeting_workers(), 1));
+  return options;
 }
 
 } // namespace td::c_api

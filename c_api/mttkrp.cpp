@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "arguments.hpp"
+#include "core/buffer.hpp"
 #include "core/checked.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
@@ -27,12 +28,14 @@ void require_room(const Context &context, const tensor::Tensor &x, i64 rank, int
   if (rank < 1)
     throw_error(Status::shape, "rank = {}: expected at least 1", rank);
   const double workers = static_cast<double>(context.backends.size());
+  const auto backends = context.backends_of(0); // each worker has a part as large as this one's
+  const Options options = for_worker(context, options_in(context, nullptr));
   const plan::Groups &groups = x.groups();
   double rows = workers * static_cast<double>(groups.cell_count(groups.group_of(mode)));
   for (const i64 dim : x.dims())
     rows += 2 * workers * static_cast<double>(dim);
   if (context.memory_limit > 0 || context.budget().concerns(saturated(8 * rows * static_cast<double>(rank))))
-    tensor::require_mttkrp(x, {options_in(context, nullptr), rank, context.backends, ""}, mode);
+    tensor::require_mttkrp(x, {options, rank, backends, ""}, mode);
 }
 
 /// A caller's column-major matrix as one of its columns. Throws Status::shape where its elements are more than 2^63
@@ -50,6 +53,26 @@ solvers::CallerResult result_of(const Space &where, void *out, const tensor::Ten
   return {{out, columns.type, columns.rows, columns.cols, columns.ld}, where.gpu() != nullptr};
 }
 
+/// Factors on a GPU := copies on the host, where each of several workers of a process reads them.
+void to_host(solvers::CallerFactors &given, std::vector<Buffer<std::byte>> &copies, kernels::Backend *gpu) {
+  for (ConstMatrix &a : given.columns) {
+    if (gpu == nullptr || a.data == nullptr)
+      continue;
+    const i64 bytes = ((a.rows - 1) * a.ld + a.cols) * size_of(a.type);
+    auto &copy = copies.emplace_back(bytes, "a copy of a caller's factor");
+    gpu->download(copy.data(), a.data, bytes);
+    a.data = copy.data();
+  }
+  given.on_device = false;
+}
+
+/// The caller's result is written by the first worker of a process.
+solvers::CallerResult result_for(int worker, solvers::CallerResult result) {
+  if (worker > 0)
+    result = {{nullptr, result.columns.type, result.columns.rows, result.columns.cols, result.columns.ld}, false};
+  return result;
+}
+
 } // namespace
 
 extern "C" {
@@ -61,7 +84,8 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
     together(
         *c, [] {},
         [&] {
-          const auto x = tensor_for(*c, tensor);
+          const Parts parts = parts_for(*c, tensor);
+          const auto &x = parts.front();
           require_mode(mode, x->order());
           require(factors, "factors");
           require(ld, "ld");
@@ -77,6 +101,7 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
             require_ld(ld[m], dims[static_cast<std::size_t>(m)], fmt::format("factor {}", m));
           }
           require_room(*c, *x, rank, mode);
+          std::vector<Buffer<std::byte>> copies;
           solvers::CallerFactors given{std::vector<ConstMatrix>(dims.size()), where.gpu() != nullptr};
           for (std::size_t m = 0; m < dims.size(); ++m) {
             if (static_cast<int>(m) == mode)
@@ -85,7 +110,13 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
             given.columns[m] = columns_of(factors[m], x->type(), dims[m], rank, ld[m], name);
             where.borrow(factors[m], name);
           }
-          solvers::mttkrp(c->backends, *x, mode, given, result_of(where, out, *x, mode, rank, ld_out));
+          const solvers::CallerResult result = result_of(where, out, *x, mode, rank, ld_out);
+          if (c->workers != nullptr)
+            to_host(given, copies, where.gpu());
+          run_on_workers(*c, [&](int worker) {
+            solvers::mttkrp(c->backends_of(worker), *parts[static_cast<std::size_t>(worker)], mode, given,
+                            result_for(worker, result));
+          });
           c->say_shortage();
         });
   });
@@ -98,7 +129,8 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
     together(
         *c, [] {},
         [&] {
-          const auto x = tensor_for(*c, tensor);
+          const Parts parts = parts_for(*c, tensor);
+          const auto &x = parts.front();
           const auto k = object_of(ktensor, "ktensor");
           require_mode(mode, x->order());
           require(out, "out");
@@ -110,7 +142,10 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
           require_ld(ld_out, x->dims()[static_cast<std::size_t>(mode)], "out");
           const solvers::CallerResult result = result_of(where, out, *x, mode, k->rank(), ld_out);
           require_room(*c, *x, k->rank(), mode);
-          solvers::mttkrp(c->backends, *x, mode, *k, result);
+          run_on_workers(*c, [&](int worker) {
+            solvers::mttkrp(c->backends_of(worker), *parts[static_cast<std::size_t>(worker)], mode, *k,
+                            result_for(worker, result));
+          });
           c->say_shortage();
         });
   });

@@ -35,7 +35,7 @@ constexpr NamedValue<Plan, i64> integers[] = {
     {"device_bytes.streamed", [](const Plan &p) { return p.device.streamed; }},
     {"device_bytes.exchanged", [](const Plan &p) { return p.layout.shared.processes > 1 ? 0 : p.exchanged; }},
     {"host_bytes.exchanged", [](const Plan &p) { return p.layout.shared.processes > 1 ? p.exchanged : 0; }},
-    {"processes", [](const Plan &p) { return i64{p.layout.shared.processes}; }},
+    {"processes", [](const Plan &p) { return i64{p.layout.shared.blocks()}; }},
     {"exchange_messages", [](const Plan &p) { return p.exchange_messages; }},
     {"exchange_calls", [](const Plan &p) { return p.exchange_calls; }},
     {"scales_to", [](const Plan &p) { return i64{p.scales_to}; }},
@@ -145,7 +145,8 @@ const std::string *mode_text(const Plan &p, std::string_view key) {
 }
 
 plan::PlanRequest request_in(const Context &context, i64 rank, const td_options *options) {
-  plan::PlanRequest request{options_in(context, options), rank, context.backends, context.describe()};
+  plan::PlanRequest request{for_worker(context, options_in(context, options)), rank, context.backends_of(0),
+                            context.describe()};
   if (const i64 workers = request.options.integer("workers"); workers > 0) {
     request.backends.resize(static_cast<std::size_t>(workers), request.backends.front());
     request.devices += fmt::format("; planned for {} worker{}, by option 'workers'", workers, workers == 1 ? "" : "s");
@@ -153,6 +154,21 @@ plan::PlanRequest request_in(const Context &context, i64 rank, const td_options 
   if (const int processes = plan::processes_of(request); processes > 1)
     request.devices += fmt::format("; planned for {} processes, by option 'processes'", processes);
   return request;
+}
+
+/// Another worker of the same process: what each takes and sends is added up.
+void add_worker(Plan &all, const Plan &other) {
+  all.host.tensor += other.host.tensor;
+  all.host.building += other.host.building;
+  all.host.solver += other.host.solver;
+  all.device.tensor += other.device.tensor;
+  all.device.building += other.device.building;
+  all.device.solver += other.device.solver;
+  all.device.streamed += other.device.streamed;
+  all.exchanged += other.exchanged;
+  all.layout.nnz += other.layout.nnz;
+  all.threads += other.threads;
+  all.workers += other.workers;
 }
 
 td_plan *handle_of(Plan p) { return make_handle<td_plan>(std::make_shared<const Plan>(std::move(p))); }
@@ -191,8 +207,9 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
   return guard([&] {
     require_out(out, "out");
     const auto c = object_of(context, "context");
-    const auto x = tensor_for(*c, tensor);
-    const plan::PlanRequest request = request_in(*c, rank, options);
+    const Parts parts = parts_for(*c, tensor);
+    const auto &x = parts.front();
+    plan::PlanRequest request = request_in(*c, rank, options);
     if (request.backends.size() > 1)
       require_whole(*x, "option 'workers' of a plan");
     if (const int processes = plan::processes_of(request); processes > 1)
@@ -200,7 +217,13 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
                   "option 'processes' = {}: expected at most 1 for a tensor that is there, whose plan is for the "
                   "processes that share it; td_plan_create and td_plan_read plan for others",
                   processes);
-    *out = handle_of(tensor::plan_of(*x, request));
+    require_any_order(*c, request.options);
+    Plan all = tensor::plan_of(*x, request);
+    for (int worker = 1; worker < c->meeting_workers(); ++worker) {
+      request.backends = c->backends_of(worker);
+      add_worker(all, tensor::plan_of(*parts[static_cast<std::size_t>(worker)], request));
+    }
+    *out = handle_of(std::move(all));
   });
 }
 

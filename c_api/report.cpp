@@ -122,7 +122,7 @@ td_status td_report_write(td_context *context, const td_report *report, const td
     if (tensor == nullptr)
       return pages::write(run, path);
     const auto x = tensor_for(*c, tensor);
-    const plan::Plan plan = tensor::plan_of(*x, {run.options, k->rank(), c->backends, c->describe()});
+    const plan::Plan plan = tensor::plan_of(*x, {run.options, k->rank(), c->backends_of(0), c->describe()});
     run.tensor = x.get();
     run.plan = &plan;
     if (run.labels.empty())

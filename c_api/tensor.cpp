@@ -154,8 +154,7 @@ td_status td_tensor_create_dense_block(td_context *context, int32_t order, const
 td_status td_tensor_share(const td_tensor *tensor, td_tensor **out) {
   return guard([&] {
     require_out(out, "out");
-    const auto labelled = object_of<td_tensor>(tensor, "tensor");
-    *out = make_tensor(labelled->x, labelled->labels);
+    *out = make_handle<td_tensor>(std::make_shared<LabelledTensor>(*object_of<td_tensor>(tensor, "tensor")));
   });
 }
 
@@ -186,7 +185,15 @@ td_status td_tensor_norm(const td_tensor *tensor, double *norm) {
 }
 
 td_status td_tensor_get_i64(const td_tensor *tensor, const char *key, int64_t *value) {
-  return get_fact(tensor, value, "value", [&](const Tensor &x) { return named(integers, x, key); });
+  return guard([&] {
+    const auto labelled = object_of<td_tensor>(tensor, "tensor");
+    require(value, "value");
+    i64 sum = named(integers, *labelled->x, key);
+    if (const std::string_view name = key; name == "stored_here" || name == "bytes")
+      for (const auto &other : labelled->of_others)
+        sum += named(integers, *other, key);
+    *value = sum;
+  });
 }
 
 td_status td_tensor_get_f64(const td_tensor *tensor, const char *key, double *value) {

@@ -1,6 +1,8 @@
 // Calls that all processes of a distributed context make together.
 #pragma once
 
+#include <functional>
+
 #include "guard.hpp"
 #include "handles.hpp"
 #include "io/io.hpp"
@@ -65,19 +67,27 @@ template <class Handle> std::shared_ptr<Context> context_of(const td_context *co
 /// All options of a scope, as text.
 std::string text_of_scope(const Options &options, std::string_view scope);
 
+/// Calls body(worker) for each of Context::meeting_workers(): for the first on this thread, for the others on threads
+/// of their own. Where there are several, a failure of one is one of all workers of all processes.
+void run_on_workers(const Context &context, const std::function<void(int)> &body);
+
+/// Within run_on_workers: calls body() for the first worker of each process, in which these meet as processes do.
+void by_first(const Context &context, int worker, const std::function<void()> &body);
+
 /// Stores what a context is given: all of it, or of what its processes are given what comes here. All of them call it.
-std::shared_ptr<const tensor::Tensor> store(const Context &context, const formats::Given &given, const Options &options,
-                                            std::string source);
+Parts store(const Context &context, const formats::Given &given, const Options &options, std::string source);
 
 /// The same of a dense tensor of which each process has a block, where processes share the context.
-std::shared_ptr<const tensor::Tensor> store(const Context &context, std::span<const i64> dims,
-                                            const tensor::DenseBlock &block, const Options &options,
-                                            std::string source);
+Parts store(const Context &context, std::span<const i64> dims, const tensor::DenseBlock &block, const Options &options,
+            std::string source);
 
 /// How processes that have a block each write one file; none: as one.
 io::Writers writers_of(Processes *processes);
 /// How they read one.
 io::Readers readers_of(Processes *processes);
+
+/// Throws Status::unsupported for option "deterministic" where processes have several workers.
+void require_any_order(const Context &context, const Options &options);
 
 /// Throws Status::unsupported for a call that one process makes, where processes share the context or the tensor.
 void require_alone(const Context &context, std::string_view call);

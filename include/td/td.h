@@ -293,6 +293,8 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *    "cpu", "reference"
  *    "cuda:local"  a GPU for each process: of those that it sees the first that no process of a smaller rank has
  *    "cuda", "cuda:2"    this GPU, which no other process may have unless option "virtual_devices" is 1
+ *    "cuda:0,1", "cuda:all"    these, or all that the process sees, each a worker; other processes may have another
+ *                  number, and none of these. Where any process has several, each names its own
  *    "auto"        "cuda:local" where there are GPUs enough for all processes, else "cpu"
  *  Either all processes have a GPU or none. What is in the memories of GPUs goes by NCCL, which is connected here, or,
  *  where it cannot be, by way of the host and the communicator's functions (option "exchange").
@@ -310,12 +312,14 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *                          all. init: a model in blocks on these processes, or a whole one, of which that of process 0
  *                          counts. All write the checkpoint together, in one file, and each reads its block of
  *                          "resume". With "deterministic" = 1 each makes a copy of the whole tensor for the run, and
- *                          results are bitwise the same for any number of processes; refused on GPUs
+ *                          results are bitwise the same for any number of processes; refused on GPUs. Where processes
+ *                          have several GPUs, the tensor has to be one that was made in this context
  *    td_mttkrp, td_mttkrp_ktensor    with the same factors on every process; every process gets all rows
  *  Other functions that work on a tensor refuse one that processes share, and such a context (TD_ERR_UNSUPPORTED).
  *
- *  Errors: as td_context_create; TD_ERR_UNSUPPORTED (several workers or GPUs a process, "exchange" = peer);
- *  TD_ERR_BACKEND_UNAVAILABLE (too few GPUs, or "exchange" = nccl without it); TD_ERR_COMMUNICATION. */
+ *  Errors: as td_context_create; TD_ERR_UNSUPPORTED ("cpu:2", "exchange" = peer, "cuda:local" where another process has
+ *  several GPUs); TD_ERR_BACKEND_UNAVAILABLE (too few GPUs, one that another process has, or "exchange" = nccl without
+ *  it); TD_ERR_COMMUNICATION. */
 TD_API td_status td_context_create_distributed(const char *devices, const td_options *options,
                                                td_communicator *communicator, td_context **out);
 

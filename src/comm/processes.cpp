@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "core/buffer.hpp"
 #include "core/rows.hpp"
@@ -36,12 +37,30 @@ i64 sum_of(std::span<const i64> numbers) {
 Processes::Processes(int rank, int size, const ProcessFunctions &functions)
     : rank_(rank), size_(size), functions_(functions) {}
 
+Processes::Processes(int rank, std::span<const int> workers, const ProcessFunctions &functions)
+    : rank_(rank), size_(0), functions_(functions) {
+  for (const int some : workers)
+    first_of_.push_back(std::exchange(size_, size_ + some));
+}
+
 Processes::~Processes() {
   if (functions_.release != nullptr)
     functions_.release(functions_.user);
 }
 
+int Processes::process_of(int rank) const noexcept {
+  if (first_of_.empty())
+    return rank;
+  return static_cast<int>(std::upper_bound(first_of_.begin(), first_of_.end(), rank) - first_of_.begin()) - 1;
+}
+
+bool Processes::is_first(int rank) const noexcept {
+  return first_of_.empty() || std::binary_search(first_of_.begin(), first_of_.end(), rank);
+}
+
 void Processes::check(std::int32_t code, const char *function) const {
+  if (code == ProcessFunctions::no_memory)
+    throw_error(Status::host_memory, "out of host memory: what the workers of a process exchange, in {}", function);
   if (code != 0)
     throw_error(Status::communication, "the communicator's function {} returned {}; expected 0", function, code);
 }
@@ -57,11 +76,13 @@ void Processes::break_off(std::int32_t code, const char *function) {
 void Processes::throw_agreed() const {
   if (broken_by_ == nullptr)
     throw AgreedError(static_cast<Status>(said_.status),
-                      fmt::format("process {} of {}: {}", first_, size_, said_.text));
+                      said_.named != 0
+                          ? std::string(said_.text)
+                          : fmt::format("process {} of {}: {}", process_of(first_), processes(), said_.text));
   throw AgreedError(Status::communication,
                     fmt::format("process {} of {}: the communicator's function {} returned {} where processes agree "
                                 "on what has failed; expected 0",
-                                rank_, size_, broken_by_, broken_code_));
+                                process_of(rank_), processes(), broken_by_, broken_code_));
 }
 
 double Processes::largest(double urgent) {
@@ -80,14 +101,14 @@ void Processes::hear(double urgent, const Obituary &own) {
   said_.text[sizeof said_.text - 1] = '\0';
 }
 
-void Processes::meet(int failed, Status status, std::string_view text) {
+void Processes::meet(int failed, Status status, std::string_view text, bool named) {
   if (!told_ && broken_by_ != nullptr)
     throw AgreedError(Status::communication, "the communicator failed in an earlier call; expected one that works");
   double urgent = not_yet;
   while (!told_ && urgent == not_yet)
     urgent = largest(failed);
   if (!told_ && urgent != 0) {
-    Obituary own{static_cast<std::int32_t>(status), {}};
+    Obituary own{static_cast<std::int32_t>(status), named ? 1 : 0, {}};
     text.copy(own.text, sizeof own.text - 1);
     hear(urgent, own);
   }
@@ -103,8 +124,8 @@ bool Processes::on_the_way() {
   return !told_;
 }
 
-void Processes::fail(Status status, std::string_view text) {
-  meet(size_ - rank_, status, text);
+void Processes::fail(Status status, std::string_view text, bool named) {
+  meet(size_ - rank_, status, text, named);
   throw_agreed(); // by now it was thrown
 }
 

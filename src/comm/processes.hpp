@@ -2,6 +2,7 @@
 // brings, over MPI or whatever else; td knows no more of them.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ struct ProcessFunctions {
   void (*abort)(std::int32_t status, void *user) = nullptr;
   void (*release)(void *user) = nullptr; // may be null
   void *user = nullptr;
+
+  /// What functions of td's own (comm/process_workers) return on all processes where one found no memory.
+  static constexpr std::int32_t no_memory = std::numeric_limits<std::int32_t>::min();
 };
 
 /// An error that every process throws by now: none has to be told.
@@ -34,15 +38,25 @@ public:
 
 /// All processes call the same functions in the same order. Before each of them they agree that none has failed: one
 /// that has calls fail() wherever the others are, and all throw its error. Results are the same bits on all.
+///
+/// Where processes have several workers these call the same functions, and a rank is that of a worker: those of process
+/// 0 come first, then those of process 1, ... What a caller gives and gets, the first worker of his process has.
 class Processes {
 public:
   Processes(int rank, int size, const ProcessFunctions &functions);
+  /// Of workers: `workers[p]` is how many process p has.
+  Processes(int rank, std::span<const int> workers, const ProcessFunctions &functions);
   Processes(const Processes &) = delete;
   Processes &operator=(const Processes &) = delete;
   ~Processes();
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
+  /// How many processes there are, the process of a worker, and whether it is the first of it.
+  int processes() const noexcept { return first_of_.empty() ? size_ : static_cast<int>(std::ssize(first_of_)); }
+  int process_of(int rank) const noexcept;
+  bool is_first(int rank) const noexcept;
+  const ProcessFunctions &functions() const noexcept { return functions_; }
   /// Names what is called when the last that uses the functions has ended; null: nothing.
   void release_by(void (*release)(void *user)) noexcept { functions_.release = release; }
 
@@ -54,8 +68,9 @@ public:
   /// itself for something that a failure of theirs would keep from coming. Gives false where one has failed, which all
   /// of these functions throw from then on.
   bool on_the_way();
-  /// Tells the others of an error here. All throw that of the first process, in their order, which had one.
-  [[noreturn]] void fail(Status status, std::string_view text);
+  /// Tells the others of an error here. All throw that of the first process, in their order, which had one. `named`:
+  /// the text says already which process it was.
+  [[noreturn]] void fail(Status status, std::string_view text, bool named = false);
 
   bool any(bool here);
   void all_reduce(std::span<double> data, Reduction how);
@@ -76,11 +91,12 @@ public:
 
 private:
   /// `failed`: 0 where nothing has, else how urgent it is.
-  void meet(int failed, Status status, std::string_view text);
+  void meet(int failed, Status status, std::string_view text, bool named = false);
   /// What a process says of its failure, of a size that all know.
   struct Obituary {
     std::int32_t status = 0;
-    char text[1020] = "";
+    std::int32_t named = 0;
+    char text[1016] = "";
   };
   double largest(double urgent);
   void hear(double urgent, const Obituary &own);
@@ -90,6 +106,7 @@ private:
 
   int rank_;
   int size_;
+  std::vector<int> first_of_; // [processes] ranks of their first workers; empty: each has one
   ProcessFunctions functions_;
   i64 sent_bytes_ = 0;
   bool told_ = false; // all know of a failure in this call

@@ -17,7 +17,8 @@ namespace td {
 struct RowBlock {
   i64 number = 0;
   i64 count = 1;
-  Range of(i64 rows) const noexcept { return part_of({0, rows}, number, count); }
+  /// number == count: no rows.
+  Range of(i64 rows) const noexcept { return number < count ? part_of({0, rows}, number, count) : Range{rows, rows}; }
   bool operator==(const RowBlock &) const = default;
 };
 
@@ -44,7 +45,7 @@ public:
   std::span<double> weights() noexcept { return weights_; }
   std::span<const double> weights() const noexcept { return weights_; }
   RowBlock block() const noexcept { return block_; }
-  bool whole() const noexcept { return block_.count == 1; }
+  bool whole() const noexcept { return block_ == RowBlock{}; }
   /// The rows of a factor that are here.
   Range rows(int mode) const noexcept { return block_.of(dims_[static_cast<std::size_t>(mode)]); }
   /// Rows that are here.

@@ -15,13 +15,17 @@ struct GroupLayout {
 };
 
 /// Rows of factors that one process exchanges with others in an update, of each mode; none: the tensor is one
-/// process's.
+/// process's. Where processes have several workers each of these exchanges as a process does, and `processes` counts
+/// them.
 struct SharedRows {
   int processes = 1;
+  int having_blocks = 0;     // processes, where they have several workers: one of each has rows of the model besides
   i64 entries = 0;           // of all processes
   std::vector<i64> lent;     // rows that others own: sums go to them, and the rows come back
   std::vector<i64> shared;   // own rows, each as often as another process has it
   std::vector<i64> partners; // processes that have some of these rows
+
+  int blocks() const noexcept { return having_blocks > 0 ? having_blocks : processes; }
 };
 
 struct Layout {

@@ -102,7 +102,7 @@ void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request,
     sizes.staged = 2 * longest * row;
     return;
   }
-  sizes.block = {0, l.shared.processes};
+  sizes.block = {0, l.shared.blocks()};
   sizes.gathers = l.shared.processes > 1 && !asked.solver.distributed;
   i64 most = 0, both = 0, lists = 0; // rows
   for (std::size_t m = 0; m < l.dims.size(); ++m) {
@@ -111,7 +111,7 @@ void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request,
     lists += l.shared.shared[m];
   }
   const double settled =
-      std::min(std::ceil(longest / l.shared.processes), static_cast<double>(l.shared.entries)) * (row + 16);
+      std::min(std::ceil(longest / l.shared.blocks()), static_cast<double>(l.shared.entries)) * (row + 16);
   if (!is_gpu(request)) {
     sizes.staged = std::max(static_cast<double>(most) * rank * 8, settled);
     return;

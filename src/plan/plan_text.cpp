@@ -74,9 +74,12 @@ std::string Plan::describe() const {
   text += line("precision", choice(precision.what, precision.why));
   text += line("sharding", choice(sharding.what, sharding.why));
   if (l.shared.processes > 1)
-    text += line("exchange", fmt::format("{} of {}; this one sends {} to others in an iteration, in {} messages, {}",
-                                         exchange.what, l.shared.processes, size_text(exchanged), exchange_messages,
-                                         seconds_text(seconds_exchange)));
+    text += line("exchange", fmt::format("{} of {}{}; this one sends {} to others in an iteration, in {} messages, {}",
+                                         exchange.what, l.shared.blocks(),
+                                         l.shared.blocks() < l.shared.processes
+                                             ? fmt::format(", {} workers in all", l.shared.processes)
+                                             : "",
+                                         size_text(exchanged), exchange_messages, seconds_text(seconds_exchange)));
   else if (exchanged > 0)
     text += line("exchange", fmt::format("{}; each GPU receives {} in an iteration, {} not beside MTTKRP",
                                          choice(exchange.what, exchange.why), size_text(exchanged),

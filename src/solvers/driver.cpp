@@ -103,7 +103,7 @@ public:
     const bool keep = settings_.distributed && processes_ != nullptr;
     if (!keep && !model_.whole())
       model_ = tensor::gather(*processes_, model_);
-    const Meeting others = model_.whole() ? Meeting{} : tensor::meeting_of(*processes_);
+    const Meeting others = keep && !whole_ ? tensor::meeting_of(*processes_) : Meeting{};
     if (settings_.arrange)
       model_.arrange(others);
     if (settings_.fixsigns)

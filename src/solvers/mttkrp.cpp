@@ -132,7 +132,7 @@ public:
 
   /// Comes before give(): with the rows that have no number.
   void set_zero(kernels::Backend &backend) const {
-    if (numbering_.is_index(mode_))
+    if (numbering_.is_index(mode_) || result_.columns.data == nullptr)
       return;
     if (!result_.on_device)
       return td::set_zero(result_.columns);
@@ -174,6 +174,8 @@ private:
     const Range mine = tensor::block_of(processes).of(rows);
     worker_.settle(mode_, product, all.slice(mine.begin, mine.end));
     tensor::share_rows(processes, all);
+    if (result_.columns.data == nullptr)
+      return;
     if (!result_.on_device)
       return scatter_transposed(all, nullptr, result_.columns, {0, rows});
     const DeviceMatrix there(backend, rows, product.cols, product.type, what);

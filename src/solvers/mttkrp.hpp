@@ -16,7 +16,7 @@ struct CallerFactors {
 };
 
 struct CallerResult {
-  Matrix columns;         // rank x dims[mode]
+  Matrix columns;         // rank x dims[mode]; without data where another worker of the process gives the result
   bool on_device = false; // as those of the factors
 };
 

@@ -90,18 +90,19 @@ std::vector<Box> gather(Processes &processes, const Box &mine) {
 }
 
 /// Blocks that share no element and have as many as the array have each of its elements.
-void require_partition(std::span<const i64> dims, const std::vector<Box> &blocks) {
+void require_partition(std::span<const i64> dims, const std::vector<Box> &blocks, const Processes &processes) {
   i64 there = 0;
   for (std::size_t p = 0; p < blocks.size(); ++p)
     for (std::size_t q = 0; q < p; ++q)
       if (const Box both = common(blocks[q], blocks[p]); elements_of(both) > 0)
         throw_error(Status::shape, "the blocks of processes {} and {} both have element {}; expected each in one block",
-                    q, p, formats::coordinate_text(first_of(both), 0));
+                    processes.process_of(static_cast<int>(q)), processes.process_of(static_cast<int>(p)),
+                    formats::coordinate_text(first_of(both), 0));
   for (const Box &block : blocks)
     there += elements_of(block);
   if (const i64 all = element_count(dims); there != all)
     throw_error(Status::shape, "the blocks of {} have {} of the {} elements of a tensor of {}; expected all",
-                count_text(std::ssize(blocks), "process", "processes"), there, all, fmt::join(dims, " x "));
+                count_text(processes.processes(), "process", "processes"), there, all, fmt::join(dims, " x "));
 }
 
 /// Elements go from the blocks of processes to their boxes. Both are known to all, so that what two processes have to
@@ -232,7 +233,7 @@ ArrivedBox distribute(std::shared_ptr<Processes> processes, std::span<const i64>
                       const MemoryBudget &budget, int threads) {
   require_within(dims, given);
   std::vector<Box> blocks = gather(*processes, box_of(given));
-  require_partition(dims, blocks);
+  require_partition(dims, blocks, *processes);
   const Journey journey(*processes, given.elements, std::move(blocks), cut_into_boxes(dims, processes->size()),
                         threads);
   journey.require_room(budget);

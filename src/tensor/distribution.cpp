@@ -332,8 +332,8 @@ Distribution::Settling Distribution::settling(int mode) const {
   Settling settling;
   auto next = m.rows.begin(); // own rows ascend, as blocks do
   for (int p = 0; p < processes_->size(); ++p) {
-    const Range block = RowBlock{p, processes_->size()}.of(dims_[static_cast<std::size_t>(mode)]);
-    const auto end = std::lower_bound(next, own_end, block.end);
+    const Range block = block_of(*processes_, p).of(dims_[static_cast<std::size_t>(mode)]);
+    const auto end = block.size() > 0 ? std::lower_bound(next, own_end, block.end) : next;
     settling.sent.push_back(end - next);
     next = end;
   }

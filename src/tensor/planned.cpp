@@ -21,6 +21,7 @@ plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request) {
   existing.shared.processes = request.processes;
   if (const Distribution *d = x.distribution()) {
     existing.shared.processes = d->processes().size();
+    existing.shared.having_blocks = d->processes().processes();
     existing.shared.entries = x.facts().nnz;
     for (int m = 0; m < x.order(); ++m) {
       existing.shared.lent.push_back(d->lent(m));

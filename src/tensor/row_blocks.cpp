@@ -19,7 +19,7 @@ std::vector<i64> with(const Processes &processes, int process, i64 bytes) {
 std::vector<i64> block_bytes(const Processes &processes, i64 rows, i64 row_bytes) {
   std::vector<i64> bytes;
   for (int p = 0; p < processes.size(); ++p)
-    bytes.push_back(RowBlock{p, processes.size()}.of(rows).size() * row_bytes);
+    bytes.push_back(block_of(processes, p).of(rows).size() * row_bytes);
   return bytes;
 }
 

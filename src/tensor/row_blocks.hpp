@@ -6,8 +6,11 @@
 
 namespace td::tensor {
 
-/// The block that a process holds.
-inline RowBlock block_of(const Processes &processes) noexcept { return {processes.rank(), processes.size()}; }
+/// The block that a process holds; of several workers of one its first, and the others none.
+inline RowBlock block_of(const Processes &processes, int rank) noexcept {
+  return {processes.is_first(rank) ? processes.process_of(rank) : processes.processes(), processes.processes()};
+}
+inline RowBlock block_of(const Processes &processes) noexcept { return block_of(processes, processes.rank()); }
 
 /// How those who hold blocks meet; `processes` must live as long.
 Meeting meeting_of(Processes &processes);

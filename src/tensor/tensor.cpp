@@ -182,7 +182,7 @@ Placement Tensor::cells_view(int group, kernels::Backend &backend) const {
 kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int threads) const {
   if (distribution_)
     throw_error(Status::unsupported, "coordinates of a tensor that {} processes share, expected one that is held whole",
-                distribution_->processes().size());
+                distribution_->processes().processes());
   const kernels::CooView stored = stored_coordinates(holder, threads);
   if (!holder)
     return stored;

@@ -1,7 +1,11 @@
 // MTTKRP of tensors that processes share, against its definition: every format, on 1 to 7 processes, whichever of them
 // brought the entries.
+#include <cctype>
+#include <cstring>
+
 #include <gtest/gtest.h>
 
+#include "support/device_memory.hpp"
 #include "support/devices.hpp"
 #include "support/oracle.hpp"
 #include "support/processes.hpp"
@@ -165,7 +169,7 @@ TEST(OnProcessesShapes, CoordinatesBeyondAKey) {
   expect_right({2, "coo", TD_F64, 30}, all, Bring::scattered, process_devices());
 }
 
-// Each process has its share of the entries, whatever the rows are like.
+// Each worker of a process has its share of the entries, whatever the rows are like.
 TEST(OnProcessesShapes, EntriesAreSpreadEvenly) {
   Random random(10);
   Entries all({50, 4000, 30000});
@@ -180,13 +184,54 @@ TEST(OnProcessesShapes, EntriesAreSpreadEvenly) {
       nnz[static_cast<std::size_t>(rank)] = tensor_nnz(x);
     });
     int64_t sum = 0;
-    for (const int64_t some : here) {
+    for (const int64_t &some : here) {
       sum += some;
-      EXPECT_NEAR(static_cast<double>(some), static_cast<double>(nnz.front()) / size,
-                  0.05 * static_cast<double>(nnz.front()) / size);
+      const auto rank = static_cast<int>(&some - here.data());
+      const int workers = workers_of(process_devices(), rank + 1) - workers_of(process_devices(), rank);
+      const double even = static_cast<double>(nnz.front()) * workers / workers_of(process_devices(), size);
+      EXPECT_NEAR(static_cast<double>(some), even, 0.05 * even);
     }
     EXPECT_EQ(sum, nnz.front());
   }
+}
+
+// A caller's arrays may be on the first GPU of each process: the others get what they need of them.
+TEST(OnProcessesShapes, ArraysOnTheFirstGpu) {
+  const int size = 3;
+  Random random(12);
+  const Entries all = random_entries(random, {9, 8, 7}, 150, TD_F64);
+  const Factors factors = random_factors(random, all.dims, 4, TD_F64);
+  const Bounded expected = oracle_mttkrp(all, factors, 1);
+  bool there = true;
+  Processes processes(size);
+  processes.run(process_devices(), [&](int rank, td_context *context) {
+    const std::string devices = place_of(devices_of_process(process_devices(), rank));
+    const std::size_t colon = devices.find(':');
+    if (!devices.starts_with("cuda:") || std::isdigit(static_cast<unsigned char>(devices[colon + 1])) == 0) {
+      there = false; // which GPU it is has to be known
+      return;
+    }
+    const int ordinal = devices[colon + 1] - '0';
+    const Tensor x = make_sparse(context, brought(all, rank, size, Bring::ranges));
+    std::vector<std::shared_ptr<void>> arrays;
+    std::vector<const void *> on_gpu;
+    std::vector<int64_t> ld;
+    for (std::size_t m = 0; m < all.dims.size(); ++m) {
+      const std::vector<double> &a = factors.a[m];
+      arrays.push_back(on_device(ordinal, a.data(), a.size() * sizeof(double)));
+      on_gpu.push_back(arrays.back().get());
+      ld.push_back(all.dims[m]);
+    }
+    std::vector<double> out(8 * 4);
+    const auto result = on_device(ordinal, out.data(), out.size() * sizeof(double));
+    check(td_mttkrp(context, x, 1, 4, on_gpu.data(), ld.data(), result.get(), 8, TD_DEVICE));
+    const std::vector<std::byte> bytes = from_device(ordinal, result.get(), out.size() * sizeof(double));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    EXPECT_TRUE(within_bound(out, expected, TD_F64));
+  });
+  EXPECT_EQ(processes.trouble(), "");
+  if (!there)
+    GTEST_SKIP() << "no GPUs that TD_TEST_DEVICES names";
 }
 
 } // namespace

@@ -40,7 +40,13 @@ namespace {
 
 using namespace tdtest;
 
-const std::string device_of_each = place_of(process_devices());
+const std::vector<std::string> device_of_each = [] { // while allocations are counted nothing is made for a test
+  std::vector<std::string> devices;
+  for (int rank = 0; rank < 8; ++rank)
+    devices.push_back(place_of(devices_of_process(process_devices(), rank)));
+  return devices;
+}();
+const bool on_cpu = process_devices() == "cpu";
 
 struct Ended {
   td_status status = TD_OK;
@@ -98,10 +104,11 @@ Ended scenario(What what, td_communicator *communicator, int rank, int size, con
   Ktensor model;
   Report report;
   const Part part(rank, size);
-  TRY(td_context_create_distributed(device_of_each.c_str(), options, communicator, context.out()));
+  TRY(td_context_create_distributed(device_of_each[static_cast<std::size_t>(rank)].c_str(), options, communicator,
+                                    context.out()));
   TRY(part.make(context, x.out(), stored));
   if (what == What::other_calls) {
-    if (device_of_each == "cpu") { // else it is refused
+    if (on_cpu) { // else it is refused
       TRY(td_cpals(context, x, 2, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr));
     }
     TRY(part.make_dense(context, rank, size, dense.out()));
@@ -346,7 +353,8 @@ TEST(OneProcessFails, ForWantOfMemory) {
     Tensor x;
     Ktensor model;
     ended[static_cast<std::size_t>(rank)] = [&]() -> Ended {
-      TRY(td_context_create_distributed(device_of_each.c_str(), options, c, context.out()));
+      TRY(td_context_create_distributed(device_of_each[static_cast<std::size_t>(rank)].c_str(), options, c,
+                                        context.out()));
       TRY(Part(rank, 2).make(context, x.out()));
       TRY(td_cpals(context, x, 400, nullptr, Options{{"max_iters", "2"}}, nullptr, nullptr, model.out(), nullptr));
       return {};
@@ -367,8 +375,8 @@ TEST(OneProcessFails, ByAThreadThatEnds) {
   const auto process = [&](int rank, td_progress_fn progress) {
     const Communicator c = processes.communicator(rank);
     const Context context =
-        make<Context>(td_context_create_distributed, "cpu", static_cast<const td_options *>(few_steps),
-                      static_cast<td_communicator *>(c));
+        make<Context>(td_context_create_distributed, device_of_each[static_cast<std::size_t>(rank)].c_str(),
+                      static_cast<const td_options *>(few_steps), static_cast<td_communicator *>(c));
     Tensor x;
     check(Part(rank, 2).make(context, x.out()));
     Ktensor model;
@@ -446,13 +454,35 @@ TEST(ProcessesWithGpus, TakeOneEach) {
 }
 
 TEST(ProcessesWithGpus, RefuseWhatTheyCannotHave) {
-  for (const char *several : {"cuda:0,1", "cuda:all", "cpu:2"})
-    expect_refused(opened(2, several), TD_ERR_UNSUPPORTED, "the workers are the processes");
+  expect_refused(opened(2, "cpu:2"), TD_ERR_UNSUPPORTED, "the workers are the processes");
   expect_refused(opened(2, "cuda:local", Options{{"exchange", "peer"}}), TD_ERR_UNSUPPORTED, "'exchange' = \"peer\"");
   if (process_devices() == "cpu")
     GTEST_SKIP() << "no GPU in TD_TEST_DEVICES";
   const auto mixed = [](int rank) { return std::string(rank == 0 ? "cuda:local" : "cpu"); };
   expect_refused(opened(2, mixed, Options{}), TD_ERR_ARGUMENT, "process 1 of 2: devices (GPUs, or none)");
+}
+
+// Several GPUs a process, no matter how many the others have; of these none is another's.
+TEST(ProcessesWithGpus, HaveSeveral) {
+  if (on_cpu)
+    GTEST_SKIP() << "no GPU in TD_TEST_DEVICES";
+  const auto several = [](int rank) { return std::string(rank == 0 ? "cuda:0" : "cuda:1,2"); };
+  const std::vector<Ended> ended = opened(2, several, Options{});
+  if (ended.front().status == TD_ERR_BACKEND_UNAVAILABLE)
+    GTEST_SKIP() << ended.front().text;
+  EXPECT_EQ(ended.front().status, TD_OK) << ended.front().text;
+  EXPECT_NE(ended.front().text.find("process 0 of 2, 1 of 3 workers: "), std::string::npos) << ended.front().text;
+  EXPECT_NE(ended.back().text.find("process 1 of 2, 2 of 3 workers: "), std::string::npos) << ended.back().text;
+  for (const char *both : {"cuda:0,1", "cuda:all"})
+    expect_refused(opened(2, both), TD_ERR_BACKEND_UNAVAILABLE,
+                   "process 1 of 2: devices = \"" + std::string(both) + "\": GPU 0 of these has a process");
+  const auto overlapping = [](int rank) { return std::string(rank == 0 ? "cuda:0,1" : "cuda:2,1"); };
+  expect_refused(opened(2, overlapping, Options{}), TD_ERR_BACKEND_UNAVAILABLE,
+                 "process 1 of 2: devices = \"cuda:2,1\": GPU 1 of these");
+  EXPECT_EQ(opened(2, overlapping, Options{{"virtual_devices", "1"}}).back().status, TD_OK);
+  expect_refused(opened(2, "cuda:0,0"), TD_ERR_ARGUMENT, "cuda:0,0");
+  const auto local = [](int rank) { return std::string(rank == 0 ? "cuda:local" : "cuda:1,2"); };
+  expect_refused(opened(2, local, Options{}), TD_ERR_UNSUPPORTED, "process 0 of 2: devices = \"cuda:local\"");
 }
 
 // A GPU in software fails one allocation, whichever: all processes say so, and none waits for ever.
@@ -481,8 +511,9 @@ TEST(ProcessesWithGpus, OneHasTooLittleMemory) {
         failed = fail(1, -1) < 0;
         ASSERT_EQ(processes.trouble(), "");
         expect_one_end(ended);
-        if (ended.front().status != TD_OK) { // else a copy that is not kept passes through
-          expect_text(ended.front(), TD_ERR_DEVICE_MEMORY, "process 1 of 3: ");
+        if (ended.front().status != TD_OK) {                      // else a copy that is not kept passes through
+          const bool own = workers_of(process_devices(), 3) == 3; // else several have that GPU
+          expect_text(ended.front(), TD_ERR_DEVICE_MEMORY, own ? "process 1 of 3: " : " of 3: ");
           ++refused;
         }
       }

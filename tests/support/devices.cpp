@@ -1,5 +1,6 @@
 #include "support/devices.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 
@@ -23,9 +24,29 @@ std::vector<std::string> device_strings() {
 std::string process_devices() {
   std::string own = "cpu";
   for (const std::string &devices : device_strings())
-    if (devices.starts_with("cuda") && devices.find(',') == devices.npos)
+    if (devices.starts_with("cuda") && (devices.find(',') == devices.npos || devices.find('|') != devices.npos))
       own = devices;
   return own;
+}
+
+std::string devices_of_process(const std::string &devices, int rank) {
+  const std::string places = place_of(devices);
+  std::vector<std::string> words(1);
+  for (const char c : places)
+    if (c == '|')
+      words.emplace_back();
+    else
+      words.back() += c;
+  return words[static_cast<std::size_t>(rank) % words.size()] + devices.substr(places.size());
+}
+
+int workers_of(const std::string &devices, int size) {
+  int workers = 0;
+  for (int rank = 0; rank < size; ++rank) {
+    const std::string own = devices_of_process(devices, rank);
+    workers += 1 + static_cast<int>(std::count(own.begin(), own.end(), ','));
+  }
+  return workers;
 }
 
 std::string place_of(const std::string &devices) { return devices.substr(0, devices.find_first_of("@/")); }

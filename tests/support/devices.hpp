@@ -16,8 +16,12 @@ namespace tdtest {
 /// "cuda:0,1@8000/nccl". A GPU may be named twice, as two virtual ones: "cuda:0,0".
 std::vector<std::string> device_strings();
 
-/// The last of these that names one GPU, for a context that processes share; "cpu" where there is none.
+/// The last of these for a context that processes share, "cpu" where there is none: one GPU, or where words of |
+/// between them are for one process after the other, and then from the first one again, several: "cuda:0|cuda:1,2".
 std::string process_devices();
+/// What a process of some rank has of such a word, and how many workers `size` processes have.
+std::string devices_of_process(const std::string &devices, int rank);
+int workers_of(const std::string &devices, int size);
 
 /// A word's device string, and the options that it stands for.
 std::string place_of(const std::string &devices);

@@ -221,10 +221,11 @@ void Processes::run(const std::function<void(int)> &body) {
 void Processes::run(const std::string &devices, const std::function<void(int, td_context *)> &body) {
   run([&](int rank) {
     const Communicator communicator = this->communicator(rank);
-    const Options options = context_options(devices, "1");
+    const std::string own = devices_of_process(devices, rank);
+    const Options options = context_options(own, "1");
     const Context context =
-        make<Context>(td_context_create_distributed, place_of(devices).c_str(),
-                      static_cast<const td_options *>(options), static_cast<td_communicator *>(communicator));
+        make<Context>(td_context_create_distributed, place_of(own).c_str(), static_cast<const td_options *>(options),
+                      static_cast<td_communicator *>(communicator));
     body(rank, context);
   });
 }

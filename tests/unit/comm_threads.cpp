@@ -4,11 +4,12 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <numeric>
 #include <sstream>
 #include <thread>
 
-#include "comm/processes.hpp"
+#include "comm/process_workers.hpp"
 #include "core/error.hpp"
 #include "core/rows.hpp"
 #include "kernels/loader.hpp"
@@ -27,6 +28,7 @@ enum class By {
   peer,
   nccl,
   functions, // of a caller, as processes bring them
+  workers,   // 2, 1, 3, 1, ... of such processes
 };
 
 struct Workers {
@@ -118,6 +120,64 @@ private:
   std::unique_ptr<Communicator> self_;
 };
 
+/// The communicator of one of several workers of a process.
+class OfWorker final : public Communicator {
+public:
+  OfWorker(std::shared_ptr<Member> member, std::shared_ptr<ProcessWorkers> workers, int worker)
+      : member_(std::move(member)), processes_(workers->shared(worker)), self_(make_process_communicator(*processes_)) {
+  }
+
+  int rank() const noexcept override { return self_->rank(); }
+  int size() const noexcept override { return self_->size(); }
+  void barrier() override { self_->barrier(); }
+  void allreduce_sum(std::span<double> data) override { self_->allreduce_sum(data); }
+  void allreduce_max(std::span<double> data) override { self_->allreduce_max(data); }
+  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
+    self_->reduce_rows(partial, out, owned);
+  }
+  void allgather_rows(Matrix a, std::span<const Ranges> owned) override { self_->allgather_rows(a, owned); }
+  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+    self_->exchange(sent, received);
+  }
+  void broadcast(void *data, i64 bytes) override { self_->broadcast(data, bytes); }
+  void abort() noexcept override { self_->abort(); }
+
+private:
+  std::shared_ptr<Member> member_;
+  std::shared_ptr<Processes> processes_;
+  std::unique_ptr<Communicator> self_;
+};
+
+/// As many workers, of processes that have 2, 1, 3, 1, ... of them.
+std::vector<std::unique_ptr<Communicator>> make_workers(int size) {
+  constexpr int pattern[] = {2, 1, 3, 1};
+  std::vector<int> counts;
+  for (int left = size; left > 0; left -= counts.back())
+    counts.push_back(std::min(left, pattern[counts.size() % 4]));
+  const auto processes = static_cast<int>(std::ssize(counts));
+  auto others = make_thread_communicators(processes);
+  const auto board = std::make_shared<std::vector<Brought>>(counts.size());
+  std::vector<std::vector<std::unique_ptr<Communicator>>> made(counts.size());
+  {
+    std::vector<std::jthread> threads; // they meet while they are made
+    for (std::size_t p = 0; p < counts.size(); ++p)
+      threads.emplace_back([&, p] {
+        const auto member = std::make_shared<Member>(Member{std::move(others[p]), board});
+        const ProcessFunctions functions{
+            Member::all_reduce, Member::all_to_all, Member::broadcast, [](std::int32_t, void *) {}, nullptr,
+            member.get()};
+        const auto workers =
+            ProcessWorkers::make(std::make_shared<Processes>(static_cast<int>(p), processes, functions), counts[p]);
+        for (int worker = 0; worker < counts[p]; ++worker)
+          made[p].push_back(std::make_unique<OfWorker>(member, workers, worker));
+      });
+  }
+  std::vector<std::unique_ptr<Communicator>> all;
+  for (auto &some : made)
+    std::move(some.begin(), some.end(), std::back_inserter(all));
+  return all;
+}
+
 class Communicators : public testing::TestWithParam<Workers> {
 protected:
   void SetUp() override {
@@ -151,7 +211,7 @@ private:
       communicators_ = make_device_communicators(devices, by == By::peer ? Exchange::peer : Exchange::nccl);
       return;
     }
-    communicators_ = make_thread_communicators(size());
+    communicators_ = by == By::workers ? make_workers(size()) : make_thread_communicators(size());
     const auto board = std::make_shared<std::vector<Brought>>(communicators_.size());
     for (std::size_t k = 0; k < communicators_.size() && by == By::functions; ++k)
       communicators_[k] = std::make_unique<OfProcess>(std::move(communicators_[k]), board);
@@ -387,7 +447,7 @@ TEST_P(Communicators, BroadcastComesFromTheFirst) {
 }
 
 TEST_P(Communicators, AbortFreesThoseWhoWaitAndThoseWhoCome) {
-  if (GetParam().by == By::functions)
+  if (GetParam().by == By::functions || GetParam().by == By::workers)
     GTEST_SKIP() << "a process tells of its failure where its call ends: tests/faults/processes.cpp";
   std::atomic<int> freed = 0;
   on_threads([&](Communicator &c, Backend &device) {
@@ -443,7 +503,7 @@ TEST(Communicator, WhatIsLentOutlivesAnAbort) {
 std::vector<Workers> kinds() {
   std::vector<Workers> all;
   for (const int size : {2, 3, 4, 7})
-    for (const By by : {By::threads, By::staged, By::peer, By::functions})
+    for (const By by : {By::threads, By::staged, By::peer, By::functions, By::workers})
       all.push_back({size, by});
   const char *devices = std::getenv("TD_TEST_DEVICES");
   std::istringstream words(devices == nullptr ? "" : devices);
@@ -461,11 +521,12 @@ std::string kind_name(const testing::TestParamInfo<Workers> &info) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0)
       c = '_';
   return name + "_" +
-         (w.by == By::threads  ? "threads"
-          : w.by == By::staged ? "staged"
-          : w.by == By::peer   ? "peer"
-          : w.by == By::nccl   ? "nccl"
-                               : "functions");
+         (w.by == By::threads   ? "threads"
+          : w.by == By::staged  ? "staged"
+          : w.by == By::peer    ? "peer"
+          : w.by == By::nccl    ? "nccl"
+          : w.by == By::workers ? "of_processes"
+                                : "functions");
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Communicators, testing::ValuesIn(kinds()), kind_name);
