@@ -152,6 +152,9 @@ Range rows_with(const kernels::SortedView &host, Range entries) {
 
 std::vector<kernels::MttkrpArgs> steps_of(const kernels::TensorView &host, const kernels::MttkrpArgs &of_all,
                                           const std::vector<Range> &spans) {
+  // Rows without entries behind the last one with some stay in the one call: kernels may cut sums by the rows of a call.
+  if (spans.size() == 1 && common(spans.front(), of_all.entries).size() == of_all.entries.size())
+    return {of_all};
   kernels::MttkrpArgs args = of_all;
   args.full = false; // a span has entries of some rows
   const i64 nnz = kernels::entries_of(host);

@@ -6,6 +6,7 @@
 
 #include "support/devices.hpp"
 #include "support/planted.hpp"
+#include "support/problem.hpp"
 
 namespace {
 
@@ -83,6 +84,32 @@ TEST_P(Overlap, ChangesNoBitOfLongModes) {
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t k = 0; k < got.size(); ++k)
     EXPECT_NEAR(got[k], expected[k], 1e-9) << k;
+}
+
+// In order several GPUs give the bits of the first of them alone, whatever rows have no entries: those behind the last
+// one that has some, too.
+TEST_P(Overlap, InOrderGivesTheBitsOfOneGpu) {
+  const std::string &devices = GetParam().device;
+  const std::size_t first = devices.find(',');
+  if (first == devices.npos)
+    GTEST_SKIP() << devices << " is not several GPUs";
+  const std::string one = devices.substr(0, first);
+  const Context alone = make_context(one, context_options(one, "0"));
+  Entries entries = planted(random_, {41, 30, 22}, 3, 0.3, 0.1).entries;
+  const Entries dense = entries;
+  entries.dims = {4100, 30, 500};
+  for (const Entries &all : {dense, entries}) {
+    if (format() == "dense" && all.dims[0] > 41)
+      continue;
+    for (const int64_t rank : {3, 37}) {
+      SCOPED_TRACE(rank);
+      const Fitted expected = cpals(alone, make_tensor(alone, format(), all), rank, options("auto", "1"));
+      const Fitted came = cpals(context(), make_tensor(context(), format(), all), rank, options("auto", "1"));
+      EXPECT_EQ(report_series(came.report, "fit"), report_series(expected.report, "fit"));
+      EXPECT_EQ(weights_of(came.model), weights_of(expected.model));
+      EXPECT_EQ(factors_of(came.model).a, factors_of(expected.model).a);
+    }
+  }
 }
 
 int32_t end_at_once(const td_report *, void *) { return 1; }

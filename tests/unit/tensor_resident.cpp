@@ -119,6 +119,30 @@ TYPED_TEST(PlanSpans, StepsGiveWhatTheCallGives) {
     });
 }
 
+// Kernels of a GPU may cut the sum of a row by all that a call works on: the entries of one span, with all rows, are
+// worked on as those of a form that is there, also where the last rows have none.
+TEST(PlanSpans, OneSpanIsTheCallItself) {
+  std::vector<double> values(12 * 10 * 8, 0.0);
+  for (std::size_t k = 0; k < values.size() / 2; k += 3) // half of the rows of the last mode
+    values[k] = 1;
+  for (const char *format : {"sorted", "blco", "coo"}) {
+    const auto x = sparse_tensor<double>({12, 10, 8}, values, format, "none");
+    const TensorView host = x->view(2);
+    const i64 nnz = kernels::entries_of(host);
+    for (const Range rows : {Range{0, 8}, Range{1, 6}})
+      for (const bool add : {false, true}) {
+        MttkrpArgs args{2, {}, {nullptr, ValueType::f64, 8, 1, 1}, rows, {0, nnz}, kernels::Conflicts::owner};
+        args.add = add;
+        const auto steps = tensor::steps_of(host, args, tensor::spans_of(host, nnz));
+        ASSERT_EQ(steps.size(), 1U) << format;
+        EXPECT_EQ(steps.front().rows.begin, rows.begin) << format;
+        EXPECT_EQ(steps.front().rows.end, rows.end) << format;
+        EXPECT_EQ(steps.front().entries.size(), nnz) << format;
+        EXPECT_EQ(steps.front().add, add) << format;
+      }
+  }
+}
+
 TEST(PlanSpans, OfAnOrderAreTheSameForAllSizesOfMemory) {
   EXPECT_EQ(plan::span_entries(0), i64{1} << 20);
   EXPECT_EQ(plan::span_entries(i64{1} << 25), i64{1} << 21);
