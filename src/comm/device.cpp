@@ -117,6 +117,8 @@ private:
   /// Whatever else is sent and received goes with the numbers, which a worker sends as one array: of few numbers it is
   /// the copies and kernels that take time.
   void reduce(std::span<const Reduced> all, Transfers sent = {}, Transfers received = {}) {
+    if (all.empty())
+      return transfer(sent, received);
     i64 count = 0; // of one worker
     for (const Reduced &some : all)
       count += std::ssize(some.data);

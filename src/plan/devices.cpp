@@ -25,6 +25,10 @@ namespace {
 std::vector<double> parts_of(const Plan &plan, Holding holding) {
   const Layout &l = plan.layout;
   const auto workers = static_cast<std::size_t>(plan.workers);
+  if (l.is_whole_on_each() && holding == Holding::gathered && l.nnz > 0) { // the largest of the processes'
+    const i64 pieces = l.sparse ? l.nnz : l.slabs();
+    return {static_cast<double>(part_of({0, pieces}, 0, l.shared.processes).size()) / static_cast<double>(pieces)};
+  }
   if (workers == 1 || l.nnz == 0)
     return std::vector<double>(workers, 1.0);
   std::vector<double> parts(workers, 0.0);

@@ -91,47 +91,6 @@ double qr_exchange(const Layout &l, const std::vector<int> &updated, std::size_t
   return 8 * numbers;
 }
 
-/// Sums of rows that others own go to them, and the updated rows come back; as much comes and goes of its own rows. The
-/// sums of all processes besides, of rank x rank numbers a mode, are not counted as bytes.
-void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked) {
-  plan.exchange = {"processes", "by the functions of the caller's communicator"};
-  if (is_gpu(request))
-    plan.exchange.why = request.backends.front()->exchange() == kernels::Exchange::host
-                            ? "by way of the host, with the functions of the caller's communicator"
-                            : "by NCCL where it connects the GPUs, else by way of the host";
-  const Layout &l = plan.layout;
-  const auto order = static_cast<int>(l.dims.size());
-  const std::vector<int> updated = UpdateOrder(request.options, order).updated_modes;
-  if (l.shared.shared.empty()) { // own rows of each factor, and of the last product, to each other process
-    double rows = static_cast<double>(l.stored_dims[static_cast<std::size_t>(updated.back())]);
-    for (const int m : updated)
-      rows += static_cast<double>(l.stored_dims[static_cast<std::size_t>(m)]);
-    const double processes = l.shared.processes;
-    plan.layout.assumptions.emplace_back(
-        "each process holds all of the tensor (option 'deterministic'), and has equally "
-        "many rows to compute and to send");
-    plan.exchanged = saturated(rows * static_cast<double>(plan.rank) * static_cast<double>(size_of(l.type)) *
-                               (processes - 1) / processes);
-    return;
-  }
-  const Network network(request.options);
-  ProcessExchange exchange = process_exchange(l, request, asked, network);
-  for (const int m : updated)
-    if (asked.solver.solve == Solve::qr) {
-      const double more = qr_exchange(l, updated, static_cast<std::size_t>(m), plan.rank);
-      exchange.bytes += more;
-      exchange.seconds += more / network.rate;
-    }
-  plan.exchanged = saturated(exchange.bytes);
-  plan.exchange_messages = saturated(exchange.messages);
-  plan.exchange_calls = exchange.calls;
-  plan.seconds_exchange = exchange.seconds;
-  plan.layout.assumptions.push_back(fmt::format(
-      "a message between processes takes {:.3g} microseconds (option 'link_latency'), and each sends {:.4g} GB/s{}",
-      1e6 * network.latency, network.rate / 1e9,
-      network.assumed ? ", as over a network of 100 Gbit/s (option 'link_rate')" : ""));
-}
-
 /// Bytes a second that one device copies out of another's memory, measured; 0 where too little memory is free for it.
 double rate_between(kernels::Backend &to, kernels::Backend &from) {
   const i64 bytes = i64{32} << 20;
@@ -192,6 +151,51 @@ double gathered_bytes(const Layout &l, const SweepTree &tree, bool deterministic
   return times * static_cast<double>(tree.updated().size()) / static_cast<double>(tree.period()) * entry_bytes(l) * nnz;
 }
 
+/// Sums of rows that others own go to them, and the updated rows come back; as much comes and goes of its own rows. The
+/// sums of all processes besides, of rank x rank numbers a mode, are not counted as bytes.
+void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree, Holding holding) {
+  plan.exchange = {"processes", "by the functions of the caller's communicator"};
+  if (is_gpu(request))
+    plan.exchange.why = request.backends.front()->exchange() == kernels::Exchange::host
+                            ? "by way of the host, with the functions of the caller's communicator"
+                            : "by NCCL where it connects the GPUs, else by way of the host";
+  const Layout &l = plan.layout;
+  const auto order = static_cast<int>(l.dims.size());
+  const std::vector<int> updated = UpdateOrder(request.options, order).updated_modes;
+  if (l.is_whole_on_each()) { // own rows of each factor, and of the last product, to each other process
+    double rows = static_cast<double>(l.stored_dims[static_cast<std::size_t>(updated.back())]);
+    for (const int m : updated)
+      rows += static_cast<double>(l.stored_dims[static_cast<std::size_t>(m)]);
+    const double processes = l.shared.processes;
+    const bool gathers = holding == Holding::gathered;
+    double bytes = rows * static_cast<double>(plan.rank) * static_cast<double>(size_of(l.type));
+    if (gathers)
+      bytes += gathered_bytes(l, tree, asked.solver.deterministic);
+    plan.layout.assumptions.push_back(fmt::format(
+        "each process holds all of the tensor (option 'deterministic'){}, and has equally many rows to "
+        "compute and to send",
+        gathers ? ", of which its GPU holds a part and gets the rest from the others', span after span" : ""));
+    plan.exchanged = saturated(bytes * (processes - 1) / processes);
+    return;
+  }
+  const Network network(request.options);
+  ProcessExchange exchange = process_exchange(l, request, asked, network);
+  for (const int m : updated)
+    if (asked.solver.solve == Solve::qr) {
+      const double more = qr_exchange(l, updated, static_cast<std::size_t>(m), plan.rank);
+      exchange.bytes += more;
+      exchange.seconds += more / network.rate;
+    }
+  plan.exchanged = saturated(exchange.bytes);
+  plan.exchange_messages = saturated(exchange.messages);
+  plan.exchange_calls = exchange.calls;
+  plan.seconds_exchange = exchange.seconds;
+  plan.layout.assumptions.push_back(fmt::format(
+      "a message between processes takes {:.3g} microseconds (option 'link_latency'), and each sends {:.4g} GB/s{}",
+      1e6 * network.latency, network.rate / 1e9,
+      network.assumed ? ", as over a network of 100 Gbit/s (option 'link_rate')" : ""));
+}
+
 /// Seconds of an exchange of `bytes` bytes of the rows of a mode that nothing hides, of `all` seconds. Long modes are
 /// exchanged chunk by chunk beside their MTTKRP (solvers/sweep.cpp): then the last chunk is left, or what MTTKRP is too
 /// short for; and what goes on beside it passes through the same memory, which reads it and writes as much.
@@ -212,7 +216,7 @@ double seconds_left(const Plan &plan, const Asked &asked, std::size_t mode, doub
 
 void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree, Holding holding) {
   if (plan.layout.shared.processes > 1)
-    return tell_shared(plan, request, asked);
+    return tell_shared(plan, request, asked, tree, holding);
   const bool deterministic = asked.solver.deterministic;
   if (!is_gpu(request) || plan.workers == 1) {
     plan.exchange = {"none", plan.workers == 1 ? "one worker" : "workers share the host's memory"};

@@ -49,13 +49,21 @@ struct Layout {
   bool in_place = false;    // the kernels work on it where it lies; else on copies on GPUs
   std::vector<i64> strides; // of what the kernels work on, as a DenseView has them
   SharedRows shared;        // of a tensor that processes share
+  double besides = 0;       // bytes of a process's part of one, on the host, while it has all of it for a run
   std::vector<std::string> assumptions;
 
   /// Finds a mode's place in the partition.
   std::size_t group_of(int mode) const;
   /// How many slabs a dense tensor has.
   i64 slabs() const;
+  /// Whether each of several processes has all of the tensor, and is one of as many workers.
+  bool is_whole_on_each() const noexcept { return shared.processes > 1 && shared.shared.empty(); }
 };
+
+/// Bytes of entries or elements on their way to a process that is to have all.
+inline double whole_bytes(i64 nnz, int order, ValueType type, bool sparse) {
+  return static_cast<double>(nnz) * (static_cast<double>(size_of(type)) + (sparse ? 8.0 * order : 0));
+}
 
 /// A tensor that there is, as far as its layout tells of it.
 struct Existing {

@@ -27,13 +27,18 @@ Partition even_partition(const Layout &l, std::size_t mode, int workers, Shardin
                                        : partition_rows(counts, workers, rule == ShardingRule::automatic);
 }
 
+/// How many workers there are, of all processes, of which each has all of the tensor or a part by rows.
+int workers_of(const Layout &l, const PlanRequest &request) {
+  return l.is_whole_on_each() ? l.shared.processes : static_cast<int>(request.backends.size());
+}
+
 /// `partitions`: of a tensor that there is.
-void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked &asked, Holding holding) {
+void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked &asked, Holding holding, int workers) {
   const Layout &l = plan.layout;
   const ShardingRule rule = asked.tensor.sharding;
   const bool deterministic = asked.solver.deterministic;
   const bool all = stands_by_rows(l.format) ? holding == Holding::gathered && computes_all_rows(l.format, deterministic)
-                                            : needs_all_entries(plan.workers, rule, deterministic);
+                                            : needs_all_entries(workers, rule, deterministic);
   for (std::size_t m = 0; m < plan.modes.size(); ++m) {
     const Partition partition = partitions.empty()
                                     ? even_partition(l, m, plan.workers, deterministic ? ShardingRule::rows : rule)
@@ -46,7 +51,7 @@ void set_loads(Plan &plan, const std::vector<Partition> &partitions, const Asked
     mode.imbalance = partition.imbalance();
     mode.unsplit = partition.imbalance_unsplit();
   }
-  plan.sharding = sharding_choice(l.format, rule, deterministic, plan.workers, holding);
+  plan.sharding = sharding_choice(l.format, rule, deterministic, workers, holding);
 }
 
 /// Machines of processes that a plan counts with are others, whose memory this one's says nothing of.
@@ -78,9 +83,9 @@ kernels::Rates rates_for(Plan &plan, const PlanRequest &request) {
 
 SweepPrediction sweep_of(const Layout &l, const SweepTree &tree, const PlanRequest &request, const Asked &asked,
                          const kernels::Rates &rates) {
-  return predict_sweep(l, {*request.backends.front(), request.rank, static_cast<int>(request.backends.size()),
-                           asked.tensor.conflicts, asked.tensor.sharding, asked.solver.deterministic,
-                           asked.tensor.precision(l.type), rates, asked.tensor.dense, &tree});
+  return predict_sweep(l, {*request.backends.front(), request.rank, workers_of(l, request), asked.tensor.conflicts,
+                           asked.tensor.sharding, asked.solver.deterministic, asked.tensor.precision(l.type), rates,
+                           asked.tensor.dense, &tree});
 }
 
 /// Bytes of the columns that processes multiply for a start by eigenvectors, three times on the host.
@@ -90,18 +95,49 @@ double columns_bytes(const Layout &l, i64 rank) {
   return 3 * 8 * static_cast<double>(longest) * 2 * static_cast<double>(columns);
 }
 
-/// What processes exchange takes. Where each has all of the tensor: rows that go to each other process, and those of
-/// all that come. Else sums that come, or rows that go; or the rows of a block of the model with their numbers. Of GPUs
-/// rows are on them, with their lists and some of a start, and on the host where that is the way, and as they come to
-/// or from a block.
+/// Adds rows with where they begin, tiles, and what of each tile a worker has.
+void add_part_lists(SolverSizes &sizes, const Layout &l, int workers) {
+  for (const formats::CopySize &copy : l.copies)
+    sizes.part_lists += 16 * copy.rows + workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
+}
+
+/// Bytes of the host for rows of a device that all processes get, as staged_communicator brings them to the functions
+/// of the caller: rows of all, copies of own ones for each other process, and what comes of theirs.
+double staged_for_all(i64 rows, i64 row_bytes, int processes) {
+  const auto some = static_cast<double>(staged_bytes(rows, row_bytes));
+  return 2 * some + std::min((processes - 1) * some, static_cast<double>(rows) * static_cast<double>(row_bytes));
+}
+
+/// The same where each process has all of the tensor: rows that go to each other process, and those of all that come.
+/// Of GPUs that is as of several in one process: numbers of each, and on the host what takes that way, entries too.
+void add_whole(SolverSizes &sizes, const Layout &l, const PlanRequest &request, const Asked &asked) {
+  const i64 longest = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
+  const auto row = static_cast<double>(request.rank) * static_cast<double>(size_of(l.type));
+  if (!is_gpu(request)) {
+    sizes.staged = 2 * static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end())) * row;
+    return;
+  }
+  const int processes = l.shared.processes;
+  const kernels::Exchange way = request.backends.front()->exchange();
+  if (way != kernels::Exchange::host)
+    sizes.exchanged = static_cast<double>(exchange_bytes(
+        kernels::Exchange::nccl, processes,
+        saturated(static_cast<double>(request.rank) * (static_cast<double>(request.rank) + 2)), 0, saturated(row)));
+  if (way != kernels::Exchange::nccl) {
+    sizes.staged = staged_for_all(std::max(longest, saturated(sizes.cells)), saturated(row), processes);
+    if (holding_of(l, asked.tensor.sharding, asked.solver.deterministic, processes, true) == Holding::gathered)
+      sizes.staged = std::max(sizes.staged, staged_for_all(gathered_entries(l), 8, processes));
+  }
+  add_part_lists(sizes, l, processes);
+}
+
+/// What processes exchange takes, of which each has a part of the tensor: sums that come, or rows that go; or the rows
+/// of a block of the model with their numbers. Of GPUs rows are on them, with their lists and some of a start, and on
+/// the host where that is the way, and as they come to or from a block.
 void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request, const Asked &asked) {
   const auto rank = static_cast<double>(request.rank);
   const double row = rank * static_cast<double>(size_of(l.type));
   const auto longest = static_cast<double>(*std::max_element(l.dims.begin(), l.dims.end()));
-  if (l.shared.shared.empty()) {
-    sizes.staged = 2 * longest * row;
-    return;
-  }
   sizes.block = {0, l.shared.blocks()};
   sizes.gathers = l.shared.processes > 1 && !asked.solver.distributed;
   i64 most = 0, both = 0, lists = 0; // rows
@@ -163,11 +199,11 @@ SolverSizes sizes_of(const Layout &l, const SweepTree &tree, const SweepPredicti
     sizes.exchanged = static_cast<double>(
         exchange_bytes(exchange, sizes.workers, numbers,
                        merged && !asked.solver.deterministic ? (longest - 1) / sizes.workers + 1 : 0, row_bytes));
-    // Rows with where they begin, tiles, and what of each tile a worker has.
-    for (const formats::CopySize &copy : l.copies)
-      sizes.part_lists += 16 * copy.rows + sizes.workers * (copy.tiles > 1 ? 64 * copy.tiles : 0);
+    add_part_lists(sizes, l, sizes.workers);
   }
-  if (l.shared.processes > 1 || !l.shared.shared.empty())
+  if (l.is_whole_on_each())
+    add_whole(sizes, l, request, asked);
+  else if (!l.shared.shared.empty())
     add_shared(sizes, l, request, asked);
   if (asked.solver.nvecs) {
     NvecsNeed start = nvecs_need(l, request.rank, request.backends.front()->threads());
@@ -255,9 +291,9 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.seconds_update = sweep.seconds_update;
   for (kernels::Prediction &mode : sweep.modes)
     plan.modes.push_back({std::move(mode.kernel), std::move(mode.conflicts), mode.seconds, mode.bytes, {}, 0, 0, 0});
-  const Holding holding =
-      holding_of(l, asked.tensor.sharding, asked.solver.deterministic, plan.workers, is_gpu(request));
-  set_loads(plan, x.partitions, asked, holding);
+  const int workers = workers_of(l, request);
+  const Holding holding = holding_of(l, asked.tensor.sharding, asked.solver.deterministic, workers, is_gpu(request));
+  set_loads(plan, x.partitions, asked, holding, workers);
   tell_exchange(plan, request, asked, tree, holding);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers,
                                     asked.tensor.dense.kernel == kernels::DenseKernel::gemm);
@@ -265,7 +301,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.dense_kernel = dense_kernel_choice(l, asked.tensor.dense.kernel, sweep.dense, is_gpu(request));
 
   const SolverNeed need = solver_need(sizes_of(l, tree, sweep, request, asked));
-  plan.host.tensor = saturated(l.bytes.stored);
+  plan.host.tensor = saturated(l.bytes.stored + l.besides);
   plan.host.building = saturated(l.bytes.building);
   if (!is_gpu(request)) {
     plan.solver = need.together();
@@ -328,6 +364,18 @@ void tell_scaling(Plan &plan, std::span<const i64> dims, i64 nnz, ValueType type
   plan.fastest_processes = 1 << (std::min_element(plan.scaling.begin(), plan.scaling.end()) - plan.scaling.begin());
 }
 
+/// What each process makes for a run in order, beside its part of the tensor.
+Stored whole_on_each(Layout own, TensorSettings settings, const PlanRequest &request) {
+  settings.groups = {Ask::none, "none"};
+  const i64 nnz = own.shared.entries;
+  Layout whole = layout_of(own.dims, nnz, own.type, storage_request(request, settings));
+  whole.shared.processes = own.shared.processes;
+  whole.besides = own.bytes.stored;
+  const double making = whole.bytes.building + whole_bytes(nnz, static_cast<int>(own.dims.size()), own.type, true);
+  whole.bytes.building = std::max(making, own.bytes.building - whole.bytes.stored);
+  return {std::move(whole), settings, {}, {}};
+}
+
 /// One of several processes; of a shape it is what evenly spread entries make it. Its GPU is as the context's.
 Plan plan_of_part(std::span<const i64> dims, const ProcessPart &part, ValueType type, const PlanRequest &request) {
   const TensorSettings settings(request.options);
@@ -336,11 +384,10 @@ Plan plan_of_part(std::span<const i64> dims, const ProcessPart &part, ValueType 
                 "option 'processes' = {} with {}: expected a context of \"cpu\" or of one GPU, as each process is one "
                 "worker",
                 part.processes, request.devices);
-  if (is_gpu(request) && SolverSettings(request.options).deterministic)
-    throw_error(Status::unsupported,
-                "option 'deterministic' = 1 on GPUs of {} processes: expected a context of \"cpu\", or one process",
-                part.processes);
-  Plan plan = finish({layout_of(dims, part, type, storage_request(request, settings)), settings, {}, {}}, request);
+  Layout own = layout_of(dims, part, type, storage_request(request, settings));
+  Plan plan = SolverSettings(request.options).deterministic
+                  ? finish(whole_on_each(std::move(own), settings, request), request)
+                  : finish({std::move(own), settings, {}, {}}, request);
   if (is_gpu(request))
     plan.layout.assumptions.push_back(fmt::format("each process has a GPU as the one here, with {} of its memory free",
                                                   size_text(request.backends.front()->room())));
@@ -405,7 +452,8 @@ Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanReque
     Plan plan = plan_of_part(dims, even_part(dims, nnz, processes), type, request);
     plan.layout.assumptions.emplace_back("entries are spread evenly: of a tensor that is clustered, processes share "
                                          "other numbers of rows");
-    tell_scaling(plan, dims, nnz, type, request, settings);
+    if (!plan.layout.is_whole_on_each()) // else the entries are no fewer with more processes
+      tell_scaling(plan, dims, nnz, type, request, settings);
     return plan;
   }
   return finish({layout_of(dims, nnz, type, storage_request(request, settings)), settings, {}, {}}, request);

@@ -119,7 +119,7 @@ private:
   std::shared_ptr<const tensor::Tensor> whole_where_wanted() const {
     if (processes_ == nullptr || !settings_.deterministic)
       return nullptr;
-    return tensor::whole_of(*request_.tensor, threads_);
+    return tensor::whole_of(*request_.tensor, *request_.backends.front(), threads_);
   }
 
   void prepare_report() {

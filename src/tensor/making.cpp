@@ -61,7 +61,7 @@ std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan:
   here.refuse_duplicates = false;             // these would be told by numbers
   const auto x = build_sparse(formats::Given(part.entries.view()), true, here, threads, std::move(source), target,
                               builder != nullptr ? Builders{builder} : Builders{});
-  x->settings_.refuse_duplicates = settings.refuse_duplicates;
+  x->settings_ = settings; // by which the whole tensor would be made
   x->share(std::move(part.distribution));
   if (settings.refuse_duplicates && x->facts_.duplicates > 0)
     throw_error(Status::index, "{} at the coordinates of others, and option 'duplicates' = \"error\"; expected none",

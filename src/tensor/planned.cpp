@@ -44,8 +44,8 @@ plan::Plan plan_of_whole(const Tensor &x, const plan::PlanRequest &request) {
   plan::Layout layout = x.sparse() ? plan::layout_of(x.dims(), x.facts().nnz, x.type(), storage)
                                    : plan::dense_layout(x.dims(), x.type(), storage);
   layout.shared.processes = x.processes()->size();
-  layout.bytes.stored += static_cast<double>(x.bytes());
-  layout.bytes.building += gathered_bytes(x);
+  layout.besides = static_cast<double>(x.bytes());
+  layout.bytes.building += plan::whole_bytes(x.facts().nnz, x.order(), x.type(), x.sparse());
   return plan_of({std::move(layout), settings, {}, {}}, request);
 }
 

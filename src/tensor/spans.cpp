@@ -152,7 +152,7 @@ Range rows_with(const kernels::SortedView &host, Range entries) {
 
 std::vector<kernels::MttkrpArgs> steps_of(const kernels::TensorView &host, const kernels::MttkrpArgs &of_all,
                                           const std::vector<Range> &spans) {
-  // Rows without entries behind the last one with some stay in the one call: kernels may cut sums by the rows of a call.
+  // Rows without entries behind the last one with some belong to the call: kernels may cut sums by the rows of one.
   if (spans.size() == 1 && common(spans.front(), of_all.entries).size() == of_all.entries.size())
     return {of_all};
   kernels::MttkrpArgs args = of_all;

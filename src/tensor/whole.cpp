@@ -159,31 +159,23 @@ Fibers fibers_of(const Tensor &x, int mode, int threads) {
 }
 
 plan::TensorSettings settings_of_whole(const Tensor &x) {
-  if (x.target() == Target::gpu) // whose kernels cut the sums of rows by what else they compute
-    throw_error(Status::unsupported,
-                "option 'deterministic' = 1 on GPUs of {} processes: expected a context of \"cpu\", or one process",
-                x.processes()->size());
   plan::TensorSettings settings = x.settings();
   settings.groups = {plan::Ask::none, "none"};
   return settings;
 }
 
-double gathered_bytes(const Tensor &x) {
-  const double of_entry = static_cast<double>(size_of(x.type())) + (x.sparse() ? 8.0 * x.order() : 0);
-  return static_cast<double>(x.facts().nnz) * of_entry;
-}
-
-std::shared_ptr<const Tensor> whole_of(const Tensor &x, int threads) {
+std::shared_ptr<const Tensor> whole_of(const Tensor &x, kernels::Backend &backend, int threads) {
   MemoryNeed need;
-  need.add(x.sparse() ? "entries of all processes" : "elements of all processes", gathered_bytes(x));
+  need.add(x.sparse() ? "entries of all processes" : "elements of all processes",
+           plan::whole_bytes(x.facts().nnz, x.order(), x.type(), x.sparse()));
   MemoryBudget(x.settings().memory_limit, x.bytes())
       .require("a tensor of which each process holds all, as option 'deterministic' = 1 has it", need);
   const plan::TensorSettings settings = settings_of_whole(x);
   if (x.sparse())
-    return Tensor::make_sparse(gather_entries(x, threads).view(), settings, threads, x.source());
+    return Tensor::make_sparse(gather_entries(x, threads).view(), settings, threads, x.source(), x.target(), &backend);
   ValueBuffer values(x.type(), x.facts().nnz, "the values of a whole tensor");
   dispatch(x.type(), [&](auto zero) { gather_elements(x, values.as<decltype(zero)>()); });
-  return Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source());
+  return Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(), x.target());
 }
 
 } // namespace td::tensor

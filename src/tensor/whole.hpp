@@ -6,12 +6,13 @@
 namespace td::tensor {
 
 /// How the whole of a tensor is stored for sums whose order does not depend on how many processes there are: without
-/// partial products, which all processes would have to send each other. Throws Status::unsupported on GPUs.
+/// partial products, which all processes would have to send each other.
 plan::TensorSettings settings_of_whole(const Tensor &x);
 
 /// All of it, on each of the processes that share it: the tensor that one process alone would have made of the entries
-/// in the order of the processes. All of them call it. Throws Status::host_memory where it does not fit.
-std::shared_ptr<const Tensor> whole_of(const Tensor &x, int threads);
+/// in the order of the processes. All of them call it. Of a tensor for GPUs it is that of `backend` which builds.
+/// Throws Status::host_memory where it does not fit.
+std::shared_ptr<const Tensor> whole_of(const Tensor &x, kernels::Backend &backend, int threads);
 
 /// The fibers of one mode of a tensor that processes share, each of them whole on one process.
 struct Fibers {
@@ -21,8 +22,5 @@ struct Fibers {
 };
 /// All processes call it.
 Fibers fibers_of(const Tensor &x, int mode, int threads);
-
-/// Bytes of entries or elements on their way to a process that is to have all.
-double gathered_bytes(const Tensor &x);
 
 } // namespace td::tensor

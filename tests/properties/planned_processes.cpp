@@ -193,15 +193,44 @@ TEST(PlannedProcesses, RefusalsOfGpus) {
   if (process_devices() == "cpu")
     GTEST_SKIP() << "no GPUs for processes: TD_TEST_DEVICES names none";
   const int64_t dims[] = {30, 20, 10};
-  const auto refused = [&](const char *devices, const char *deterministic, const char *text) {
-    const Context context = make_context(devices, context_options(devices, "1"));
-    const Options options{{"processes", "4"}, {"deterministic", deterministic}};
-    Plan plan;
-    EXPECT_EQ(td_plan_create(context, 3, dims, 100, TD_F64, rank_of_model, options, plan.out()), TD_ERR_UNSUPPORTED);
-    EXPECT_NE(last_error().find(text), std::string::npos) << last_error();
-  };
-  refused("cuda:0", "1", "option 'deterministic' = 1 on GPUs of 4 processes: expected a context of \"cpu\"");
-  refused("cuda:0,0", "0", "expected a context of \"cpu\" or of one GPU, as each process is one worker");
+  const Context context = make_context("cuda:0,0", context_options("cuda:0,0", "1"));
+  const Options options{{"processes", "4"}};
+  Plan plan;
+  EXPECT_EQ(td_plan_create(context, 3, dims, 100, TD_F64, rank_of_model, options, plan.out()), TD_ERR_UNSUPPORTED);
+  EXPECT_NE(last_error().find("expected a context of \"cpu\" or of one GPU, as each process is one worker"),
+            std::string::npos)
+      << last_error();
+}
+
+// For a run in order each process has all of the tensor, beside its part.
+TEST(PlannedProcesses, ASizeTellsWhatARunInOrderTakes) {
+  std::string one = process_devices(); // "cuda:local" is for several
+  if (const std::size_t at = one.find("local"); at != one.npos)
+    one.replace(at, 5, "0");
+  Random random(79);
+  const Entries e = drawn(random, {3000, 20000, 4000}, 40000, 1);
+  std::vector<const char *> keys{"host_bytes.tensor", "host_bytes.solver", "host_bytes.exchanged"};
+  if (one != "cpu")
+    keys.insert(keys.end(), {"device_bytes.tensor", "device_bytes.solver"});
+  for (const char *format : {"sorted", "blco", "coo"})
+    for (const int size : {2, 3, 4}) {
+      SCOPED_TRACE(std::string(format) + " on " + std::to_string(size));
+      const Options stored{{"format", format}}, in_order{{"deterministic", "1"}};
+      std::vector<std::vector<int64_t>> there(keys.size(), std::vector<int64_t>(static_cast<std::size_t>(size)));
+      Processes processes(size);
+      processes.run(process_devices(), [&](int rank, td_context *context) {
+        const Tensor x = build(context, of_process(e, rank, size), stored);
+        const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x),
+                                     rank_of_model, static_cast<const td_options *>(in_order));
+        for (std::size_t k = 0; k < keys.size(); ++k)
+          there[k][static_cast<std::size_t>(rank)] = number(plan, keys[k]);
+      });
+      EXPECT_EQ(processes.trouble(), "");
+      const Plan plan = shape_plan(e, size, Options{{"format", format}, {"deterministic", "1"}}, one);
+      EXPECT_EQ(tdpp::series(td_plan_get_series, plan, "scaling_seconds").size(), 0U);
+      for (std::size_t k = 0; k < keys.size(); ++k)
+        expect_within(0.05, static_cast<double>(number(plan, keys[k])), mean(there[k]), keys[k]);
+    }
 }
 
 // Entries that lie in few rows share others than sizes say; the plan of their file partitions them as processes do.

@@ -21,9 +21,19 @@ constexpr int sizes[] = {1, 2, 3, 4, 7};
 
 bool on_gpus() { return process_devices() != "cpu"; }
 
-/// The last of these is "deterministic", which is refused on GPUs.
+/// Whether a run in order, "deterministic" = 1, is refused: where processes have several GPUs.
+bool refuses_order() { return process_devices().find('|') != std::string::npos; }
+/// The last of these is in order.
 std::span<const Options> but_refused(std::span<const Options> cases) {
-  return cases.first(cases.size() - (on_gpus() ? 1 : 0));
+  return cases.first(cases.size() - (refuses_order() ? 1 : 0));
+}
+
+/// The device that a process alone has.
+std::string device_alone() {
+  std::string one = process_devices(); // "cuda:local" is for several
+  if (const std::size_t at = one.find("local"); at != one.npos)
+    one.replace(at, 5, "0");
+  return one;
 }
 
 Entries of_process(const Entries &all, int rank, int size) {
@@ -171,7 +181,8 @@ TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
 void expect_same_bits(const Entries &all, td_type type, const std::string &format, const Options &options,
                       const Options &stored = Options{{"groups", "none"}}) {
   const bool dense = format == "dense";
-  const Context alone = make_context("cpu");
+  const std::string device = device_alone();
+  const Context alone = make_context(place_of(device), context_options(device, "0"));
   const auto made = [&](td_context *context, int rank, int size) {
     if (dense)
       return size == 0 ? make_dense(context, all, type, stored)
@@ -193,34 +204,44 @@ void expect_same_bits(const Entries &all, td_type type, const std::string &forma
 }
 
 TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
-  if (on_gpus())
-    GTEST_SKIP() << "refused on GPUs";
+  if (refuses_order())
+    GTEST_SKIP() << "refused where processes have several GPUs";
   Random random(69);
   Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
   const auto options = [](const char *name, const char *value) {
     return Options{{"tol", "0"}, {"max_iters", "6"}, {"seed", "3"}, {"deterministic", "1"}, {name, value}};
   };
-  for (const char *format : {"coo", "blco", "sorted"})
-    expect_same_bits(e, TD_F64, format, options("tol", "0"), Options{{"format", format}, {"groups", "none"}});
-  expect_same_bits(e, TD_F32, "sorted", options("tol", "0"), Options{{"accumulate", "f64"}});
+  for (const td_type type : {TD_F64, TD_F32})
+    for (const char *format : {"coo", "blco", "sorted"})
+      expect_same_bits(e, type, format, options("tol", "0"), Options{{"format", format}, {"groups", "none"}});
+  expect_same_bits(e, TD_F32, "sorted", options("tol", "0"), Options{{"accumulate", "f64"}, {"groups", "none"}});
+  expect_same_bits(e, TD_F64, "sorted", options("tol", "0"), Options{{"gather", "f32"}, {"groups", "none"}});
+  expect_same_bits(e, TD_F64, "sorted", options("tol", "0"), Options{{"tiles", "8"}, {"groups", "none"}});
   expect_same_bits(e, TD_F64, "auto", options("exact_residual", "always"));
   expect_same_bits(e, TD_F64, "auto", options("init", "nvecs"));
   expect_same_bits(e, TD_F64, "auto", options("solve", "qr"));
   const Entries cells = random_cells(random, {6, 5, 7}, TD_F64);
   expect_same_bits(cells, TD_F64, "dense", options("tol", "0"));
   expect_same_bits(cells, TD_F32, "dense", options("exact_residual", "always"));
+  expect_same_bits(cells, TD_F32, "dense", options("tol", "0"), Options{{"accumulate", "f64"}, {"groups", "none"}});
   expect_same_bits(cells, TD_F64, "dense", options("init", "nvecs"));
   e.dims = {4000, 30, 50000}; // rows without entries, and none at all on some processes
+  for (const td_type type : {TD_F64, TD_F32})
+    for (const char *format : {"blco", "sorted"})
+      expect_same_bits(e, type, format, options("tol", "0"), Options{{"format", format}, {"groups", "none"}});
+  expect_same_bits(e, TD_F64, "auto", options("exact_residual", "always"));
+  e.dims = {4000, 30, 500000}; // of which a mode so long keeps only rows that have some
   expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
+  e.dims = {4000, 30, 50000};
   expect_same_bits(distinct_entries(random, {5, 4, 3}, 3, TD_F64), TD_F64, "auto", options("tol", "0"));
   for (double &v : e.values)
     v *= 1e200;
   expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
 }
 
-TEST(SharedCpals, RefusesTheSameBitsOnGpus) {
-  if (!on_gpus())
-    GTEST_SKIP() << "no GPU in TD_TEST_DEVICES";
+TEST(SharedCpals, RefusesTheSameBitsOnSeveralGpusAProcess) {
+  if (!refuses_order())
+    GTEST_SKIP() << "no process has several GPUs in TD_TEST_DEVICES";
   Random random(69);
   const Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
   const Options same_bits{{"deterministic", "1"}};
@@ -229,7 +250,9 @@ TEST(SharedCpals, RefusesTheSameBitsOnGpus) {
     const Tensor x = make_sparse(context, of_process(e, rank, 2));
     Ktensor model;
     EXPECT_EQ(td_cpals(context, x, 3, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
-    EXPECT_NE(last_error().find("'deterministic' = 1 on GPUs of 2 processes"), std::string::npos) << last_error();
+    EXPECT_NE(last_error().find("'deterministic' = 1 on GPUs of 2 processes, of which some have several"),
+              std::string::npos)
+        << last_error();
     Plan plan;
     EXPECT_EQ(td_plan_create_for_tensor(context, x, 3, same_bits, plan.out()), TD_ERR_UNSUPPORTED);
   });
@@ -399,7 +422,7 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
   const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
   const TemporaryFolder folder;
   const std::string path = folder.file("run.tdb");
-  if (!on_gpus()) { // else it is refused
+  if (!refuses_order()) {
     const auto in_order = [](const Options &options) { return with(options, "deterministic", "1"); };
     run_on(3, e, TD_F64, 3, in_order(steps_before(path)));
     const Came bits = run_on(2, e, TD_F64, 3, in_order(ten_steps)).front();
@@ -720,19 +743,57 @@ TEST(SharedPlan, TellsWhatIsSentOfADenseTensor) {
 
 // A deterministic run sends each row to all processes: the plan tells the mean of what they send.
 TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
-  if (on_gpus())
-    GTEST_SKIP() << "refused on GPUs";
+  if (refuses_order())
+    GTEST_SKIP() << "refused where processes have several GPUs";
   Random random(70);
   const Entries e = distinct_entries(random, {40, 30, 20}, 4000, TD_F64);
+  // GPUs hold a part of each copy, of keys of 4 bytes and values of 8, and get the rest from each other.
+  const int64_t entries = on_gpus() ? 3 * 4000 * (4 + 8) : 0;
+  const int64_t all = (40 + 30 + 20 + 20) * 5 * 8 + entries;
   const Options options{{"tol", "0"}, {"max_iters", "5"}, {"deterministic", "1"}};
   for (const int size : {1, 2, 5}) {
     const Traffic traffic = traffic_of(size, options, 5, 5, [&](td_context *context, int rank) {
       return make_sparse(context, of_process(e, rank, size));
     });
     for (const int64_t one : traffic.told)
-      EXPECT_EQ(one, (size - 1) * (40 + 30 + 20 + 20) * 5 * 8 / size);
-    EXPECT_EQ(std::accumulate(traffic.sent.begin(), traffic.sent.end(), int64_t{0}),
-              (size - 1) * (40 + 30 + 20 + 20) * 5 * 8 * 5);
+      EXPECT_EQ(one, (size - 1) * all / size);
+    EXPECT_EQ(std::accumulate(traffic.sent.begin(), traffic.sent.end(), int64_t{0}), (size - 1) * all * 5);
+  }
+}
+
+// Its plan tells that each process has the whole tensor besides its part, and a GPU of each only a part of the whole.
+TEST(SharedPlan, TellsThatEachHoldsTheWhole) {
+  if (refuses_order())
+    GTEST_SKIP() << "refused where processes have several GPUs";
+  Random random(73);
+  const Entries e = distinct_entries(random, {60, 50, 40}, 20000, TD_F64);
+  const Options in_order{{"deterministic", "1"}}, plain;
+  const auto bytes = [](const Plan &plan, const char *key) {
+    return static_cast<double>(get<int64_t>(td_plan_get_i64, plan, key));
+  };
+  const auto planned = [](td_context *context, const Tensor &x, const Options &options) {
+    return make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{5},
+                      static_cast<const td_options *>(options));
+  };
+  const Context alone = make_context(place_of(device_alone()), context_options(device_alone(), "1"));
+  const Plan whole = planned(alone, make_sparse(alone, e, {}, Options{{"groups", "none"}}), in_order);
+  for (const int size : {2, 4}) {
+    Processes processes(size);
+    processes.run(process_devices(), [&](int rank, td_context *context) {
+      const Tensor x = make_sparse(context, of_process(e, rank, size));
+      const Plan plan = planned(context, x, in_order), part = planned(context, x, plain);
+      const double both = bytes(whole, "host_bytes.tensor") + bytes(part, "host_bytes.tensor");
+      EXPECT_NEAR(bytes(plan, "host_bytes.tensor"), both, 0.05 * both);
+      if (on_gpus()) {
+        // Entries of one copy pass through the GPU besides, all of them as they are few.
+        const double held = bytes(whole, "device_bytes.tensor");
+        EXPECT_NEAR(bytes(plan, "device_bytes.tensor"), held / size + held / 3, 0.1 * held);
+        EXPECT_NE(
+            text(td_plan_get_str, static_cast<const td_plan *>(plan), "sharding.why").find("each GPU holds a part"),
+            std::string::npos);
+      }
+    });
+    EXPECT_EQ(processes.trouble(), "");
   }
 }
 
