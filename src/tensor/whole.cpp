@@ -4,6 +4,7 @@
 
 #include "core/sentence.hpp"
 #include "core/strides.hpp"
+#include "plan/layout.hpp"
 
 namespace td::tensor {
 
