@@ -109,7 +109,7 @@ double staged_for_all(i64 rows, i64 row_bytes, int processes) {
 }
 
 /// The same where each process has all of the tensor: rows that go to each other process, and those of all that come.
-/// Of GPUs that is as of several in one process: numbers of each, and on the host what takes that way, entries too.
+/// GPUs take what several in one process do: numbers of each, and on the host what takes that way, entries too.
 void add_whole(SolverSizes &sizes, const Layout &l, const PlanRequest &request, const Asked &asked) {
   const i64 longest = *std::max_element(l.stored_dims.begin(), l.stored_dims.end());
   const auto row = static_cast<double>(request.rank) * static_cast<double>(size_of(l.type));

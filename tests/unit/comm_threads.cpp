@@ -89,43 +89,15 @@ struct Member {
   }
 };
 
-/// The communicator of a process, with all that it stands on.
+ProcessFunctions functions_of(Member &member) {
+  return {Member::all_reduce, Member::all_to_all, Member::broadcast, [](std::int32_t, void *) {}, nullptr, &member};
+}
+
+/// The communicator of a process, or of a worker of one, with all that it stands on.
 class OfProcess final : public Communicator {
 public:
-  OfProcess(std::unique_ptr<Communicator> others, std::shared_ptr<std::vector<Brought>> board)
-      : member_{std::move(others), std::move(board)},
-        processes_(member_.others->rank(), member_.others->size(),
-                   {Member::all_reduce, Member::all_to_all, Member::broadcast, [](std::int32_t, void *) {}, nullptr,
-                    &member_}),
-        self_(make_process_communicator(processes_)) {}
-
-  int rank() const noexcept override { return self_->rank(); }
-  int size() const noexcept override { return self_->size(); }
-  void barrier() override { self_->barrier(); }
-  void allreduce_sum(std::span<double> data) override { self_->allreduce_sum(data); }
-  void allreduce_max(std::span<double> data) override { self_->allreduce_max(data); }
-  void reduce_rows(ConstMatrix partial, Matrix out, std::span<const Ranges> owned) override {
-    self_->reduce_rows(partial, out, owned);
-  }
-  void allgather_rows(Matrix a, std::span<const Ranges> owned) override { self_->allgather_rows(a, owned); }
-  void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
-    self_->exchange(sent, received);
-  }
-  void broadcast(void *data, i64 bytes) override { self_->broadcast(data, bytes); }
-  void abort() noexcept override { self_->abort(); }
-
-private:
-  Member member_;
-  Processes processes_;
-  std::unique_ptr<Communicator> self_;
-};
-
-/// The communicator of one of several workers of a process.
-class OfWorker final : public Communicator {
-public:
-  OfWorker(std::shared_ptr<Member> member, std::shared_ptr<ProcessWorkers> workers, int worker)
-      : member_(std::move(member)), processes_(workers->shared(worker)), self_(make_process_communicator(*processes_)) {
-  }
+  OfProcess(std::shared_ptr<Member> member, std::shared_ptr<Processes> processes)
+      : member_(std::move(member)), processes_(std::move(processes)), self_(make_process_communicator(*processes_)) {}
 
   int rank() const noexcept override { return self_->rank(); }
   int size() const noexcept override { return self_->size(); }
@@ -163,13 +135,10 @@ std::vector<std::unique_ptr<Communicator>> make_workers(int size) {
     for (std::size_t p = 0; p < counts.size(); ++p)
       threads.emplace_back([&, p] {
         const auto member = std::make_shared<Member>(Member{std::move(others[p]), board});
-        const ProcessFunctions functions{
-            Member::all_reduce, Member::all_to_all, Member::broadcast, [](std::int32_t, void *) {}, nullptr,
-            member.get()};
-        const auto workers =
-            ProcessWorkers::make(std::make_shared<Processes>(static_cast<int>(p), processes, functions), counts[p]);
+        const auto workers = ProcessWorkers::make(
+            std::make_shared<Processes>(static_cast<int>(p), processes, functions_of(*member)), counts[p]);
         for (int worker = 0; worker < counts[p]; ++worker)
-          made[p].push_back(std::make_unique<OfWorker>(member, workers, worker));
+          made[p].push_back(std::make_unique<OfProcess>(member, workers->shared(worker)));
       });
   }
   std::vector<std::unique_ptr<Communicator>> all;
@@ -213,8 +182,11 @@ private:
     }
     communicators_ = by == By::workers ? make_workers(size()) : make_thread_communicators(size());
     const auto board = std::make_shared<std::vector<Brought>>(communicators_.size());
-    for (std::size_t k = 0; k < communicators_.size() && by == By::functions; ++k)
-      communicators_[k] = std::make_unique<OfProcess>(std::move(communicators_[k]), board);
+    for (std::size_t k = 0; k < communicators_.size() && by == By::functions; ++k) {
+      const auto member = std::make_shared<Member>(Member{std::move(communicators_[k]), board});
+      communicators_[k] = std::make_unique<OfProcess>(
+          member, std::make_shared<Processes>(static_cast<int>(k), size(), functions_of(*member)));
+    }
     for (std::size_t k = 0; k < communicators_.size() && by == By::staged; ++k)
       communicators_[k] = make_staged_communicator(*backends_[k], std::move(communicators_[k]), 20);
   }
