@@ -1,7 +1,11 @@
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/dense_variants.hpp"
+#include "kernels/cuda/early.cuh"
+#include "kernels/cuda/lanes.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/mttkrp.hpp"
-#include "kernels/cuda/mttkrp_fused.cuh"
+#include "kernels/cuda/mttkrp_fused.hpp"
 
 namespace td::kernels::cuda {
 
@@ -275,40 +279,6 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   return job;
 }
 
-template <class T, Multiply How, bool Leading, int Width, int Count = dense_stages(Width, How, sizeof(T))>
-void launch(Gpu &device, const Job<T> &job) {
-  using Shared = fused::Stages<T, How, Leading, Width, Count>;
-  const auto kernel = fused::multiply_fused<T, How, Leading, Width, Count>;
-  allow_shared(kernel, sizeof(Shared));
-  launch_early(device, kernel, static_cast<unsigned>(job.blocks * job.column_tiles),
-               fused::producers + 128 * Shared::across, sizeof(Shared), job);
-}
-
-template <class T, Multiply How, bool Leading, int Width>
-void launch_width(Gpu &device, const Job<T> &job, int stages) {
-  stages < dense_stages(Width, How, sizeof(T)) ? launch<T, How, Leading, Width, dense_least_stages>(device, job)
-                                               : launch<T, How, Leading, Width>(device, job);
-}
-
-template <class T, Multiply How, bool Leading> void launch(Gpu &device, const Job<T> &job, int stages) {
-  const auto width = [](i64 columns) constexpr { return dense_width(Leading, columns, How, sizeof(T)); };
-  if constexpr (width(1) == 16)
-    if (width(job.columns) == 16)
-      return launch_width<T, How, Leading, 16>(device, job, stages);
-  switch (width(job.columns)) {
-  case 32:
-    return launch_width<T, How, Leading, 32>(device, job, stages);
-  case 64:
-    return launch_width<T, How, Leading, 64>(device, job, stages);
-  default:
-    return launch_width<T, How, Leading, 96>(device, job, stages);
-  }
-}
-
-template <class T, Multiply How> void launch(Gpu &device, const Job<T> &job, const DenseLayout &l) {
-  l.leading ? launch<T, How, true>(device, job, l.stages) : launch<T, How, false>(device, job, l.stages);
-}
-
 template <class T> DepthModes<T> depth_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
   DepthModes<T> depth{0, args.out.cols, dense_product_ld(args.out.cols), {}};
   for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
@@ -345,11 +315,7 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
     job.whole_tiles = static_cast<u32>(std::min<i64>(job.rows, last < 0 ? 0 : last / job.row_step + 1) / dense_rows);
   }
   job.grows = grows || part.begin > 0;
-  if constexpr (std::is_same_v<T, float>)
-    l.multiply == Multiply::f64 ? launch<T, Multiply::f64>(device, job, l)
-                                : launch<T, Multiply::tf32_pairs>(device, job, l);
-  else
-    launch<T, Multiply::f64>(device, job, l);
+  fused::start(device, job, l);
   dispatch(result.type, [&](auto zero) {
     using Out = decltype(zero);
     const Rows<Out> out = rows_of<Out>(result);
