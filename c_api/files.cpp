@@ -31,8 +31,25 @@ io::Writers writers_of(Processes *processes) {
   return writers;
 }
 
-io::ReadTensor read_for(const Context &context, const std::string &path, const Options &options) {
-  io::ReadTensor file = io::read_tensor(path, options, context.threads(), readers_of(context.processes.get()));
+namespace {
+
+/// A path that is the same text on all processes and names a file of each.
+std::string with_number(std::string path, int process) {
+  constexpr std::string_view mark = "%p";
+  const std::string number = std::to_string(process);
+  for (std::size_t at = path.find(mark); at != std::string::npos; at = path.find(mark, at + number.size()))
+    path.replace(at, mark.size(), number);
+  return path;
+}
+
+} // namespace
+
+io::ReadTensor read_for(const Context &context, const std::string &given, const Options &options) {
+  io::Readers readers = readers_of(context.processes.get());
+  const bool own = options.integer("file_per_process") == 1;
+  readers.own_files = own && context.processes != nullptr;
+  const std::string path = own ? with_number(given, readers.number) : given;
+  io::ReadTensor file = io::read_tensor(path, options, context.threads(), readers);
   context.say(2, fmt::format("{}: {}", path, file.source));
   return file;
 }

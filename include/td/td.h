@@ -306,7 +306,10 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *                          tells how many entries this process holds
  *    td_tensor_create_dense_block    each process brings a block of a dense tensor
  *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each, and
- *                          dense text is parsed by process 0
+ *                          dense text is parsed by process 0. With option "file_per_process" = 1 each reads all of a
+ *                          sparse file of its own, of the same format and index base as the others', and of the same
+ *                          dims where it states them (where none does, they are the largest indices of all); "%p" in
+ *                          path is the process's number
  *    td_cpals              every process gets the same model and report, or with option "model" = distributed its
  *                          block of the model's rows. A callback is called on each process that gave one, and stops
  *                          all. init: a model in blocks on these processes, or a whole one, of which that of process 0

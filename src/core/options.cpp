@@ -101,6 +101,9 @@ constexpr OptionRow table[] = {
      "dialect of a text file; auto: found from its content"},
     {"read", "index_base", OptionType::i64, "-1", -1, 1, "",
      "smallest index of a text file, 0 or 1; -1: what the dialect and the content say"},
+    {"read", "file_per_process", OptionType::i64, "0", 0, 1, "",
+     "in a context that processes share 1: each reads all of a sparse file of its own, whose entries are those that it "
+     "brings; \"%p\" in the path is then the process's number. 0: they read one file together"},
     {"read", "value_type", OptionType::str, "auto", 0, 0, "auto|f32|f64",
      "type that values are stored in; auto: f64 for text, a binary file's own"},
 

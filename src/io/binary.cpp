@@ -108,8 +108,9 @@ ReadTensor read_sparse(const ContainerReader &file, const ReadChoices &choices) 
   x.dims = read_dims(file, min_order);
   x.index_base = static_cast<std::int32_t>(read_whole_number(file, "index_base", 0, 1));
   const Section &values = file.section("values");
-  const Readers &readers = choices.readers;
-  const i64 count = part_of({0, values.count}, readers.number, readers.count).size();
+  common_dims(file.name(), choices.readers, {true, static_cast<int>(x.dims.size()), x.dims});
+  const Readers readers = choices.readers.own_files ? Readers{} : choices.readers;
+  const i64 count = readers.share(values.count).size();
   choices.require_room(count, count * static_cast<i64>(x.dims.size()));
   for (std::size_t m = 0; m < x.dims.size(); ++m) {
     const Section &column = section_of_count(file, numbered("index", m), values.count);
@@ -125,6 +126,7 @@ ReadTensor read_sparse(const ContainerReader &file, const ReadChoices &choices) 
 }
 
 ReadTensor read_dense(const ContainerReader &file, const ReadChoices &choices) {
+  require_entries(file.name(), choices.readers);
   DenseArray x;
   x.dims = read_dims(file, min_order);
   const auto elements = checked_product(x.dims);

@@ -30,10 +30,11 @@ struct ReadTensor {
   i64 bytes() const; // of content and labels
 };
 
-/// Processes that read one file together, each a share of its entries.
+/// Processes that read a tensor together, each a share of one file's entries, or a file of its own.
 struct Readers {
   int number = 0;
   int count = 1;
+  bool own_files = false;
   i64 unit = 1; // so many elements of a binary file's section go to one reader together
   /// Gives what each has brought, one after the other; all bring equally many numbers.
   std::function<std::vector<i64>(std::span<const i64>)> gather = [](std::span<const i64> mine) {
@@ -42,6 +43,8 @@ struct Readers {
 
   /// This one's share of so many elements.
   Range share(i64 elements) const noexcept {
+    if (own_files)
+      return {0, elements};
     const Range units = part_of({0, elements / unit}, number, count);
     return {units.begin * unit, units.end * unit};
   }
@@ -66,7 +69,8 @@ struct Writers {
 
 /// Takes options "dialect", "index_base", "value_type", those of tables (TableChoices), and "memory_limit" for what is
 /// read and what a compressed file inflates to. Text is parsed on `threads` threads. Several readers get entries each,
-/// of a tensor whose dims all get, or a slab each of a dense tensor, of which the first has all where it is text.
+/// of a tensor whose dims all get, or a slab each of a dense tensor, of which the first has all where it is text. Files
+/// of their own hold entries, and are alike but for these.
 ReadTensor read_tensor(const std::string &path, const Options &options, int threads, const Readers &readers = {});
 
 /// Only td's binary format holds labels.

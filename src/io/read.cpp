@@ -66,6 +66,8 @@ namespace {
 
 /// On machines of their own processes may find different files under one name.
 void require_same_file(const Source &source, const Readers &readers) {
+  if (readers.own_files)
+    return;
   const i64 here = source.size();
   for (const i64 size : readers.gather({&here, 1}))
     if (size != here)
@@ -75,11 +77,52 @@ void require_same_file(const Source &source, const Readers &readers) {
 
 } // namespace
 
+// A block would need its place.
+void require_entries(const std::string &name, const Readers &readers) {
+  if (readers.own_files)
+    throw_error(Status::unsupported,
+                "{}: is dense, expected entries with option file_per_process; td_tensor_create_dense_block takes a "
+                "block of each process",
+                name);
+}
+
+std::vector<i64> common_dims(const std::string &name, const Readers &readers, const FileForm &form) {
+  if (!readers.own_files)
+    return form.dims;
+  // All bring equally many numbers: binary, base, order, and dims or zeros.
+  std::vector<i64> here = {form.binary ? 1 : 0, form.index_base, form.order};
+  here.insert(here.end(), form.dims.begin(), form.dims.end());
+  constexpr std::ptrdiff_t before_dims = 3;
+  here.resize(before_dims + max_order);
+  const std::vector<i64> all = readers.gather(here);
+  const auto described = [](const i64 *file) {
+    std::string text = fmt::format("{} of {} modes", file[0] != 0 ? "td binary" : "text", file[2]);
+    if (const i64 *dims = file + before_dims; *dims != 0)
+      text += fmt::format(", dims {}", fmt::join(dims, dims + file[2], " x "));
+    return file[1] < 0 ? text : fmt::format("{}, counted from {}", text, file[1]);
+  };
+  const i64 *stated = here.data(); // the file whose dims hold
+  for (const i64 *file = all.data(); file != all.data() + all.size(); file += here.size()) {
+    const bool same = std::equal(file, file + before_dims, stated);
+    const bool states = file[before_dims] != 0;
+    if (same && states && stated[before_dims] == 0)
+      stated = file;
+    if (!same || (states && !std::equal(file, file + here.size(), stated)))
+      throw_error(Status::io,
+                  "{}: is {}, but that of process {} is {}; expected files that differ in their entries alone", name,
+                  described(here.data()), (file - all.data()) / std::ssize(here), described(file));
+  }
+  if (stated[before_dims] == 0)
+    return {};
+  return {stated + before_dims, stated + before_dims + form.order};
+}
+
 ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices) {
   const std::string begin = source.beginning(longest_magic);
   if (is_container(begin))
     return read_tensor_binary(source, choices);
   if (is_npy(begin)) {
+    require_entries(source.name(), choices.readers);
     NpyArray npy = read_npy(source, choices.value_type, choices.threads, choices.memory, choices.readers);
     if (npy.array.dims.size() < min_order)
       throw_error(Status::shape, "{}: .npy array of {}, expected {} to {}", source.name(),
@@ -87,7 +130,10 @@ ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices) {
     return {std::move(npy.array), fmt::format("NumPy .npy; dense, {} elements", npy.type), {}, std::move(npy.slab)};
   }
   const TextHeader header = read_text_header(source, choices.dialect);
-  return header.dense ? read_array_text(source, header, choices) : read_entries_text(source, header, choices);
+  if (!header.dense)
+    return read_entries_text(source, header, choices);
+  require_entries(source.name(), choices.readers);
+  return read_array_text(source, header, choices);
 }
 
 ReadTensor read_tensor(const std::string &path, const Options &options, int threads, const Readers &readers) {

@@ -26,6 +26,19 @@ struct ReadChoices {
   static ReadChoices from(const Options &options, int threads);
 };
 
+/// The form of a file's entries: order, dims as the file states them, or none, and index_base likewise, or -1.
+struct FileForm {
+  bool binary = false;
+  int order = 0;
+  std::vector<i64> dims;
+  int index_base = -1;
+};
+/// The dims that a file states, or where each of several readers has a file of its own, those that any states. Throws
+/// on all of them where their files differ in what their entries' meaning depends on.
+std::vector<i64> common_dims(const std::string &name, const Readers &readers, const FileForm &form);
+/// Throws where each reads a file of its own and that is dense.
+void require_entries(const std::string &name, const Readers &readers);
+
 /// Any tensor file that is not compressed.
 ReadTensor read_tensor_bytes(const Source &source, const ReadChoices &choices);
 /// A table, also compressed with gzip. Of its text so many bytes are in memory at a time, twice; no line may be longer.

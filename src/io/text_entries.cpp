@@ -165,6 +165,7 @@ private:
     i64 line = -1; // none
     int mode = 0;
     i64 index = 0;
+    std::string place = {}; // "line 7"
   };
 
   /// It finds what find_index does, among the entries of all readers, who all look for the same.
@@ -178,7 +179,9 @@ private:
     const std::vector<i64> all = choices_.readers.gather(here);
     for (std::size_t reader = 0; reader < all.size(); reader += 3)
       if (all[reader] >= 0)
-        return {all[reader], static_cast<int>(all[reader + 1]), all[reader + 2]};
+        return {all[reader], static_cast<int>(all[reader + 1]), all[reader + 2],
+                fmt::format("line {}{}", all[reader],
+                            choices_.readers.own_files ? fmt::format(" of process {}'s file", reader / 3) : "")};
     return {};
   }
 
@@ -207,18 +210,17 @@ private:
     const Found beyond = find([&](std::size_t m, i64 index) { return index > dims[m]; });
     base_glue_ = ": ";
     if (zero && full.line >= 0)
-      throw_error(
-          Status::io,
-          "{}: index 0 occurs in line {}, as if counted from 0, and index {} = dim of mode {} in line {}, as if "
-          "counted from 1; set option index_base to 0 or 1 to say which is meant",
-          name_, first_zero().line, dims[static_cast<std::size_t>(full.mode)], full.mode, full.line);
+      throw_error(Status::io,
+                  "{}: index 0 occurs in {}, as if counted from 0, and index {} = dim of mode {} in {}, as if "
+                  "counted from 1; set option index_base to 0 or 1 to say which is meant",
+                  name_, first_zero().place, dims[static_cast<std::size_t>(full.mode)], full.mode, full.place);
     if (zero) {
       x_.index_base = 0;
-      base_reason_ = fmt::format("index 0 occurs in line {}", first_zero().line);
+      base_reason_ = fmt::format("index 0 occurs in {}", first_zero().place);
     } else if (full.line >= 0) {
       x_.index_base = 1;
-      base_reason_ = fmt::format("index {} = dim of mode {} occurs in line {}",
-                                 dims[static_cast<std::size_t>(full.mode)], full.mode, full.line);
+      base_reason_ = fmt::format("index {} = dim of mode {} occurs in {}", dims[static_cast<std::size_t>(full.mode)],
+                                 full.mode, full.place);
     } else if (empty() || beyond.line >= 0) { // nothing to decide, or wrong in either base
       x_.index_base = 1;
       base_reason_ = "no entry decides it";
@@ -257,14 +259,13 @@ private:
     const Found found = find(outside);
     const auto mode = static_cast<std::size_t>(found.mode);
     const i64 index = found.index;
-    const i64 line = found.line;
     if (index == 0)
       throw_error(Status::index,
-                  "{}: line {}: index 0 of mode {}, but indices count from 1 ({}); set option index_base to 0 if this "
+                  "{}: {}: index 0 of mode {}, but indices count from 1 ({}); set option index_base to 0 if this "
                   "file counts from 0",
-                  name_, line, mode, base_reason_);
-    throw_error(Status::index, "{}: line {}: index {} of mode {}, expected {} to {} ({}-based{}{})", name_, line, index,
-                mode, x_.index_base, x_.dims[mode] - 1 + x_.index_base, x_.index_base, base_glue_, base_reason_);
+                  name_, found.place, mode, base_reason_);
+    throw_error(Status::index, "{}: {}: index {} of mode {}, expected {} to {} ({}-based{}{})", name_, found.place,
+                index, mode, x_.index_base, x_.dims[mode] - 1 + x_.index_base, x_.index_base, base_glue_, base_reason_);
   }
 
   const std::string &name_;
@@ -278,29 +279,40 @@ private:
   std::string base_reason_;
 };
 
-/// Lines count from the file's first, whoever reads them. Gives the records of all readers.
-i64 place_share(Chunks &chunks, const Readers &readers) {
+/// The records of a file that readers share, or of this one's own.
+struct Records {
+  i64 of_file = 0;
+  i64 of_all = 0;
+};
+
+/// Lines count from the file's first, whoever reads them.
+Records place_share(Chunks &chunks, const Readers &readers) {
   const i64 here[] = {chunks.lines(), chunks.records()};
   const std::vector<i64> all = readers.gather(here);
   i64 records = 0;
   for (std::size_t reader = 0; reader < all.size() / 2; ++reader) {
-    if (static_cast<int>(reader) < readers.number)
+    if (static_cast<int>(reader) < readers.number && !readers.own_files)
       chunks.move_lines(all[2 * reader]);
     records += all[2 * reader + 1];
   }
-  return records;
+  return {readers.own_files ? chunks.records() : records, records};
 }
 
 } // namespace
 
-ReadTensor read_entries_text(const Source &source, const TextHeader &header, const ReadChoices &choices) {
+ReadTensor read_entries_text(const Source &source, const TextHeader &stated, const ReadChoices &choices) {
   const Readers &readers = choices.readers;
-  Chunks chunks(source, lines_of(source, header.body, readers.number, readers.count), header.body_line, choices.threads,
-                count_entries);
-  const i64 records = place_share(chunks, readers);
-  if (header.entries && *header.entries != records)
+  TextHeader header = stated;
+  header.dims = common_dims(source.name(), readers, {false, stated.order, stated.dims, stated.index_base.value_or(-1)});
+  if (stated.dims.empty() && !header.dims.empty())
+    header.dims_reason = "dims as another process's file states them";
+  const Range body = readers.own_files ? header.body : lines_of(source, header.body, readers.number, readers.count);
+  Chunks chunks(source, body, header.body_line, choices.threads, count_entries);
+  const Records records = place_share(chunks, readers);
+  if (header.entries && *header.entries != records.of_file)
     throw_error(Status::io, "{}: line {} states {}, but {} {}", source.name(), header.entries_line,
-                count_text(*header.entries, "entry", "entries"), records, records == 1 ? "follows" : "follow");
+                count_text(*header.entries, "entry", "entries"), records.of_file,
+                records.of_file == 1 ? "follows" : "follow");
   const ValueType type = choices.value_type.value_or(ValueType::f64);
   choices.require_room(chunks.records(), chunks.records() * header.order); // an entry has as many characters
   Entries x;
@@ -322,7 +334,7 @@ ReadTensor read_entries_text(const Source &source, const TextHeader &header, con
     all.take(e);
   all.take_all(readers);
 
-  std::string notes = Settlement(source.name(), header, choices, chunks, all, records, x).settle();
+  std::string notes = Settlement(source.name(), header, choices, chunks, all, records.of_all, x).settle();
   mirror_entries(header.symmetry, source.name(), chunks, x);
   notes += header.pattern ? "; a pattern, each value 1" : "";
   notes += name_in_source(header.symmetry);

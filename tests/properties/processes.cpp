@@ -876,6 +876,106 @@ TEST(SharedRead, WhatTheEntriesOfAllSettle) {
   expect_read(Entries({4, 4}), path);
 }
 
+/// What processes read of a file each is the tensor of all entries.
+void expect_own_files(const Entries &e, const std::string &path, int size, const Options &options) {
+  SCOPED_TRACE(path + " on " + std::to_string(size));
+  Random random(66);
+  const Context alone = make_context("cpu");
+  const Tensor whole = make_sparse(alone, e);
+  const Factors factors = random_factors(random, e.dims, 3, TD_F64);
+  Processes processes(size);
+  processes.run(process_devices(), [&](int, td_context *context) {
+    const Tensor x = make<Tensor>(td_tensor_read, context, path.c_str(), static_cast<const td_options *>(options));
+    EXPECT_EQ(tensor_nnz(x), tensor_nnz(whole));
+    for (int mode = 0; mode < e.order(); ++mode)
+      expect_near(mttkrp(context, x, factors, mode, TD_F64), mttkrp(alone, whole, factors, mode, TD_F64), 1e-11,
+                  "product");
+  });
+  EXPECT_EQ(processes.trouble(), "");
+}
+
+std::string numbered(std::string path, int process) {
+  return path.replace(path.find("%p"), 2, std::to_string(process));
+}
+
+// Entries at the same coordinates are in several files, and files are of different sizes.
+TEST(SharedRead, AFileOfEachProcess) {
+  Random random(69);
+  Entries e = random_entries(random, {30, 40, 20}, 500, TD_F64);
+  const TemporaryFolder folder;
+  const Context alone = make_context("cpu");
+  const Options own{{"file_per_process", "1"}};
+  for (const int size : sizes)
+    for (const char *name : {"x.%p.tns", "x.%p.tns.gz", "%p.txt", "x%p.tdb"}) {
+      const std::string path = folder.file(std::to_string(size) + name);
+      for (int rank = 0; rank < size; ++rank)
+        check(td_tensor_write(make_sparse(alone, of_process(e, rank, size)), numbered(path, rank).c_str(), nullptr));
+      expect_own_files(e, path, size, own);
+    }
+}
+
+// Dims that no file states are the largest indices of all files, and a 0 in one makes all count from 0.
+TEST(SharedRead, WhatTheFilesOfAllSettle) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.%p");
+  const Options own{{"file_per_process", "1"}};
+  const auto expect_settled = [&](const std::string &first, const std::string &second,
+                                  const std::vector<int64_t> &dims) {
+    write_lines(numbered(path, 0), first);
+    write_lines(numbered(path, 1), second);
+    Processes processes(2);
+    processes.run(process_devices(), [&](int, td_context *context) {
+      const Tensor x = make<Tensor>(td_tensor_read, context, path.c_str(), static_cast<const td_options *>(own));
+      std::vector<int64_t> found(3);
+      check(td_tensor_dims(x, found.data()));
+      EXPECT_EQ(found, dims);
+      EXPECT_EQ(tensor_nnz(x), 3);
+    });
+    EXPECT_EQ(processes.trouble(), "");
+  };
+  expect_settled("1 1 5 2.5\n2 2 2 1\n", "4 3 1 -1\n", {4, 3, 5});
+  const std::string head = "sptensor\n3\n4 3 9\n";
+  expect_settled(head + "2\n1 1 1 1\n2 2 2 2\n", head + "1\n3 2 0 3\n", {4, 3, 9});
+  expect_settled(head + "2\n1 1 1 1\n2 2 2 2\n", head + "1\n3 2 9 3\n", {4, 3, 9});
+}
+
+TEST(SharedRead, FilesThatDoNotGoTogetherAreRefusedByAll) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.%p");
+  const Options own{{"file_per_process", "1"}};
+  const auto expect_refused = [&](const std::string &first, const std::string &second, td_status status,
+                                  const std::string &part) {
+    std::filesystem::remove(numbered(path, 1));
+    write_lines(numbered(path, 0), first);
+    if (!second.empty())
+      write_lines(numbered(path, 1), second);
+    Processes processes(2);
+    std::vector<std::string> said(2);
+    processes.run(process_devices(), [&](int rank, td_context *context) {
+      Tensor x;
+      EXPECT_EQ(td_tensor_read(context, path.c_str(), own, x.out()), status);
+      said[static_cast<std::size_t>(rank)] = last_error();
+    });
+    EXPECT_EQ(processes.trouble(), "");
+    EXPECT_EQ(said[0], said[1]);
+    EXPECT_NE(said[0].find(part), std::string::npos) << said[0];
+  };
+  const std::string three = "1 1 5 2.5\n2 2 2 1\n";
+  expect_refused(three, "", TD_ERR_IO, numbered(path, 1));
+  expect_refused(three, "1 2 3\n", TD_ERR_IO,
+                 "is text of 3 modes, counted from 1, but that of process 1 is text of 2 modes");
+  expect_refused(three, "sptensor\n3\n4 3 9\n1\n1 1 1 1\n", TD_ERR_IO,
+                 "of process 1 is text of 3 modes, dims 4 x 3 x 9");
+  expect_refused(three, "1 1 1 1\n1 x 1 1\n", TD_ERR_IO, "x.1: line 2: index of mode 1");
+  expect_refused(three, "1 1 1 1\n1 0 1 1\n", TD_ERR_INDEX, "line 2 of process 1's file: index 0 of mode 1");
+  expect_refused("tensor\n2\n2 2\n1 2 3 4\n", three, TD_ERR_UNSUPPORTED, "td_tensor_create_dense_block");
+  const Context alone = make_context("cpu");
+  check(td_tensor_write(make_sparse(alone, Entries({4, 3, 9})), folder.file("b.tdb").c_str(), nullptr));
+  std::ifstream binary(folder.file("b.tdb"), std::ios::binary);
+  expect_refused(three, {std::istreambuf_iterator<char>(binary), {}}, TD_ERR_IO,
+                 "of process 1 is td binary of 3 modes");
+}
+
 // Lines are counted from the file's first, whoever reads them, and all say the same.
 TEST(SharedRead, ErrorsNameTheLine) {
   const TemporaryFolder folder;
