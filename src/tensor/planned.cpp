@@ -132,9 +132,9 @@ void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode)
     rows += static_cast<double>(dim);
   MemoryNeed need;
   const MemoryBudget budget(request.options, x.bytes());
-  if (x.distribution() != nullptr) // copies of the result on the process that gathers it
-    need.add("the rows of all processes",
-             static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) * ((is_gpu(request) ? 3 : 2) * row + 16));
+  if (x.distribution() != nullptr) // copies of the result on the process that gathers it, once for its workers
+    need.add("the rows of all processes", static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) *
+                                              ((is_gpu(request) ? 3 : 2) * row + 16) / x.processes()->workers_here());
   if (!is_gpu(request)) {
     need.add("the factors at work", workers * rows * row);
     need.add("the result of MTTKRP",
