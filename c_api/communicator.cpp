@@ -254,14 +254,6 @@ Parts store(const Context &context, std::span<const i64> dims, const tensor::Den
   return parts;
 }
 
-void require_any_order(const Context &context, const Options &options) {
-  if (context.workers != nullptr && plan::SolverSettings(options).deterministic)
-    throw_error(Status::unsupported,
-                "option 'deterministic' = 1 on GPUs of {} processes, of which some have several: expected a context of "
-                "\"cpu\", or one process",
-                context.processes->size());
-}
-
 void require_alone(const Context &context, std::string_view call) {
   if (context.processes != nullptr)
     throw_error(Status::unsupported, "{} in a context that {} processes share; expected one of td_context_create", call,

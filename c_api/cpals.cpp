@@ -8,6 +8,7 @@
 #include "handles.hpp"
 #include "io/io.hpp"
 #include "tensor/row_blocks.hpp"
+#include "tensor/whole.hpp"
 #include "together.hpp"
 
 using namespace td;
@@ -206,10 +207,8 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
         c->processes->require_same(fmt::format("{} {} {}", rank, kind_of(start.get()), text_of_scope(o, "cpals")),
                                    "td_cpals: rank, options, whether there is an init or its type");
       const bool shared = c->processes != nullptr && plan::SolverSettings(o).distributed;
-      if (c->workers != nullptr) {
-        require_any_order(*c, o);
+      if (c->workers != nullptr)
         o.set_text("model", "distributed"); // it is made whole once in a process
-      }
       const std::string checkpoint = o.text("checkpoint");
       if (!checkpoint.empty() && (c->processes == nullptr || c->processes->rank() == 0))
         io::require_place_for_record(checkpoint);
@@ -220,6 +219,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
       std::vector<State> others_resume(parts.size());
       for (std::size_t worker = 1; worker < parts.size() && resume; ++worker)
         others_resume[worker] = without_rows(*resume);
+      std::shared_ptr<const tensor::Tensor> whole; // of all workers here, for a run in order
       std::vector<solvers::RunResult> results(parts.size());
       run_on_workers(*c, [&](int worker) {
         const auto place = static_cast<std::size_t>(worker);
@@ -240,10 +240,19 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
             by_first(*c, worker, [&] { failure = save(*c, state, checkpoint); });
             return failure;
           };
+        own.whole = [&, worker] {
+          by_first(*c, worker, [&] {
+            whole = tensor::whole_of(parts, *c->processes, c->memory_limit, *c->backends_of(0).front(), c->threads());
+          });
+          if (c->workers != nullptr)
+            c->workers->of(worker).agree(); // it is there
+          return whole;
+        };
         if (resume)
           own.resume = worker == 0 ? std::move(*resume) : std::move(others_resume[place]);
         results[place] = solvers::cpals(own);
       });
+      whole.reset();
       solvers::RunResult &result = results.front();
       result.report.threads = c->threads();
       for (std::size_t worker = 1; worker < results.size(); ++worker)

@@ -11,6 +11,7 @@
 #include "handles.hpp"
 #include "space.hpp"
 #include "tensor/planned.hpp"
+#include "tensor/row_blocks.hpp"
 #include "together.hpp"
 
 using namespace td;
@@ -66,11 +67,22 @@ void to_host(solvers::CallerFactors &given, std::vector<Buffer<std::byte>> &copi
   given.on_device = false;
 }
 
-/// The caller's result is written by the first worker of a process.
-solvers::CallerResult result_for(int worker, solvers::CallerResult result) {
-  if (worker > 0)
-    result = {{nullptr, result.columns.type, result.columns.rows, result.columns.cols, result.columns.ld}, false};
-  return result;
+/// Calls multiply(worker, result) on each worker. Where processes share the tensor each is left with a block of the
+/// result's rows, which its first worker has; all rows then are in memory once a process.
+template <class Multiply>
+void run_mttkrp(const Context &context, const solvers::CallerResult &result, Multiply &&multiply) {
+  if (context.processes == nullptr)
+    return multiply(0, result);
+  const ConstMatrix &columns = result.columns;
+  Buffer<std::byte> rows(columns.cols * columns.rows * size_of(columns.type), "the result of MTTKRP of all processes");
+  const Matrix all{rows.data(), columns.type, columns.cols, columns.rows, columns.rows};
+  run_on_workers(context, [&](int worker) {
+    const Range mine = tensor::block_of(*context.others_of(worker)).of(all.rows);
+    solvers::CallerResult block = result;
+    block.block = all.slice(mine.begin, mine.end);
+    multiply(worker, block);
+  });
+  solvers::give(*context.processes, *context.backends.front(), all, result);
 }
 
 } // namespace
@@ -113,9 +125,8 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
           const solvers::CallerResult result = result_of(where, out, *x, mode, rank, ld_out);
           if (c->workers != nullptr)
             to_host(given, copies, where.gpu());
-          run_on_workers(*c, [&](int worker) {
-            solvers::mttkrp(c->backends_of(worker), *parts[static_cast<std::size_t>(worker)], mode, given,
-                            result_for(worker, result));
+          run_mttkrp(*c, result, [&](int worker, const solvers::CallerResult &own) {
+            solvers::mttkrp(c->backends_of(worker), *parts[static_cast<std::size_t>(worker)], mode, given, own);
           });
           c->say_shortage();
         });
@@ -142,9 +153,8 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
           require_ld(ld_out, x->dims()[static_cast<std::size_t>(mode)], "out");
           const solvers::CallerResult result = result_of(where, out, *x, mode, k->rank(), ld_out);
           require_room(*c, *x, k->rank(), mode);
-          run_on_workers(*c, [&](int worker) {
-            solvers::mttkrp(c->backends_of(worker), *parts[static_cast<std::size_t>(worker)], mode, *k,
-                            result_for(worker, result));
+          run_mttkrp(*c, result, [&](int worker, const solvers::CallerResult &own) {
+            solvers::mttkrp(c->backends_of(worker), *parts[static_cast<std::size_t>(worker)], mode, *k, own);
           });
           c->say_shortage();
         });

@@ -166,7 +166,8 @@ void add_worker(Plan &all, const Plan &other) {
   all.device.solver += other.device.solver;
   all.device.streamed += other.device.streamed;
   all.exchanged += other.exchanged;
-  all.layout.nnz += other.layout.nnz;
+  if (!all.layout.is_whole_on_each())
+    all.layout.nnz += other.layout.nnz;
   all.threads += other.threads;
   all.workers += other.workers;
 }
@@ -217,7 +218,6 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
                   "option 'processes' = {}: expected at most 1 for a tensor that is there, whose plan is for the "
                   "processes that share it; td_plan_create and td_plan_read plan for others",
                   processes);
-    require_any_order(*c, request.options);
     Plan all = tensor::plan_of(*x, request);
     for (int worker = 1; worker < c->meeting_workers(); ++worker) {
       request.backends = c->backends_of(worker);

@@ -86,9 +86,6 @@ io::Writers writers_of(Processes *processes);
 /// How they read one.
 io::Readers readers_of(Processes *processes);
 
-/// Throws Status::unsupported for option "deterministic" where processes have several workers.
-void require_any_order(const Context &context, const Options &options);
-
 /// Throws Status::unsupported for a call that one process makes, where processes share the context or the tensor.
 void require_alone(const Context &context, std::string_view call);
 void require_whole(const tensor::Tensor &x, std::string_view call);

@@ -314,10 +314,10 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *                          block of the model's rows. A callback is called on each process that gave one, and stops
  *                          all. init: a model in blocks on these processes, or a whole one, of which that of process 0
  *                          counts. All write the checkpoint together, in one file, and each reads its block of
- *                          "resume". With "deterministic" = 1 each makes a copy of the whole tensor for the run, and
- *                          results are bitwise the same for any number of processes, with one GPU each those of one
- *                          GPU; refused where some have several GPUs. There the tensor has to be one that was made
- *                          in this context
+ *                          "resume". With "deterministic" = 1 each makes a copy of the whole tensor for the run, on
+ *                          its host, and results are bitwise the same for any number of processes; with GPUs, one or
+ *                          several each, those of one GPU. Where some have several the tensor has to be one that was
+ *                          made in this context
  *    td_mttkrp, td_mttkrp_ktensor    with the same factors on every process; every process gets all rows
  *  Other functions that work on a tensor refuse one that processes share, and such a context (TD_ERR_UNSUPPORTED).
  *

@@ -58,6 +58,13 @@ bool Processes::is_first(int rank) const noexcept {
   return first_of_.empty() || std::binary_search(first_of_.begin(), first_of_.end(), rank);
 }
 
+int Processes::workers_here() const noexcept {
+  if (first_of_.empty())
+    return 1;
+  const auto next = std::upper_bound(first_of_.begin(), first_of_.end(), rank_);
+  return (next == first_of_.end() ? size_ : *next) - *(next - 1);
+}
+
 void Processes::check(std::int32_t code, const char *function) const {
   if (code == ProcessFunctions::no_memory)
     throw_error(Status::host_memory, "out of host memory: what the workers of a process exchange, in {}", function);

@@ -56,6 +56,8 @@ public:
   int processes() const noexcept { return first_of_.empty() ? size_ : static_cast<int>(std::ssize(first_of_)); }
   int process_of(int rank) const noexcept;
   bool is_first(int rank) const noexcept;
+  /// Workers of this process.
+  int workers_here() const noexcept;
   const ProcessFunctions &functions() const noexcept { return functions_; }
   /// Names what is called when the last that uses the functions has ended; null: nothing.
   void release_by(void (*release)(void *user)) noexcept { functions_.release = release; }

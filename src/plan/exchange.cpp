@@ -174,7 +174,7 @@ void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked, con
     plan.layout.assumptions.push_back(fmt::format(
         "each process holds all of the tensor (option 'deterministic'){}, and has equally many rows to "
         "compute and to send",
-        gathers ? ", of which its GPU holds a part and gets the rest from the others', span after span" : ""));
+        gathers ? ", of which each GPU holds a part and gets the rest from the others, span after span" : ""));
     plan.exchanged = saturated(bytes * (processes - 1) / processes);
     return;
   }

@@ -20,6 +20,7 @@ struct GroupLayout {
 struct SharedRows {
   int processes = 1;
   int having_blocks = 0;     // processes, where they have several workers: one of each has rows of the model besides
+  int sharing = 1;           // workers of one process, where all of the tensor is on its host once for them
   i64 entries = 0;           // of all processes
   std::vector<i64> lent;     // rows that others own: sums go to them, and the rows come back
   std::vector<i64> shared;   // own rows, each as often as another process has it

@@ -301,8 +301,8 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.dense_kernel = dense_kernel_choice(l, asked.tensor.dense.kernel, sweep.dense, is_gpu(request));
 
   const SolverNeed need = solver_need(sizes_of(l, tree, sweep, request, asked));
-  plan.host.tensor = saturated(l.bytes.stored + l.besides);
-  plan.host.building = saturated(l.bytes.building);
+  plan.host.tensor = saturated(l.bytes.stored / l.shared.sharing + l.besides);
+  plan.host.building = saturated(l.bytes.building / l.shared.sharing);
   if (!is_gpu(request)) {
     plan.solver = need.together();
     plan.host.solver = plan.solver.total();
@@ -426,7 +426,7 @@ SweepTree require_solver(const Layout &layout, const TensorSettings &settings, c
   const auto workers = request.backends.size();
   require_memory(fmt::format("CP-ALS of rank {} with {} worker{}", request.rank, workers, workers == 1 ? "" : "s"),
                  is_gpu(request) ? need.host : need.together(),
-                 host_memory(request.options, saturated(layout.bytes.stored)),
+                 host_memory(request.options, saturated(layout.bytes.stored / layout.shared.sharing)),
                  workers > 1 ? "a smaller rank needs less, and so do fewer workers" : "a smaller rank needs less");
   return tree;
 }

@@ -72,6 +72,7 @@ struct PlanRequest {
   std::vector<std::shared_ptr<kernels::Backend>> backends; // one a worker
   std::string devices;                                     // the context's description
   int processes = 1;                                       // that each hold all of the tensor, and some rows
+  int sharing = 1;                                         // of these, that hold it together with this one
 };
 
 /// Throws Status::shape for a rank below 1.

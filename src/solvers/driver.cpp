@@ -15,7 +15,6 @@
 #include "solvers/start.hpp"
 #include "tensor/planned.hpp"
 #include "tensor/row_blocks.hpp"
-#include "tensor/whole.hpp"
 
 namespace td::solvers {
 
@@ -76,10 +75,8 @@ public:
     prepare_report();
     require_memory();
     model_ = request_.resume ? resumed() : start();
-    if (whole_ && settings_.nvecs && model_.whole())
-      model_ = tensor::deal(*processes_, model_); // roundings of processes may differ
-    if (whole_ && !model_.whole())
-      model_ = tensor::gather(*processes_, model_);
+    if (whole_)
+      make_model_whole();
     report_.seconds_init = seconds_since(begin_);
     last_saved_ = Clock::now();
     const int workers = whole_ ? processes_->size() : static_cast<int>(request_.backends.size());
@@ -115,11 +112,19 @@ public:
 
 private:
   /// Sums whose order does not depend on processes are taken of all entries of a row, as by the workers of one process:
-  /// each process then holds all entries, and sums those of its rows.
+  /// each process then holds all entries, and its workers sum those of their rows.
   std::shared_ptr<const tensor::Tensor> whole_where_wanted() const {
-    if (processes_ == nullptr || !settings_.deterministic)
-      return nullptr;
-    return tensor::whole_of(*request_.tensor, *request_.backends.front(), threads_);
+    return processes_ != nullptr && settings_.deterministic ? request_.whole() : nullptr;
+  }
+
+  /// Blocks of a checkpoint are put together; of one process alone its first worker has all rows, and the others none.
+  /// Of eigenvectors those of process 0 count, as roundings of processes may differ.
+  void make_model_whole() {
+    const bool in_blocks = any(!model_.whole());
+    if (settings_.nvecs && !in_blocks)
+      model_ = tensor::deal(*processes_, model_);
+    if (settings_.nvecs || in_blocks)
+      model_ = tensor::gather(*processes_, model_);
   }
 
   void prepare_report() {
@@ -139,8 +144,12 @@ private:
     Options options = request_.options;
     if (request_.resume || request_.init != nullptr) // then the start is there
       options.set_text("init", "random");
-    const plan::PlanRequest plan{options, request_.rank, request_.backends, request_.devices,
-                                 whole_ ? processes_->size() : 1};
+    const plan::PlanRequest plan{options,
+                                 request_.rank,
+                                 request_.backends,
+                                 request_.devices,
+                                 whole_ ? processes_->size() : 1,
+                                 whole_ ? processes_->workers_here() : 1};
     tree_.emplace(tensor::require_solver(*x_, plan, static_cast<bool>(request_.save)));
     if (whole_)
       processes_->require_same(name_of(whole_->format()), "formats, which memory decides between, of a whole tensor");

@@ -52,6 +52,9 @@ struct RunRequest {
   std::function<bool(const Report &)> progress;            // true: go on; may be empty
   /// Writes a checkpoint and gives why that failed, or nothing; empty: none asked for.
   std::function<std::string(const State &)> save;
+  /// Where processes share the tensor: gives all of it (tensor/whole) to each of their workers, which all call it
+  /// together, if a run in order asks.
+  std::function<std::shared_ptr<const tensor::Tensor>()> whole;
   std::optional<State> resume;
 };
 

@@ -132,7 +132,7 @@ public:
 
   /// Comes before give(): with the rows that have no number.
   void set_zero(kernels::Backend &backend) const {
-    if (numbering_.is_index(mode_) || result_.columns.data == nullptr)
+    if (numbering_.is_index(mode_) || x_.distribution() != nullptr)
       return;
     if (!result_.on_device)
       return td::set_zero(result_.columns);
@@ -142,7 +142,7 @@ public:
 
   void give(kernels::Backend &backend, Communicator &others, Matrix product) const {
     if (x_.distribution() != nullptr)
-      return give_all(backend, product);
+      return worker_.settle(mode_, product, result_.block);
     if (!result_.on_device || others.size() == 1)
       return give_rows(backend, product, worker_.own(mode_));
     worker_.gather(mode_, product);
@@ -162,25 +162,6 @@ private:
             numbering_.rows(mode_).subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size())),
             result_.columns, result_.on_device);
     }
-  }
-
-  /// Every process has a caller, who gets the rows of all.
-  void give_all(kernels::Backend &backend, Matrix product) const {
-    const i64 rows = x_.dims()[static_cast<std::size_t>(mode_)];
-    const char *const what = "the result of MTTKRP of all processes";
-    Buffer<std::byte> staged(rows * product.cols * size_of(product.type), what);
-    const Matrix all{staged.data(), product.type, rows, product.cols, product.cols};
-    Processes &processes = x_.distribution()->processes();
-    const Range mine = tensor::block_of(processes).of(rows);
-    worker_.settle(mode_, product, all.slice(mine.begin, mine.end));
-    tensor::share_rows(processes, all);
-    if (result_.columns.data == nullptr)
-      return;
-    if (!result_.on_device)
-      return scatter_transposed(all, nullptr, result_.columns, {0, rows});
-    const DeviceMatrix there(backend, rows, product.cols, product.type, what);
-    backend.upload(there.view().data, all.data, staged.size());
-    give_columns(backend, there.view(), {}, result_.columns, true);
   }
 
   const tensor::Tensor &x_;
@@ -279,6 +260,16 @@ void mttkrp(const Backends &backends, const tensor::Tensor &x, int mode, const K
       if (m != mode)
         replica.upload(m, factors.factor(m), x.numbering().rows(m));
   });
+}
+
+void give(Processes &processes, kernels::Backend &backend, Matrix all, const CallerResult &result) {
+  tensor::share_rows(processes, all);
+  if (!result.on_device)
+    return scatter_transposed(all, nullptr, result.columns, {0, all.rows});
+  const DeviceMatrix there(backend, all.rows, all.cols, all.type, "the result of MTTKRP of all processes");
+  backend.upload(there.view().data, all.data, all.rows * all.cols * size_of(all.type));
+  give_columns(backend, there.view(), {}, result.columns, true);
+  backend.wait(); // the result is the caller's when the call returns
 }
 
 } // namespace td::solvers

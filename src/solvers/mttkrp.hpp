@@ -16,8 +16,10 @@ struct CallerFactors {
 };
 
 struct CallerResult {
-  Matrix columns;         // rank x dims[mode]; without data where another worker of the process gives the result
+  Matrix columns;         // rank x dims[mode]
   bool on_device = false; // as those of the factors
+  Matrix block{};         // where processes share the tensor: the rows of the worker's block (tensor/row_blocks), on
+                          // the host, which are written instead of the columns
 };
 
 /// result := MTTKRP of all of x. Nothing is written unless all of the result is finite: else Status::numerical. Throws
@@ -28,5 +30,9 @@ void mttkrp(const std::vector<std::shared_ptr<kernels::Backend>> &backends, cons
 /// The same with the factors of a ktensor of the tensor's dims and type.
 void mttkrp(const std::vector<std::shared_ptr<kernels::Backend>> &backends, const tensor::Tensor &x, int mode,
             const Ktensor &factors, const CallerResult &result);
+
+/// The result of processes, each of which has the rows of its block in one matrix of all rows: all get it. All of them
+/// call it, once for all their workers; `processes` are not these.
+void give(Processes &processes, kernels::Backend &backend, Matrix all, const CallerResult &result);
 
 } // namespace td::solvers

@@ -19,6 +19,7 @@ plan::Layout layout_of(const Tensor &x, const plan::PlanRequest &request) {
     existing.strides = existing.in_place ? x.dense()->strides : kernels::copied_strides(x.dense()->view());
   }
   existing.shared.processes = request.processes;
+  existing.shared.sharing = request.sharing;
   if (const Distribution *d = x.distribution()) {
     existing.shared.processes = d->processes().size();
     existing.shared.having_blocks = d->processes().processes();
@@ -40,10 +41,15 @@ namespace {
 /// A run for which each process gets all of a tensor, which stays what it is besides.
 plan::Plan plan_of_whole(const Tensor &x, const plan::PlanRequest &request) {
   const plan::TensorSettings settings = settings_of_whole(x);
-  const plan::StorageRequest storage = storage_request(request, settings);
+  const int sharing = x.processes()->workers_here();
+  plan::PlanRequest together = request; // it is made with the memory of all of them
+  together.options.set("memory_limit", sharing * request.options.integer("memory_limit"));
+  const plan::StorageRequest storage = storage_request(together, settings);
   plan::Layout layout = x.sparse() ? plan::layout_of(x.dims(), x.facts().nnz, x.type(), storage)
                                    : plan::dense_layout(x.dims(), x.type(), storage);
   layout.shared.processes = x.processes()->size();
+  layout.shared.having_blocks = x.processes()->processes();
+  layout.shared.sharing = sharing;
   layout.besides = static_cast<double>(x.bytes());
   layout.bytes.building += plan::whole_bytes(x.facts().nnz, x.order(), x.type(), x.sparse());
   return plan_of({std::move(layout), settings, {}, {}}, request);
@@ -126,9 +132,9 @@ void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode)
     rows += static_cast<double>(dim);
   MemoryNeed need;
   const MemoryBudget budget(request.options, x.bytes());
-  if (x.distribution() != nullptr) // copies of the result on the process that gathers it
-    need.add("the rows of all processes",
-             static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) * ((is_gpu(request) ? 3 : 2) * row + 16));
+  if (x.distribution() != nullptr) // copies of the result on the process that gathers it, once for its workers
+    need.add("the rows of all processes", static_cast<double>(x.dims()[static_cast<std::size_t>(mode)]) *
+                                              ((is_gpu(request) ? 3 : 2) * row + 16) / x.processes()->workers_here());
   if (!is_gpu(request)) {
     need.add("the factors at work", workers * rows * row);
     need.add("the result of MTTKRP",

@@ -1,6 +1,7 @@
 #include "tensor/whole.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/sentence.hpp"
 #include "core/strides.hpp"
@@ -10,33 +11,39 @@ namespace td::tensor {
 
 namespace {
 
-Entries gather_entries(const Tensor &x, int threads) {
-  Processes &processes = *x.processes();
-  std::optional<formats::Coo> holder;
-  const kernels::CooView here = x.stored_coordinates(holder, threads);
+using Parts = std::span<const std::shared_ptr<const Tensor>>;
+
+Entries gather_entries(Parts parts, Processes &processes, int threads) {
+  const Tensor &first = *parts.front();
   Entries all;
-  all.dims.assign(x.dims().begin(), x.dims().end());
-  for (int m = 0; m < x.order(); ++m)
-    all.indices.emplace_back(x.facts().nnz, "indices of a whole tensor");
-  all.values = ValueBuffer(x.type(), x.facts().nnz, "values of a whole tensor");
-  const i64 value_bytes = size_of(x.type());
+  all.dims.assign(first.dims().begin(), first.dims().end());
+  for (int m = 0; m < first.order(); ++m)
+    all.indices.emplace_back(first.facts().nnz, "indices of a whole tensor");
+  all.values = ValueBuffer(first.type(), first.facts().nnz, "values of a whole tensor");
+  const i64 value_bytes = size_of(first.type());
+  auto *const values = static_cast<std::byte *>(all.values.data());
+  i64 here = 0;
+  for (const auto &x : parts)
+    here += x->stored_entries();
+  const std::vector<i64> counts = processes.all_gather({&here, 1});
+  i64 at = std::accumulate(counts.begin(), counts.begin() + processes.rank(), i64{0});
+  for (const auto &x : parts) {
+    std::optional<formats::Coo> holder;
+    const kernels::CooView some = x->stored_coordinates(holder, threads);
+    for (int m = 0; m < x->order(); ++m)
+      std::transform(some.indices[m], some.indices[m] + some.nnz, all.indices[static_cast<std::size_t>(m)].data() + at,
+                     [&](i64 number) { return x->numbering().row(m, number); });
+    std::copy_n(static_cast<const std::byte *>(some.values), some.nnz * value_bytes, values + at * value_bytes);
+    at += some.nnz;
+  }
   i64 begin = 0;
-  const std::vector<i64> counts = processes.all_gather({&here.nnz, 1});
   for (int process = 0; process < processes.size(); ++process) {
     const i64 count = counts[static_cast<std::size_t>(process)];
     if (count == 0)
       continue;
-    std::byte *const values = static_cast<std::byte *>(all.values.data()) + begin * value_bytes;
-    if (process == processes.rank())
-      std::copy_n(static_cast<const std::byte *>(here.values), count * value_bytes, values);
-    for (int m = 0; m < x.order(); ++m) {
-      i64 *const column = all.indices[static_cast<std::size_t>(m)].data() + begin;
-      if (process == processes.rank())
-        std::transform(here.indices[m], here.indices[m] + count, column,
-                       [&](i64 number) { return x.numbering().row(m, number); });
-      processes.broadcast(column, count * i64{sizeof(i64)}, process);
-    }
-    processes.broadcast(values, count * value_bytes, process);
+    for (auto &column : all.indices)
+      processes.broadcast(column.data() + begin, count * i64{sizeof(i64)}, process);
+    processes.broadcast(values + begin * value_bytes, count * value_bytes, process);
     begin += count;
   }
   return all;
@@ -83,18 +90,21 @@ template <class T> void put_box(const std::vector<T> &elements, const Box &box, 
   }
 }
 
-template <class T> void gather_elements(const Tensor &x, T *to) {
-  Processes &processes = *x.processes();
-  const std::vector<Box> boxes = cut_into_boxes(x.dims(), processes.size());
-  for (int process = 0; process < processes.size(); ++process) {
-    const Box &box = boxes[static_cast<std::size_t>(process)];
+template <class T> void gather_elements(Parts parts, Processes &processes, T *to) {
+  const Tensor &first = *parts.front();
+  const Processes &workers = *first.processes();
+  const std::vector<Box> boxes = cut_into_boxes(first.dims(), workers.size());
+  for (int worker = 0; worker < workers.size(); ++worker) {
+    const Box &box = boxes[static_cast<std::size_t>(worker)];
     const i64 count = elements_of(box);
     if (count == 0)
       continue;
-    std::vector<T> elements =
-        process == processes.rank() ? elements_of_box<T>(x, box) : std::vector<T>(static_cast<std::size_t>(count));
+    const int process = workers.process_of(worker);
+    std::vector<T> elements = process == processes.rank()
+                                  ? elements_of_box<T>(*parts[static_cast<std::size_t>(worker - workers.rank())], box)
+                                  : std::vector<T>(static_cast<std::size_t>(count));
     processes.broadcast(elements.data(), count * i64{sizeof(T)}, process);
-    put_box(elements, box, x.dims(), to);
+    put_box(elements, box, first.dims(), to);
   }
 }
 
@@ -165,17 +175,24 @@ plan::TensorSettings settings_of_whole(const Tensor &x) {
   return settings;
 }
 
-std::shared_ptr<const Tensor> whole_of(const Tensor &x, kernels::Backend &backend, int threads) {
+std::shared_ptr<const Tensor> whole_of(Parts parts, Processes &processes, i64 memory_limit, kernels::Backend &backend,
+                                       int threads) {
+  const Tensor &x = *parts.front();
+  i64 held = 0;
+  for (const auto &part : parts)
+    held += part->bytes();
   MemoryNeed need;
   need.add(x.sparse() ? "entries of all processes" : "elements of all processes",
            plan::whole_bytes(x.facts().nnz, x.order(), x.type(), x.sparse()));
-  MemoryBudget(x.settings().memory_limit, x.bytes())
+  MemoryBudget(memory_limit, held)
       .require("a tensor of which each process holds all, as option 'deterministic' = 1 has it", need);
-  const plan::TensorSettings settings = settings_of_whole(x);
+  plan::TensorSettings settings = settings_of_whole(x);
+  settings.memory_limit = memory_limit;
   if (x.sparse())
-    return Tensor::make_sparse(gather_entries(x, threads).view(), settings, threads, x.source(), x.target(), &backend);
+    return Tensor::make_sparse(gather_entries(parts, processes, threads).view(), settings, threads, x.source(),
+                               x.target(), &backend);
   ValueBuffer values(x.type(), x.facts().nnz, "the values of a whole tensor");
-  dispatch(x.type(), [&](auto zero) { gather_elements(x, values.as<decltype(zero)>()); });
+  dispatch(x.type(), [&](auto zero) { gather_elements(parts, processes, values.as<decltype(zero)>()); });
   return Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(), x.target());
 }
 

@@ -1,7 +1,10 @@
 // The plan of a shape or of a file for processes that are not there, against processes that are.
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <cmath>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 
@@ -20,17 +23,22 @@ namespace {
 thread_local bool counting = false;
 thread_local int64_t live = 0;
 thread_local int64_t most = 0;
+std::atomic<int64_t> held = 0, most_held = 0; // by all threads together
 
 void *allocate(std::size_t size, std::size_t alignment) noexcept {
   void *p = nullptr;
   if (posix_memalign(&p, std::max(alignment, sizeof p), size == 0 ? 1 : size) != 0)
     return nullptr;
+  const int64_t now = held += static_cast<int64_t>(malloc_usable_size(p));
+  for (int64_t so_far = most_held; so_far < now && !most_held.compare_exchange_weak(so_far, now);) {
+  }
   if (counting)
     most = std::max(most, live += static_cast<int64_t>(malloc_usable_size(p)));
   return p;
 }
 
 void release(void *p) noexcept {
+  held -= static_cast<int64_t>(malloc_usable_size(p)); // 0 of null
   if (p != nullptr && counting)
     live -= static_cast<int64_t>(malloc_usable_size(p));
   std::free(p);
@@ -159,9 +167,7 @@ TEST(PlannedProcesses, ASizeTellsWhatIsSent) {
 TEST(PlannedProcesses, ASizeTellsWhatGpusHold) {
   if (process_devices() == "cpu")
     GTEST_SKIP() << "no GPUs for processes: TD_TEST_DEVICES names none";
-  std::string one = process_devices(); // "cuda:local" is for several
-  if (const std::size_t at = one.find("local"); at != one.npos)
-    one.replace(at, 5, "0");
+  const std::string one = device_alone();
   Random random(78);
   const Entries e = drawn(random, {3000, 20000, 4000}, 40000, 1);
   const std::vector<const char *> keys{"device_bytes.tensor", "device_bytes.solver", "host_bytes.tensor",
@@ -202,11 +208,10 @@ TEST(PlannedProcesses, RefusalsOfGpus) {
       << last_error();
 }
 
-// For a run in order each process has all of the tensor, beside its part.
+// For a run in order each process has all of the tensor, beside its part; of several GPUs a process each is planned for
+// as that of a process, but all of the tensor is on the host once for them.
 TEST(PlannedProcesses, ASizeTellsWhatARunInOrderTakes) {
-  std::string one = process_devices(); // "cuda:local" is for several
-  if (const std::size_t at = one.find("local"); at != one.npos)
-    one.replace(at, 5, "0");
+  const std::string one = device_alone();
   Random random(79);
   const Entries e = drawn(random, {3000, 20000, 4000}, 40000, 1);
   std::vector<const char *> keys{"host_bytes.tensor", "host_bytes.solver", "host_bytes.exchanged"};
@@ -216,21 +221,94 @@ TEST(PlannedProcesses, ASizeTellsWhatARunInOrderTakes) {
     for (const int size : {2, 3, 4}) {
       SCOPED_TRACE(std::string(format) + " on " + std::to_string(size));
       const Options stored{{"format", format}}, in_order{{"deterministic", "1"}};
-      std::vector<std::vector<int64_t>> there(keys.size(), std::vector<int64_t>(static_cast<std::size_t>(size)));
+      std::vector<double> there(keys.size()); // of all processes
+      std::mutex adding;
       Processes processes(size);
       processes.run(process_devices(), [&](int rank, td_context *context) {
         const Tensor x = build(context, of_process(e, rank, size), stored);
         const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x),
                                      rank_of_model, static_cast<const td_options *>(in_order));
+        const std::lock_guard lock(adding);
         for (std::size_t k = 0; k < keys.size(); ++k)
-          there[k][static_cast<std::size_t>(rank)] = number(plan, keys[k]);
+          there[k] += static_cast<double>(number(plan, keys[k]));
       });
       EXPECT_EQ(processes.trouble(), "");
-      const Plan plan = shape_plan(e, size, Options{{"format", format}, {"deterministic", "1"}}, one);
+      const int workers = workers_of(process_devices(), size);
+      const Plan plan = shape_plan(e, workers, Options{{"format", format}, {"deterministic", "1"}}, one);
+      const auto part = static_cast<double>(number(shape_plan(e, workers, stored, one), "host_bytes.tensor"));
       EXPECT_EQ(tdpp::series(td_plan_get_series, plan, "scaling_seconds").size(), 0U);
-      for (std::size_t k = 0; k < keys.size(); ++k)
-        expect_within(0.05, static_cast<double>(number(plan, keys[k])), mean(there[k]), keys[k]);
+      for (std::size_t k = 0; k < keys.size(); ++k) {
+        const auto each = static_cast<double>(number(plan, keys[k]));
+        expect_within(0.05, k == 0 ? size * (each - part) + workers * part : workers * each, there[k], keys[k]);
+      }
     }
+}
+
+int32_t note_held(const td_report *, void *user) {
+  *static_cast<int64_t *>(user) = held;
+  return 0;
+}
+
+// Workers of one process work on the same tensor of all entries: as many of these are in memory as there are processes.
+TEST(PlannedProcesses, ARunInOrderHasTheWholeOnceAProcess) {
+  Random random(80);
+  const Entries e = drawn(random, {300, 200, 400}, 100000, 1);
+  const Options plain{{"max_iters", "2"}, {"tol", "0"}}, in_order{{"max_iters", "2"}, {"deterministic", "1"}};
+  for (const int size : {1, 2}) {
+    int64_t whole = 0, without = 0, with = 0;
+    Processes processes(size);
+    processes.run(process_devices(), [&](int rank, td_context *context) {
+      const Tensor x = build(context, of_process(e, rank, size), Options{{"groups", "none"}});
+      const auto bytes = [&](const Options &options) {
+        const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x),
+                                     rank_of_model, static_cast<const td_options *>(options));
+        return number(plan, "host_bytes.tensor");
+      };
+      if (rank == 0)
+        whole = bytes(in_order) - bytes(plain);
+      const auto run = [&](const Options &options, int64_t &meanwhile) {
+        Ktensor model;
+        check(td_cpals(context, x, rank_of_model, nullptr, options, rank == 0 ? note_held : nullptr, &meanwhile,
+                       model.out(), nullptr));
+      };
+      run(in_order, with); // what is allocated once does not count
+      run(plain, without);
+      run(in_order, with);
+    });
+    EXPECT_EQ(processes.trouble(), "");
+    if (workers_of(process_devices(), size) > 1)
+      expect_within(0.1, static_cast<double>(size * whole), static_cast<double>(with - without), "whole");
+  }
+}
+
+// All rows of a product are in memory once a process, whatever its workers.
+TEST(PlannedProcesses, AProductIsWholeOnceAProcess) {
+  Random random(81);
+  const Entries e = drawn(random, {200000, 20, 30}, 2000, 1);
+  const Factors factors = random_factors(random, e.dims, rank_of_model, TD_F64);
+  std::vector<std::vector<double>> out(2, std::vector<double>(200000 * rank_of_model));
+  std::vector<const void *> columns;
+  for (const auto &a : factors.a)
+    columns.push_back(a.data());
+  for (const int size : {1, 2}) {
+    int64_t before = 0;
+    std::barrier all(size);
+    Processes processes(size);
+    processes.run(process_devices(), [&](int rank, td_context *context) {
+      const Tensor x = build(context, of_process(e, rank, size), Options{});
+      for (int round = 0; round < 2; ++round) { // what is allocated once does not count
+        all.arrive_and_wait();
+        if (rank == 0)
+          most_held = before = held;
+        all.arrive_and_wait();
+        check(td_mttkrp(context, x, 0, rank_of_model, columns.data(), e.dims.data(),
+                        out[static_cast<std::size_t>(rank)].data(), e.dims.front(), TD_HOST));
+      }
+    });
+    EXPECT_EQ(processes.trouble(), "");
+    expect_within(0.1, static_cast<double>(size * 200000 * rank_of_model * 8), static_cast<double>(most_held - before),
+                  "product");
+  }
 }
 
 // Entries that lie in few rows share others than sizes say; the plan of their file partitions them as processes do.

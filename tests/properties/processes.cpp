@@ -21,20 +21,9 @@ constexpr int sizes[] = {1, 2, 3, 4, 7};
 
 bool on_gpus() { return process_devices() != "cpu"; }
 
-/// Whether a run in order, "deterministic" = 1, is refused: where processes have several GPUs.
-bool refuses_order() { return process_devices().find('|') != std::string::npos; }
-/// The last of these is in order.
-std::span<const Options> but_refused(std::span<const Options> cases) {
-  return cases.first(cases.size() - (refuses_order() ? 1 : 0));
-}
-
-/// The device that a process alone has.
-std::string device_alone() {
-  std::string one = process_devices(); // "cuda:local" is for several
-  if (const std::size_t at = one.find("local"); at != one.npos)
-    one.replace(at, 5, "0");
-  return one;
-}
+/// Workers of all processes, and of one.
+int workers_of_all(int size) { return workers_of(process_devices(), size); }
+int workers_of_process(int rank) { return workers_of_all(rank + 1) - workers_of_all(rank); }
 
 Entries of_process(const Entries &all, int rank, int size) {
   Entries mine(all.dims);
@@ -97,7 +86,7 @@ void expect_run_of_one(const Entries &all, td_type type, int64_t rank, const Opt
     const std::vector<Came> came = run_on(size, all, type, rank, options, stored);
     for (const Came &some : came)
       expect_same(some, came.front());
-    EXPECT_EQ(came.front().workers, workers_of(process_devices(), size));
+    EXPECT_EQ(came.front().workers, workers_of_all(size));
     EXPECT_NEAR(came.front().norm, expected.norm, 1e-12 * expected.norm);
     EXPECT_EQ(came.front().stop, expected.stop);
     expect_near(came.front().fit, expected.fit, most, "fit");
@@ -177,7 +166,7 @@ TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
   expect(large, TD_F64, 2, Options{}, 1e-9);
 }
 
-/// A run with option "deterministic" on any number of processes, which is bitwise that of one without others.
+/// A run with option "deterministic" on any number of processes, which is bitwise that of one worker without others.
 void expect_same_bits(const Entries &all, td_type type, const std::string &format, const Options &options,
                       const Options &stored = Options{{"groups", "none"}}) {
   const bool dense = format == "dense";
@@ -190,22 +179,21 @@ void expect_same_bits(const Entries &all, td_type type, const std::string &forma
     return make_sparse(context, size == 0 ? all : of_process(all, rank, size), {type, TD_I64, 0}, stored);
   };
   const Came expected = came_of(cpals(alone, made(alone, 0, 0), 3, options));
-  for (const int size : sizes) {
+  const bool few = light() && workers_of_all(3) > 3; // several GPUs a process
+  for (const int size : std::span(sizes).first(few ? 3 : std::size(sizes))) {
     SCOPED_TRACE(format + " on " + std::to_string(size) + " processes");
     Processes processes(size);
     processes.run(process_devices(), [&](int rank, td_context *context) {
       const Came came = came_of(cpals(context, made(context, rank, size), 3, options));
       expect_same(came, expected);
       EXPECT_EQ(came.norm, expected.norm);
-      EXPECT_EQ(came.workers, size);
+      EXPECT_EQ(came.workers, workers_of_all(size));
     });
     EXPECT_EQ(processes.trouble(), "");
   }
 }
 
 TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
-  if (refuses_order())
-    GTEST_SKIP() << "refused where processes have several GPUs";
   Random random(69);
   Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
   const auto options = [](const char *name, const char *value) {
@@ -237,26 +225,6 @@ TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
   for (double &v : e.values)
     v *= 1e200;
   expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
-}
-
-TEST(SharedCpals, RefusesTheSameBitsOnSeveralGpusAProcess) {
-  if (!refuses_order())
-    GTEST_SKIP() << "no process has several GPUs in TD_TEST_DEVICES";
-  Random random(69);
-  const Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
-  const Options same_bits{{"deterministic", "1"}};
-  Processes processes(2);
-  processes.run(process_devices(), [&](int rank, td_context *context) {
-    const Tensor x = make_sparse(context, of_process(e, rank, 2));
-    Ktensor model;
-    EXPECT_EQ(td_cpals(context, x, 3, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
-    EXPECT_NE(last_error().find("'deterministic' = 1 on GPUs of 2 processes, of which some have several"),
-              std::string::npos)
-        << last_error();
-    Plan plan;
-    EXPECT_EQ(td_plan_create_for_tensor(context, x, 3, same_bits, plan.out()), TD_ERR_UNSUPPORTED);
-  });
-  EXPECT_EQ(processes.trouble(), "");
 }
 
 // Fibers of a mode are whole on one process each, and process 0 looks for the eigenvectors: of short modes by the
@@ -422,14 +390,12 @@ TEST(SharedCpals, GoesOnOnAnotherNumberOfProcesses) {
   const Entries e = planted(random, {14, 11, 9}, 3, 0.3, 0.2).entries;
   const TemporaryFolder folder;
   const std::string path = folder.file("run.tdb");
-  if (!refuses_order()) {
-    const auto in_order = [](const Options &options) { return with(options, "deterministic", "1"); };
-    run_on(3, e, TD_F64, 3, in_order(steps_before(path)));
-    const Came bits = run_on(2, e, TD_F64, 3, in_order(ten_steps)).front();
-    for (const int size : sizes)
-      for (const Came &came : run_on(size, e, TD_F64, 3, in_order(steps_after(path))))
-        expect_same(came, bits);
-  }
+  const auto in_order = [](const Options &options) { return with(options, "deterministic", "1"); };
+  run_on(3, e, TD_F64, 3, in_order(steps_before(path)));
+  const Came bits = run_on(2, e, TD_F64, 3, in_order(ten_steps)).front();
+  for (const int size : sizes)
+    for (const Came &came : run_on(size, e, TD_F64, 3, in_order(steps_after(path))))
+      expect_same(came, bits);
   const Came whole = run_on(3, e, TD_F64, 3, ten_steps).front();
   run_on(3, e, TD_F64, 3, steps_before(path));
   const Options on = steps_after(path);
@@ -480,7 +446,7 @@ TEST(SharedModel, IsTheOneThatAllWouldGet) {
   const Options plain{{"tol", "0"}, {"max_iters", "5"}, {"seed", "3"}, {"arrange", "0"}, {"fixsigns", "0"}};
   const Options cases[] = {copy(ten_steps), copy(plain), with(plain, "init", "nvecs"), with(ten_steps, "solve", "qr"),
                            with(plain, "deterministic", "1")};
-  for (const Options &options : but_refused(cases))
+  for (const Options &options : cases)
     for (const int size : sizes) {
       SCOPED_TRACE(size);
       Processes processes(size);
@@ -552,7 +518,7 @@ TEST(SharedModel, IsAStart) {
   const Options first{{"tol", "0"}, {"max_iters", "2"}, {"seed", "3"}};
   const Options cases[] = {copy(ten_steps), with(ten_steps, "fixed_modes", "0"), with(ten_steps, "solve", "qr"),
                            with(ten_steps, "deterministic", "1")};
-  for (const Options &options : but_refused(cases))
+  for (const Options &options : cases)
     for (const int size : sizes) {
       Processes processes(size);
       processes.run(process_devices(), [&](int rank, td_context *context) {
@@ -720,7 +686,7 @@ TEST(SharedPlan, TellsWhatIsSent) {
       });
       const int64_t row_bytes = 5 * (sums ? 4 + 8 : 8 + 8); // a sum that goes to the owner, and the row that comes back
       EXPECT_GT(all, 0);
-      EXPECT_LT(2 * all, (workers_of(process_devices(), size) - 1) * (3000 + 20000 + 40000 + 300) * row_bytes);
+      EXPECT_LT(2 * all, (workers_of_all(size) - 1) * (3000 + 20000 + 40000 + 300) * row_bytes);
     }
   }
 }
@@ -733,18 +699,16 @@ TEST(SharedPlan, TellsWhatIsSentOfADenseTensor) {
     const int64_t all = told_and_sent(size, [&](td_context *context, int rank) {
       return make_dense_block(context, cells, rank, size, Blocks::slabs);
     });
-    if (size == 8 && workers_of(process_devices(), size) ==
-                         size) { // 4 processes have each row; of slabs all 8 have those of two modes
+    if (size == 8 &&
+        workers_of_all(size) == size) { // 4 processes have each row; of slabs all 8 have those of two modes
       EXPECT_EQ(all, 3 * (24 + 25 + 26) * 5 * 16);
       EXPECT_LT(all, 7 * (24 + 25) * 5 * 16);
     }
   }
 }
 
-// A deterministic run sends each row to all processes: the plan tells the mean of what they send.
+// A deterministic run sends each row to all workers: the plan tells the mean of what they send.
 TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
-  if (refuses_order())
-    GTEST_SKIP() << "refused where processes have several GPUs";
   Random random(70);
   const Entries e = distinct_entries(random, {40, 30, 20}, 4000, TD_F64);
   // GPUs hold a part of each copy, of keys of 4 bytes and values of 8, and get the rest from each other.
@@ -755,16 +719,19 @@ TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
     const Traffic traffic = traffic_of(size, options, 5, 5, [&](td_context *context, int rank) {
       return make_sparse(context, of_process(e, rank, size));
     });
-    for (const int64_t one : traffic.told)
-      EXPECT_EQ(one, (size - 1) * all / size);
-    EXPECT_EQ(std::accumulate(traffic.sent.begin(), traffic.sent.end(), int64_t{0}), (size - 1) * all * 5);
+    const int workers = workers_of_all(size);
+    for (int rank = 0; rank < size; ++rank) {
+      const int here = workers_of_process(rank); // what each of them sends is rounded up
+      EXPECT_NEAR(static_cast<double>(traffic.told[static_cast<std::size_t>(rank)]),
+                  static_cast<double>(here * (workers - 1) * all) / workers, here);
+    }
+    EXPECT_EQ(std::accumulate(traffic.sent.begin(), traffic.sent.end(), int64_t{0}), (workers - 1) * all * 5);
   }
 }
 
-// Its plan tells that each process has the whole tensor besides its part, and a GPU of each only a part of the whole.
+// Its plan tells that each process has the whole tensor besides its parts, once for all its workers, and a GPU of each
+// only a part of the whole.
 TEST(SharedPlan, TellsThatEachHoldsTheWhole) {
-  if (refuses_order())
-    GTEST_SKIP() << "refused where processes have several GPUs";
   Random random(73);
   const Entries e = distinct_entries(random, {60, 50, 40}, 20000, TD_F64);
   const Options in_order{{"deterministic", "1"}}, plain;
@@ -782,12 +749,17 @@ TEST(SharedPlan, TellsThatEachHoldsTheWhole) {
     processes.run(process_devices(), [&](int rank, td_context *context) {
       const Tensor x = make_sparse(context, of_process(e, rank, size));
       const Plan plan = planned(context, x, in_order), part = planned(context, x, plain);
+      EXPECT_EQ(get<int64_t>(td_plan_get_i64, plan, "processes"), size);
+      EXPECT_EQ(get<int64_t>(td_plan_get_i64, plan, "workers"), workers_of_process(rank));
+      EXPECT_EQ(get<int64_t>(td_plan_get_i64, plan, "nnz"), 20000);
       const double both = bytes(whole, "host_bytes.tensor") + bytes(part, "host_bytes.tensor");
       EXPECT_NEAR(bytes(plan, "host_bytes.tensor"), both, 0.05 * both);
       if (on_gpus()) {
         // Entries of one copy pass through the GPU besides, all of them as they are few.
         const double held = bytes(whole, "device_bytes.tensor");
-        EXPECT_NEAR(bytes(plan, "device_bytes.tensor"), held / size + held / 3, 0.1 * held);
+        const int here = workers_of_process(rank);
+        EXPECT_NEAR(bytes(plan, "device_bytes.tensor"), here * (held / workers_of_all(size) + held / 3),
+                    0.1 * here * held);
         EXPECT_NE(
             text(td_plan_get_str, static_cast<const td_plan *>(plan), "sharding.why").find("each GPU holds a part"),
             std::string::npos);
@@ -1067,8 +1039,8 @@ TEST(SharedTensor, TellsOfTheWholeDenseOne) {
     });
     for (const int64_t &some : here) {
       const auto rank = static_cast<int>(&some - here.data());
-      const int workers = workers_of(process_devices(), rank + 1) - workers_of(process_devices(), rank);
-      const int all = workers_of(process_devices(), size);
+      const int workers = workers_of_process(rank);
+      const int all = workers_of_all(size);
       EXPECT_LE(some, (all == size ? 2 : 3) * 210 * workers / all); // of many workers boxes are small, and less even
     }
   }

@@ -29,6 +29,15 @@ std::string process_devices() {
   return own;
 }
 
+std::string device_alone() {
+  std::string one = devices_of_process(process_devices(), 0); // "cuda:local" is for several
+  if (const std::size_t at = one.find("local"); at != one.npos)
+    one.replace(at, 5, "0");
+  if (const std::size_t at = one.find(','); at != one.npos)
+    one.erase(at, place_of(one).size() - at);
+  return one;
+}
+
 std::string devices_of_process(const std::string &devices, int rank) {
   const std::string places = place_of(devices);
   std::vector<std::string> words(1);

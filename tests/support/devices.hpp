@@ -22,6 +22,8 @@ std::string process_devices();
 /// What a process of some rank has of such a word, and how many workers `size` processes have.
 std::string devices_of_process(const std::string &devices, int rank);
 int workers_of(const std::string &devices, int size);
+/// The device of one worker of process_devices(): its first GPU.
+std::string device_alone();
 
 /// A word's device string, and the options that it stands for.
 std::string place_of(const std::string &devices);
