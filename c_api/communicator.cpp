@@ -160,50 +160,54 @@ void require_own(Processes &processes, std::string_view devices, std::span<const
 }
 
 /// The device of this process: of "cuda:local" a GPU for each process of a machine, of "auto" too, if there are enough
-/// for all processes.
+/// for all processes. Some have a GPU and others none only where all is exchanged by way of the host, and that was
+/// asked for.
 std::string own_device(Processes &processes, std::string_view devices, const Options &options) {
   require_possible(devices, options);
   const bool automatic = devices == "auto";
   const bool gpu = devices.starts_with("cuda");
+  const bool mixes = options.choice<kernels::Exchange>("exchange") == kernels::Exchange::host;
   processes.require_same(fmt::format("{} {} {}",
-                                     automatic ? "auto"
-                                     : gpu     ? "cuda"
-                                               : "cpu",
+                                     automatic      ? "auto"
+                                     : gpu || mixes ? "cuda"
+                                                    : "cpu",
                                      options.text("exchange"), options.integer("virtual_devices")),
-                         "devices (GPUs, or none), or options 'exchange' or 'virtual_devices',");
-  if (!automatic && !gpu)
+                         "devices (GPUs, or none, unless option 'exchange' is host), or options 'exchange' or "
+                         "'virtual_devices',");
+  if (!automatic && !(mixes ? processes.any(gpu) : gpu))
     return std::string(devices);
   const bool local = automatic || devices == "cuda:local";
+  const bool named = gpu && !local;
   const bool shared = options.integer("virtual_devices") == 1;
   std::vector<i64> gpus;
   try {
-    gpus = kernels::list_gpus();
+    if (gpu || automatic)
+      gpus = kernels::list_gpus();
   } catch (const Error &error) {
     if (!automatic || error.status() != Status::backend_unavailable)
       throw;
   }
-  const auto spec = local ? kernels::DeviceSpec{} : kernels::parse_devices(devices, shared);
-  if (processes.any(!local && (spec.workers != 1))) { // then nothing is chosen for anybody
+  const auto spec = named ? kernels::parse_devices(devices, shared) : kernels::DeviceSpec{};
+  if (processes.any(named && spec.workers != 1)) { // then nothing is chosen for anybody
     if (local)
       throw_error(
           Status::unsupported,
           "devices = \"{}\" on this process, and several GPUs on another: expected each process to name its GPUs",
           devices);
-    std::vector<i64> named;
+    std::vector<i64> own;
     for (const int ordinal : spec.devices)
       if (static_cast<std::size_t>(ordinal) < gpus.size()) // else it is refused when it is opened
-        named.push_back(gpus[static_cast<std::size_t>(ordinal)]);
+        own.push_back(gpus[static_cast<std::size_t>(ordinal)]);
     if (!shared)
-      require_own(processes, devices, spec.workers == 0 ? gpus : named);
+      require_own(processes, devices, spec.workers == 0 ? gpus : own);
     return std::string(devices);
   }
-  if (const std::size_t named = local ? 0 : static_cast<std::size_t>(spec.devices.front());
-      !local && named < gpus.size())
-    gpus = {gpus[named]};
+  if (named && static_cast<std::size_t>(spec.devices.front()) < gpus.size())
+    gpus = {gpus[static_cast<std::size_t>(spec.devices.front())]};
   const int chosen = choose_gpu(processes, gpus, shared);
   if (automatic)
     return processes.any(chosen < 0) ? "cpu" : fmt::format("cuda:{}", chosen);
-  if (chosen < 0)
+  if (gpu && chosen < 0)
     throw_error(Status::backend_unavailable,
                 "devices = \"{}\": {} has a process of a smaller rank; expected {}a GPU for each process, or option "
                 "'virtual_devices' = 1, by which several share one",
@@ -252,6 +256,14 @@ Parts store(const Context &context, std::span<const i64> dims, const tensor::Den
         source, context.target());
   });
   return parts;
+}
+
+void require_one_kind(const Context &context, const Options &options) {
+  if (context.mixed && plan::SolverSettings(options).deterministic)
+    throw_error(Status::unsupported,
+                "option 'deterministic' = 1 on {} processes of which some have GPUs and others none, whose sums differ "
+                "in their last bits; expected devices of one kind",
+                context.processes->size());
 }
 
 void require_alone(const Context &context, std::string_view call) {
@@ -313,6 +325,11 @@ td_status td_context_create_distributed(const char *devices, const td_options *o
       const Options o = options_or_defaults(options);
       auto context = open_context(own_device(*processes, devices, o).c_str(), o);
       context->processes = processes;
+      const bool gpu = context->spec.kind == kernels::DeviceSpec::Kind::cuda;
+      context->mixed = processes->any(gpu) && processes->any(!gpu);
+      if (context->mixed) // all call the same functions in the same order
+        for (const auto &backend : context->backends)
+          backend->set_exchange(kernels::Exchange::host);
       const int here = static_cast<int>(context->backends.size());
       if (processes->any(here > 1))
         context->workers = ProcessWorkers::make(processes, here);

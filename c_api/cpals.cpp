@@ -206,6 +206,7 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
       if (c->processes != nullptr)
         c->processes->require_same(fmt::format("{} {} {}", rank, kind_of(start.get()), text_of_scope(o, "cpals")),
                                    "td_cpals: rank, options, whether there is an init or its type");
+      require_one_kind(*c, o);
       const bool shared = c->processes != nullptr && plan::SolverSettings(o).distributed;
       if (c->workers != nullptr)
         o.set_text("model", "distributed"); // it is made whole once in a process

@@ -26,6 +26,7 @@ struct Context {
   int gpu_process = 0;                     // which opened the GPU; 0 without one
   std::shared_ptr<Processes> processes;    // that share it; null: it is this process's alone
   std::shared_ptr<ProcessWorkers> workers; // where a process has several; null: of processes that share it each is one
+  bool mixed = false;                      // some of the processes have GPUs, others none
   td_log_fn log = nullptr;
   void *log_user = nullptr;
 

@@ -218,6 +218,7 @@ td_status td_plan_create_for_tensor(td_context *context, const td_tensor *tensor
                   "option 'processes' = {}: expected at most 1 for a tensor that is there, whose plan is for the "
                   "processes that share it; td_plan_create and td_plan_read plan for others",
                   processes);
+    require_one_kind(*c, request.options);
     Plan all = tensor::plan_of(*x, request);
     for (int worker = 1; worker < c->meeting_workers(); ++worker) {
       request.backends = c->backends_of(worker);

@@ -86,6 +86,9 @@ io::Writers writers_of(Processes *processes);
 /// How they read one.
 io::Readers readers_of(Processes *processes);
 
+/// Throws Status::unsupported for option "deterministic" where some processes have GPUs and others none.
+void require_one_kind(const Context &context, const Options &options);
+
 /// Throws Status::unsupported for a call that one process makes, where processes share the context or the tensor.
 void require_alone(const Context &context, std::string_view call);
 void require_whole(const tensor::Tensor &x, std::string_view call);

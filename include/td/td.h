@@ -296,8 +296,9 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *    "cuda:0,1", "cuda:all"    these, or all that the process sees, each a worker; other processes may have another
  *                  number, and none of these. Where any process has several, each names its own
  *    "auto"        "cuda:local" where there are GPUs enough for all processes, else "cpu"
- *  Either all processes have a GPU or none. What is in the memories of GPUs goes by NCCL, which is connected here, or,
- *  where it cannot be, by way of the host and the communicator's functions (option "exchange").
+ *  Either all processes have a GPU or none; with option "exchange" = host on all, some may name "cpu" beside others'
+ *  GPUs, and each worker gets as many entries as any other. What is in the memories of GPUs goes by NCCL, which is
+ *  connected here, or, where it cannot be, by way of the host and the communicator's functions (option "exchange").
  *
  *  Collective in such a context:
  *    td_tensor_create      each process brings any of the entries, of the tensor's whole dims; those at the same

@@ -384,9 +384,9 @@ Communicators make_device_communicators(const std::vector<kernels::Backend *> &d
 }
 
 std::unique_ptr<Communicator> make_process_communicator(Processes &processes, kernels::Backend &device) {
-  if (device.memory() == nullptr)
-    return make_process_communicator(processes);
   const Exchange wanted = device.exchange();
+  if (device.memory() == nullptr && wanted != Exchange::host)
+    return make_process_communicator(processes);
   if (wanted != Exchange::host) {
     auto linked = std::make_unique<LinkedProcesses>(processes, device);
     std::string why;

@@ -184,8 +184,10 @@ public:
 
   // ---- for several workers, whose devices exchange what is in their memories ----
 
-  /// What the context asks for.
-  virtual Exchange exchange() const noexcept { return Exchange::automatic; }
+  /// What the context asks for. A device that works in the host's memory has `host` where others have memory of their
+  /// own.
+  Exchange exchange() const noexcept { return exchange_; }
+  void set_exchange(Exchange exchange) noexcept { exchange_ = exchange; }
   /// Lets copy_from copy out of the other's memory() from now on; false where that cannot be.
   virtual bool reach(Device & /*other*/) { return false; }
   virtual void copy_from(Device &other, void *to, const void *from, i64 bytes);
@@ -215,6 +217,7 @@ private:
   friend class PhaseMeter;
   std::vector<std::chrono::steady_clock::time_point> moments_; // of a device that works at once
   PhaseMeter *meter_ = nullptr;
+  Exchange exchange_ = Exchange::automatic;
 };
 
 /// It measures, while it lives, what a device's time goes to: by marks where one phase ends and another begins, so that

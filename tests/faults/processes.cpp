@@ -457,7 +457,9 @@ TEST(ProcessesWithGpus, RefuseWhatTheyCannotHave) {
   if (process_devices() == "cpu")
     GTEST_SKIP() << "no GPU in TD_TEST_DEVICES";
   const auto mixed = [](int rank) { return std::string(rank == 0 ? "cuda:local" : "cpu"); };
-  expect_refused(opened(2, mixed, Options{}), TD_ERR_ARGUMENT, "process 1 of 2: devices (GPUs, or none)");
+  EXPECT_EQ(opened(2, mixed, Options{{"exchange", "host"}}).back().status, TD_OK);
+  expect_refused(opened(2, mixed, Options{{"exchange", "nccl"}}), TD_ERR_ARGUMENT, "GPUs, or none");
+  expect_refused(opened(2, mixed, Options{}), TD_ERR_ARGUMENT, "process 1 of 2: devices (GPUs, or none, unless");
 }
 
 // Several GPUs a process, no matter how many the others have; of these none is another's.

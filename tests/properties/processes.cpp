@@ -227,6 +227,27 @@ TEST(SharedCpals, SameBitsOnAnyNumberOfProcesses) {
   expect_same_bits(e, TD_F64, "auto", options("tol", "0"));
 }
 
+// No order of sums makes a GPU's those of a CPU.
+TEST(SharedCpals, RefusesTheSameBitsOnGpusBesideCpus) {
+  if (process_devices().find("cpu") == std::string::npos || process_devices().find("cuda") == std::string::npos)
+    GTEST_SKIP() << "no processes with GPUs and without in TD_TEST_DEVICES";
+  Random random(69);
+  const Entries e = distinct_entries(random, {14, 30, 9}, 600, TD_F64);
+  const Options same_bits{{"deterministic", "1"}};
+  Processes processes(2);
+  processes.run(process_devices(), [&](int rank, td_context *context) {
+    const Tensor x = make_sparse(context, of_process(e, rank, 2));
+    Ktensor model;
+    EXPECT_EQ(td_cpals(context, x, 3, nullptr, same_bits, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
+    EXPECT_NE(last_error().find("'deterministic' = 1 on 2 processes of which some have GPUs"), std::string::npos)
+        << last_error();
+    Plan plan;
+    EXPECT_EQ(td_plan_create_for_tensor(context, x, 3, same_bits, plan.out()), TD_ERR_UNSUPPORTED);
+    EXPECT_EQ(td_cpals(context, x, 3, nullptr, nullptr, nullptr, nullptr, model.out(), nullptr), TD_OK) << last_error();
+  });
+  EXPECT_EQ(processes.trouble(), "");
+}
+
 // Fibers of a mode are whole on one process each, and process 0 looks for the eigenvectors: of short modes by the
 // matrix, of long ones in a subspace.
 TEST(SharedCpals, StartsFromEigenvectors) {

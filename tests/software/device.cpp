@@ -230,8 +230,8 @@ private:
 class SoftwareBackend final : public BuildingBackend {
 public:
   SoftwareBackend(std::shared_ptr<Memory> memory, const kernels::DeviceSpec &spec)
-      : memory_(std::move(memory)), limit_(spec.memory_limit > 0 ? spec.memory_limit : free_bytes),
-        exchange_(spec.exchange) {
+      : memory_(std::move(memory)), limit_(spec.memory_limit > 0 ? spec.memory_limit : free_bytes) {
+    set_exchange(spec.exchange);
     kept_->memory = memory_;
   }
 
@@ -314,7 +314,6 @@ public:
 
   // ---- several devices: a copy that did not wait for what it copies is refused ----
 
-  kernels::Exchange exchange() const noexcept override { return exchange_; }
   bool reach(Device &other) override { return dynamic_cast<SoftwareBackend *>(&other) != nullptr; }
   void copy_from(Device &other, void *to, const void *from, i64 bytes) override {
     auto &device = static_cast<SoftwareBackend &>(other);
@@ -654,7 +653,6 @@ private:
   std::vector<std::byte> arriving_; // a download that has begun
   void *arriving_to_ = nullptr;
   std::vector<std::weak_ptr<kernels::Evictable>> evictables_;
-  kernels::Exchange exchange_;
   std::shared_ptr<SoftwareBoard> board_;                   // of processes; null: there is no link
   kernels::Peers *peers_ = nullptr;                        // while there is a link
   std::vector<i64> sent_, received_;                       // [processes] by that board

@@ -14,7 +14,9 @@ class CudaBackend final : public Backend {
 public:
   CudaBackend(int ordinal, int repeat, const DeviceSpec &spec)
       : device_(Memory::of(ordinal, repeat), spec.memory_limit), host_threads_(spec.host_threads),
-        staging_(device_, host_threads_), exchange_(spec.exchange) {}
+        staging_(device_, host_threads_) {
+    set_exchange(spec.exchange);
+  }
 
   std::string describe() const override;
   int threads() const noexcept override { return host_threads_; }
@@ -46,7 +48,6 @@ public:
   void follow(void *stream) override;
   std::shared_ptr<const DeviceArrays> lend(const DenseView &array, std::string_view name) override;
   void sum_elements(const DenseView &x, double scale, i64 block, ElementSums *sums) override;
-  Exchange exchange() const noexcept override { return exchange_; }
   bool reach(Device &other) override;
   void copy_from(Device &other, void *to, const void *from, i64 bytes) override;
   void raise(Signal signal) override;
@@ -108,7 +109,6 @@ private:
   Gpu device_;
   int host_threads_; // for sorting a tensor, say
   Staging staging_;
-  Exchange exchange_;
   std::shared_ptr<DirectClique> direct_; // of the GPUs of which this is the first, as the next
   std::shared_ptr<NcclClique> clique_;   // of the GPUs of which this is the first; made when first asked for
   std::shared_ptr<NcclEnd> end_;         // among those of other processes; made when first asked for
