@@ -70,7 +70,7 @@ void write_report(JsonText &out, const solvers::Report &report) {
   out.member("iterations", report.iterations);
   out.member("resumed_from", report.resumed_from);
   out.member("converged", report.converged);
-  out.member("stop_reason", report.stop_reason);
+  out.member("stop_reason", name_of(report.stop_reason));
   out.member("effective_rank", report.smallest_effective_rank());
   out.member("condition", rounded(report.largest_condition()));
   out.member("norm", report.norm);

@@ -88,6 +88,7 @@ void find_empty(const Ktensor &k, std::vector<std::string> &findings) {
 } // namespace
 
 std::vector<std::string> findings_of(const Run &run, const Ktensor &columns) {
+  using solvers::StopReason;
   const solvers::Report &report = run.report;
   std::vector<std::string> findings;
   find_pairs(columns, findings);
@@ -101,9 +102,10 @@ std::vector<std::string> findings_of(const Run &run, const Ktensor &columns) {
     findings.push_back(
         fmt::format("Components cancel: rounding may have moved the fit by {:.1e}.", report.fit_error.back()));
   if (!report.converged && !report.fit_change.empty())
-    findings.push_back(fmt::format("The run was ended by {}, when an iteration still changed the fit by {:.1e}.",
-                                   report.stop_reason == "callback" ? "its caller" : report.stop_reason,
-                                   report.fit_change.back()));
+    findings.push_back(
+        fmt::format("The run was ended by {}, when an iteration still changed the fit by {:.1e}.",
+                    report.stop_reason == StopReason::callback ? "its caller" : name_of(report.stop_reason),
+                    report.fit_change.back()));
   if (!report.creeping.empty())
     findings.push_back(report.creeping);
   if (!report.checkpoint_error.empty())

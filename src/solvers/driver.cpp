@@ -97,7 +97,7 @@ public:
     }
     divide_columns(model_, scales_, threads_);
     report_.seconds = seconds_since(begin_);
-    if (report_.stop_reason == "tol")
+    if (report_.stop_reason == StopReason::tol)
       report_.creeping = creeping(Growth::of(report_.fit, report_.fit_error.back()), settings_.tol,
                                   settings_.nvecs && !request_.resume && request_.init == nullptr);
     const bool keep = settings_.distributed && processes_ != nullptr;
@@ -310,11 +310,11 @@ private:
 
     bool last = settled();
     if (!last && due.end) {
-      report_.stop_reason = "max_seconds";
+      report_.stop_reason = StopReason::max_seconds;
       last = true;
     }
     if (has_callback_ && any(request_.progress && !request_.progress(report_))) {
-      report_.stop_reason = "callback";
+      report_.stop_reason = StopReason::callback;
       stopped_ = last = true;
     }
     const bool in_turn = settings_.checkpoint_iters > 0 && report_.iterations % settings_.checkpoint_iters == 0;
@@ -331,10 +331,10 @@ private:
     report_.converged =
         report_.iterations > 1 && report_.fit_change.back() < settings_.tol && report_.fit_error.back() < settings_.tol;
     if (report_.converged)
-      report_.stop_reason = "tol";
+      report_.stop_reason = StopReason::tol;
     else if (report_.iterations >= settings_.max_iters)
-      report_.stop_reason = "max_iters";
-    return !report_.stop_reason.empty();
+      report_.stop_reason = StopReason::max_iters;
+    return report_.stop_reason != StopReason::none;
   }
 
   void save(const Iteration &own) {
@@ -390,6 +390,11 @@ private:
 };
 
 } // namespace
+
+std::string_view name_of(StopReason reason) noexcept {
+  constexpr std::string_view names[] = {"", "tol", "max_iters", "max_seconds", "callback"};
+  return names[static_cast<std::size_t>(reason)];
+}
 
 i64 Report::smallest_effective_rank() const {
   double least = static_cast<double>(rank);
