@@ -234,6 +234,35 @@ private:
 
 } // namespace
 
+kernels::SortedView Sorted::view() const {
+  const auto span_of = [](const Buffer<i64> &b) { return std::span(b.data(), static_cast<std::size_t>(b.size())); };
+  return {dims,
+          mode,
+          values.size(),
+          values.type(),
+          layout,
+          key_bytes,
+          keys.data(),
+          values.data(),
+          row_index.size(),
+          row_index.data(),
+          row_begin.data(),
+          tile_begin.size() - 1,
+          tile_begin.data(),
+          tile_base.data(),
+          tile_light.data(),
+          span_of(heavy_rows),
+          span_of(heavy_cuts),
+          span_of(light_cuts),
+          {}};
+}
+
+i64 Sorted::bytes() const {
+  return 8 * std::ssize(dims) + keys.bytes() + values.bytes() + row_index.bytes() + row_begin.bytes() +
+         tile_begin.bytes() + tile_base.bytes() + tile_light.bytes() + heavy_rows.bytes() + heavy_cuts.bytes() +
+         light_cuts.bytes();
+}
+
 SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const int> bits) {
   const double tiles = tiles_of(dims, mode, bits);
   return {tiles, empty_sorted(dims, mode, bits).key_bytes};
