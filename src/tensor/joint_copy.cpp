@@ -57,21 +57,21 @@ CopyExchange::Source CopyExchange::select(DeviceBuilding &entries, std::size_t d
 std::vector<CopyExchange::Run> CopyExchange::runs_of(DeviceBuilding &row) const {
   if (row.size() == 0)
     return {};
-  std::vector<kernels::CopyPlan::Cut> cuts(plan_.cuts.begin(), plan_.cuts.end());
-  std::sort(cuts.begin(), cuts.end(), [](const auto &a, const auto &b) { return a.stride < b.stride; });
+  std::vector<kernels::TileField> fields(plan_.tile_fields.begin(), plan_.tile_fields.end());
+  std::sort(fields.begin(), fields.end(), [](const auto &a, const auto &b) { return a.stride < b.stride; });
   u128 mask = 0;
-  for (const auto &cut : cuts) {
-    if (cut.bits > 0)
-      row.sort_by(cut.shift, cut.bits);
-    mask |= ((u128{1} << cut.bits) - 1) << cut.shift;
+  for (const auto &field : fields) {
+    if (field.bits > 0)
+      row.sort_by(field.shift, field.bits);
+    mask |= ((u128{1} << field.bits) - 1) << field.shift;
   }
   const std::vector<i64> begins = row.runs(mask);
   const std::vector<u128> keys = row.keys(std::span(begins).first(begins.size() - 1));
   std::vector<Run> runs;
   for (std::size_t k = 0; k < keys.size(); ++k) {
     Run &run = runs.emplace_back(Run{0, {begins[k], begins[k + 1]}});
-    for (const auto &cut : cuts)
-      run.tile += field_of(keys[k], cut.shift, cut.bits) * cut.stride;
+    for (const auto &field : fields)
+      run.tile += field_of(keys[k], field.shift, field.bits) * field.stride;
   }
   return runs;
 }
