@@ -98,10 +98,10 @@ Matrix column_of(void *data, i64 count, i64 bytes) {
 
 /// Buffers through which ranges of a form's entries pass. With a Gather a worker brings what it holds: what is resident
 /// from there, the rest from the host.
-class Staging {
+class StreamBuffers {
 public:
-  Staging(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some,
-          const detail::KeptForm &kept, const std::vector<Passing> &ranges, const Gather *gather)
+  StreamBuffers(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some,
+                const detail::KeptForm &kept, const std::vector<Passing> &ranges, const Gather *gather)
       : backend_(backend), host_(host), some_(some), kept_(kept), ranges_(ranges), gather_(gather) {
     bool fetches = false;
     for (const Passing &range : ranges)
@@ -124,9 +124,9 @@ public:
     }
   }
 
-  Staging(const Staging &) = delete;
-  Staging &operator=(const Staging &) = delete;
-  ~Staging() { // buffers go only when nothing is copied to them any more
+  StreamBuffers(const StreamBuffers &) = delete;
+  StreamBuffers &operator=(const StreamBuffers &) = delete;
+  ~StreamBuffers() { // buffers go only when nothing is copied to them any more
     for (; taken_ < fetched_; ++taken_)
       backend_.await(static_cast<int>(taken_ % memory_.size()));
   }
@@ -351,18 +351,18 @@ void Placement::each(kernels::Backend &backend, const std::vector<Range> &ranges
     if (!here.back())
       streamed.push_back({range});
   }
-  std::optional<Staging> staging;
+  std::optional<StreamBuffers> buffers;
   if (!streamed.empty()) {
-    staging.emplace(backend, host_, stored_.selection(), *kept_, streamed, nullptr);
-    staging->start();
+    buffers.emplace(backend, host_, stored_.selection(), *kept_, streamed, nullptr);
+    buffers->start();
   }
   for (std::size_t k = 0; k < ranges.size(); ++k) {
     if (here[k]) {
       work(kept_view(ranges[k]).view(), k);
       continue;
     }
-    work(staging->take().view(), k);
-    staging->give_back();
+    work(buffers->take().view(), k);
+    buffers->give_back();
   }
 }
 
@@ -385,10 +385,10 @@ void Placement::each_gathered(kernels::Backend &backend, const std::vector<Range
     if (passes[k])
       passing.push_back({ranges[k], gathered});
   }
-  std::optional<Staging> staging;
+  std::optional<StreamBuffers> buffers;
   if (!passing.empty()) {
-    staging.emplace(backend, host_, nullptr, *kept_, passing, gather_);
-    staging->start();
+    buffers.emplace(backend, host_, nullptr, *kept_, passing, gather_);
+    buffers->start();
   }
   for (std::size_t k = 0; k < ranges.size(); ++k) {
     if (!passes[k]) {
@@ -396,10 +396,10 @@ void Placement::each_gathered(kernels::Backend &backend, const std::vector<Range
         work(kept_view(ranges[k]).view(), k);
       continue;
     }
-    const FormView x = staging->take();
+    const FormView x = buffers->take();
     if (needed[k])
       work(x.view(), k);
-    staging->give_back();
+    buffers->give_back();
   }
 }
 
