@@ -135,7 +135,7 @@ ReadTensor read_dense(const ContainerReader &file, const ReadChoices &choices) {
   readers.unit = *elements / x.dims.back();
   Labels labels = read_labels(file, x.dims);
   Slab slab = readers.cut(x.dims, x.dims.size() - 1);
-  const i64 count = readers.share(*elements).size();
+  const i64 count = readers.own(*elements).size();
   choices.require_room(count, 0);
   x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), count, "the values of a binary file");
   file.read_values(values, x.values.type(), x.values.data(), choices.threads, readers);

@@ -30,7 +30,7 @@ struct ReadTensor {
   i64 bytes() const; // of content and labels
 };
 
-/// Processes that read one file together, each a share of its entries.
+/// Processes that read one file together, each a range of its entries.
 struct Readers {
   int number = 0;
   int count = 1;
@@ -40,8 +40,8 @@ struct Readers {
     return std::vector<i64>(mine.begin(), mine.end());
   };
 
-  /// This one's share of so many elements.
-  Range share(i64 elements) const noexcept {
+  /// The range of so many elements that is this one's.
+  Range own(i64 elements) const noexcept {
     const Range units = part_of({0, elements / unit}, number, count);
     return {units.begin * unit, units.end * unit};
   }

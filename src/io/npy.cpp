@@ -330,15 +330,15 @@ NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threa
     readers.unit = *elements / x.dims[slowest];
     slab = readers.cut(x.dims, slowest);
   }
-  const Range share = readers.share(*elements);
+  const Range own = readers.own(*elements);
   x.strides = *declared.fortran_order ? first_fastest_strides(x.dims) : last_fastest_strides(x.dims);
   const ValueType natural = declared_type->number == Number::f4 ? ValueType::f32 : ValueType::f64;
   const ValueType stored = type.value_or(natural);
   MemoryNeed need;
-  need.add("values", static_cast<double>(share.size()) * static_cast<double>(size_of(stored)));
+  need.add("values", static_cast<double>(own.size()) * static_cast<double>(size_of(stored)));
   budget.require(fmt::format("{}: reading a .npy file", source.name()), need);
-  x.values = ValueBuffer(stored, share.size(), "the values of a .npy file");
-  Converter(source, content, *declared_type, share.begin).convert(x.values, threads);
+  x.values = ValueBuffer(stored, own.size(), "the values of a .npy file");
+  Converter(source, content, *declared_type, own.begin).convert(x.values, threads);
   return {std::move(x), std::string(declared.type), std::move(slab)};
 }
 

@@ -279,7 +279,7 @@ private:
 };
 
 /// Lines count from the file's first, whoever reads them. Gives the records of all readers.
-i64 place_share(Chunks &chunks, const Readers &readers) {
+i64 place_lines(Chunks &chunks, const Readers &readers) {
   const i64 here[] = {chunks.lines(), chunks.records()};
   const std::vector<i64> all = readers.gather(here);
   i64 records = 0;
@@ -297,7 +297,7 @@ ReadTensor read_entries_text(const Source &source, const TextHeader &header, con
   const Readers &readers = choices.readers;
   Chunks chunks(source, lines_of(source, header.body, readers.number, readers.count), header.body_line, choices.threads,
                 count_entries);
-  const i64 records = place_share(chunks, readers);
+  const i64 records = place_lines(chunks, readers);
   if (header.entries && *header.entries != records)
     throw_error(Status::io, "{}: line {} states {}, but {} {}", source.name(), header.entries_line,
                 count_text(*header.entries, "entry", "entries"), records, records == 1 ? "follows" : "follow");

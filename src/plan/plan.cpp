@@ -294,7 +294,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   const int workers = workers_of(l, request);
   const Holding holding = holding_of(l, asked.tensor.sharding, asked.solver.deterministic, workers, is_gpu(request));
   set_loads(plan, x.partitions, asked, holding, workers);
-  tell_exchange(plan, request, asked, tree, holding);
+  predict_exchange(plan, request, asked, tree, holding);
   plan.precision = precision_choice(l.type, asked.tensor.precision(l.type), sweep.gathers,
                                     asked.tensor.dense.kernel == kernels::DenseKernel::gemm);
   plan.conflicts = conflicts_choice(l, asked, is_gpu(request));
@@ -312,7 +312,7 @@ Plan finish(Stored x, const PlanRequest &request) {
     place_on_devices(plan, x.kept, request, holding);
     plan.device.solver = need.workers.total();
     if (plan.device.streamed > 0 && plan.seconds_mttkrp > 0)
-      tell_streaming(plan, rate_of_fetching(*request.backends.front()));
+      predict_streaming(plan, rate_of_fetching(*request.backends.front()));
   }
   plan.fits = (l.exists ? plan.host.solver : plan.host.peak()) <= plan.available.bytes;
   return plan;
@@ -338,14 +338,14 @@ double work_of(Layout l, const SweepPrediction &sweep, const PlanRequest &reques
     place_on_devices(plan, {}, request,
                      holding_of(plan.layout, asked.tensor.sharding, asked.solver.deterministic, 1, true));
     if (plan.device.streamed > 0)
-      tell_streaming(plan, link);
+      predict_streaming(plan, link);
   }
   return plan.seconds_mttkrp > 0 ? plan.seconds_mttkrp + sweep.seconds_update : 0;
 }
 
 /// An iteration with 1, 2, 4, ... processes, as long as each has an entry.
-void tell_scaling(Plan &plan, std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request,
-                  const TensorSettings &settings) {
+void predict_scaling(Plan &plan, std::span<const i64> dims, i64 nnz, ValueType type, const PlanRequest &request,
+                     const TensorSettings &settings) {
   const Asked asked(settings, request.options);
   const Network network(request.options);
   const StorageRequest storage = storage_request(request, settings);
@@ -453,7 +453,7 @@ Plan plan_of(std::span<const i64> dims, i64 nnz, ValueType type, const PlanReque
     plan.layout.assumptions.emplace_back("entries are spread evenly: of a tensor that is clustered, processes share "
                                          "other numbers of rows");
     if (!plan.layout.is_whole_on_each()) // else the entries are no fewer with more processes
-      tell_scaling(plan, dims, nnz, type, request, settings);
+      predict_scaling(plan, dims, nnz, type, request, settings);
     return plan;
   }
   return finish({layout_of(dims, nnz, type, storage_request(request, settings)), settings, {}, {}}, request);

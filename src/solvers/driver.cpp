@@ -176,7 +176,7 @@ private:
     static_cast<History &>(report_) = state;
     report_.resumed_from = state.iterations;
     elapsed_before_ = state.elapsed.back();
-    tell_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
+    report_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
     scales_ = state.scales;
     Ktensor factors = state.factors.copy();
     if (!state.weights.empty())
@@ -192,7 +192,7 @@ private:
 
   std::string path() const { return method_.path() + "\n" + settings_.path(); }
 
-  void tell_quality(const Fit &fit) {
+  void report_quality(const Fit &fit) {
     report_.explained = fit.explained;
     report_.relative = fit.relative;
     report_.fit_growth = Growth::of(report_.fit, report_.fit_error.back()).left;
@@ -299,7 +299,7 @@ private:
     report_.condition.insert(report_.condition.end(), outcome.condition.begin(), outcome.condition.end());
     const std::vector<double> &mttkrp = own.times().mttkrp_of_mode;
     report_.mttkrp_seconds.insert(report_.mttkrp_seconds.end(), mttkrp.begin(), mttkrp.end());
-    tell_quality(fit);
+    report_quality(fit);
     ++report_.iterations;
     report_.exact_residuals += outcome.exact ? 1 : 0;
     report_.seconds = seconds_since(begin_);

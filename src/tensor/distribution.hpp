@@ -81,7 +81,7 @@ public:
   std::shared_ptr<const Distribution> finish() { return std::make_shared<const Distribution>(std::move(made_)); }
 
 private:
-  void tell_owners(Distribution::Mode &mode);
+  void notify_owners(Distribution::Mode &mode);
 
   Distribution made_;
 };

@@ -59,7 +59,7 @@ private:
   i64 each_[2];
 };
 
-constexpr i64 samples_of_device = 1024; // by which keys are shared out: to a thousandth of each device's
+constexpr i64 samples_of_device = 1024; // by which keys are partitioned: to a thousandth of each device's
 
 Backends not_owned(const std::vector<kernels::Backend *> &devices) {
   Backends all;

@@ -152,12 +152,12 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
   }
 }
 
-void Part::hold(int number, i64 pieces) {
+void Part::hold(int number, i64 units) {
   const FormBytes all = bytes_of(x_.form(number).view(OnHost::sizes));
-  const i64 each = pieces > 0 ? kernels::entries_of(x_.form(number).view(OnHost::sizes)) / pieces : 0;
+  const i64 each = units > 0 ? kernels::entries_of(x_.form(number).view(OnHost::sizes)) / units : 0;
   std::vector<Range> &held = held_.emplace_back();
   for (int worker = 0; worker < sharding_.workers(); ++worker) {
-    const Range own = part_of({0, pieces}, worker, sharding_.workers());
+    const Range own = part_of({0, units}, worker, sharding_.workers());
     held.push_back({own.begin * each, own.end * each});
   }
   all_.entries += held[static_cast<std::size_t>(worker_)].size() * all.each;

@@ -80,7 +80,7 @@ bool lists_are_away(const kernels::TensorView &host) {
 }
 
 /// Where all entries are there, that spares a search, and is not worth bringing lists to the host.
-void tell_rows(FormView &x, const kernels::TensorView &host, Range entries) {
+void set_rows_there(FormView &x, const kernels::TensorView &host, Range entries) {
   if (const auto *sorted = std::get_if<kernels::SortedView>(&host); sorted != nullptr && !lists_are_away(host))
     x.set_rows_there(rows_with(*sorted, entries));
 }
@@ -149,7 +149,7 @@ public:
     FormView x = with_lists(host_, kept_.lists, [&](const FormArray &array, std::size_t number) {
       return origin(place_of(number, range, range.begin), range.begin * array.each);
     });
-    tell_rows(x, host_, range);
+    set_rows_there(x, host_, range);
     return x;
   }
   void give_back() {
@@ -432,7 +432,7 @@ FormView Placement::kept_view(Range entries) const {
     });
   }
   if (entries.size() < this->entries())
-    tell_rows(x, host_, entries);
+    set_rows_there(x, host_, entries);
   return x;
 }
 

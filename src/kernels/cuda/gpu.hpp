@@ -175,7 +175,7 @@ public:
   /// Comes before calls that may wait for the GPU within CUDA, where nobody would hear of a failure.
   void settle();
   /// The same for the Gpu that is watched on this thread, if there is one, where nothing may be thrown: what failed is
-  /// told where the processes meet next.
+  /// reported where the processes meet next.
   static void settle_watched() noexcept;
   void upload(void *to, const void *from_host, i64 bytes);
   void download(void *to_host, const void *from, i64 bytes);
