@@ -1,4 +1,4 @@
-// Which reader a file goes to, found from its first bytes.
+// A file goes to the reader that its first bytes ask for.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Which columns of a table become modes and values: what the options ask for, found in the table's first line.
+// This header finds the columns of a table that become modes and values: what the options ask for, in its first line.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Which writer a tensor goes to.
+// A tensor goes to the writer that an option or a name asks for.
 #include <unistd.h>
 
 #include "io/binary.hpp"

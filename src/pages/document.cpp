@@ -30,7 +30,7 @@ std::vector<double> rounded_list(std::span<const double> values) {
   return list;
 }
 
-/// Which iterations the document tells of: all, or evenly many, the last among them.
+/// Gives the iterations that the document reports: all, or evenly many, the last among them.
 std::vector<std::size_t> reported_iterations(std::size_t n) {
   std::vector<std::size_t> reported;
   const std::size_t most = std::min(n, most_iterations);

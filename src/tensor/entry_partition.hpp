@@ -1,4 +1,4 @@
-// Which process gets which entries of a tensor that several have brought.
+// This header decides which process gets which entries of a tensor that several have brought.
 #pragma once
 
 #include "comm/processes.hpp"

@@ -72,7 +72,7 @@ Load load_before(const Load &load, i64 row) {
   return some;
 }
 
-/// Which of the ranges that begin at begin[0 .. count] hold some entries, at least one.
+/// Gives those of the ranges that begin at begin[0 .. count] which hold some of the entries, at least one.
 Range ranges_with(const i64 *begin, i64 count, Range entries) {
   const auto holding = [&](i64 entry) { return std::upper_bound(begin, begin + count + 1, entry) - begin - 1; };
   return {holding(entries.begin), holding(entries.end - 1) + 1};
