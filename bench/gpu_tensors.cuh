@@ -251,8 +251,8 @@ __global__ void mark_first(i64 n, const u64 *place, u32 *first) {
   FOR_EACH(k, n) first[k] = k == 0 || place[k] != place[k - 1] ? 1 : 0;
 }
 
-__global__ void list_pieces(i64 n, const u64 *place, const u32 *first, const u32 *slot, i64 dim, i64 *row_begin,
-                            i64 *row_index, i64 *tile) {
+__global__ void list_segments(i64 n, const u64 *place, const u32 *first, const u32 *slot, i64 dim, i64 *row_begin,
+                              i64 *row_index, i64 *tile) {
   FOR_EACH(k, n)
   if (first[k] == 1) {
     row_begin[slot[k]] = k;
@@ -261,10 +261,10 @@ __global__ void list_pieces(i64 n, const u64 *place, const u32 *first, const u32
   }
 }
 
-__global__ void list_tiles(i64 pieces, i64 tiles, const i64 *tile, i64 *tile_begin) {
+__global__ void list_tiles(i64 segments, i64 tiles, const i64 *tile, i64 *tile_begin) {
   FOR_EACH(t, tiles + 1) {
     i64 lo = 0;
-    i64 hi = pieces;
+    i64 hi = segments;
     while (lo < hi) {
       const i64 middle = (lo + hi) / 2;
       if (tile[middle] < t)
@@ -331,15 +331,15 @@ inline SortedCopy sort_entries(const Entries &x, int mode, std::vector<int> kept
   u32 ends[2];
   check(cudaMemcpy(&ends[0], slot.data() + n - 1, sizeof(u32), cudaMemcpyDeviceToHost), "counting rows");
   check(cudaMemcpy(&ends[1], number.data() + n - 1, sizeof(u32), cudaMemcpyDeviceToHost), "counting rows");
-  const i64 pieces = i64{ends[0]} + ends[1];
-  s.row_index = Array<i64>(pieces);
-  s.row_begin = Array<i64>(pieces + 1);
+  const i64 segments = i64{ends[0]} + ends[1];
+  s.row_index = Array<i64>(segments);
+  s.row_begin = Array<i64>(segments + 1);
   s.tile_begin = Array<i64>(tiles + 1);
-  const Array<i64> tile(pieces);
-  list_pieces<<<grid, block>>>(n, sorted.data(), number.data(), slot.data(), dim, s.row_begin.data(),
-                               s.row_index.data(), tile.data());
-  check(cudaMemcpy(s.row_begin.data() + pieces, &n, sizeof n, cudaMemcpyHostToDevice), "ending the last row");
-  list_tiles<<<grid, block>>>(pieces, tiles, tile.data(), s.tile_begin.data());
+  const Array<i64> tile(segments);
+  list_segments<<<grid, block>>>(n, sorted.data(), number.data(), slot.data(), dim, s.row_begin.data(),
+                                 s.row_index.data(), tile.data());
+  check(cudaMemcpy(s.row_begin.data() + segments, &n, sizeof n, cudaMemcpyHostToDevice), "ending the last row");
+  list_tiles<<<grid, block>>>(segments, tiles, tile.data(), s.tile_begin.data());
   std::vector<i64> base(static_cast<std::size_t>(tiles) * kept.size(), 0);
   for (std::size_t m = 0; m < kept.size(); ++m)
     for (i64 t = 0; t < tiles && static_cast<int>(m) != mode; ++t)
@@ -352,7 +352,7 @@ inline SortedCopy sort_entries(const Entries &x, int mode, std::vector<int> kept
   s.view.layout = layout;
   s.view.key_bytes = key_bytes;
   s.view.keys = s.keys.data();
-  s.view.rows = pieces;
+  s.view.rows = segments;
   s.view.row_index = s.row_index.data();
   s.view.row_begin = s.row_begin.data();
   s.view.tiles = tiles;

@@ -12,7 +12,7 @@
 
 namespace td::c_api {
 
-void tell_others(Processes &processes) {
+void notify_others(Processes &processes) {
   bool named = false; // by those who met in another way
   try {
     throw;
@@ -61,7 +61,7 @@ std::exception_ptr work_on(Processes &others, const std::function<void()> &body)
       }
       throw;
     } catch (...) {
-      tell_others(others);
+      notify_others(others);
     }
   } catch (const abi::__forced_unwind &) {
     throw;

@@ -56,7 +56,7 @@ std::shared_ptr<Context> open_context(const char *devices, const Options &option
   context->memory_limit = options.integer("memory_limit");
   context->spec = kernels::parse_devices(devices, options.integer("virtual_devices") == 1);
   context->spec.memory_limit = options.integer("device_memory_limit");
-  context->spec.exchange = kernels::exchange_of(options.text("exchange"));
+  context->spec.exchange = options.choice<kernels::Exchange>("exchange");
   context->backends = kernels::open_backends(context->spec, static_cast<int>(options.integer("threads")));
   if (context->spec.kind == kernels::DeviceSpec::Kind::cuda)
     context->gpu_process = getpid();

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "core/caller_state.hpp"
+#include "caller_state.hpp"
 #include "core/error.hpp"
 #include "core/types.hpp"
 #include "td/td.h"

@@ -43,13 +43,13 @@ constexpr NamedValue<Report, double> reals[] = {
     {"seconds.fit", [](const Report &r) { return r.seconds_fit; }},
 };
 
-constexpr NamedValue<Report, const std::string &> texts[] = {
-    {"stop_reason", [](const Report &r) -> const std::string & { return r.stop_reason; }},
-    {"format", [](const Report &r) -> const std::string & { return r.format; }},
-    {"devices", [](const Report &r) -> const std::string & { return r.devices; }},
-    {"init", [](const Report &r) -> const std::string & { return r.init; }},
-    {"checkpoint_error", [](const Report &r) -> const std::string & { return r.checkpoint_error; }},
-    {"creeping", [](const Report &r) -> const std::string & { return r.creeping; }},
+constexpr NamedValue<Report, std::string_view> texts[] = {
+    {"stop_reason", [](const Report &r) { return name_of(r.stop_reason); }},
+    {"format", [](const Report &r) { return std::string_view(r.format); }},
+    {"devices", [](const Report &r) { return std::string_view(r.devices); }},
+    {"init", [](const Report &r) { return std::string_view(r.init); }},
+    {"checkpoint_error", [](const Report &r) { return std::string_view(r.checkpoint_error); }},
+    {"creeping", [](const Report &r) { return std::string_view(r.creeping); }},
 };
 
 constexpr NamedValue<Report, const std::vector<double> &> series[] = {

@@ -10,7 +10,7 @@
 namespace td::c_api {
 
 /// Tells the others of the exception that is being handled, and throws what all processes then throw.
-[[noreturn]] void tell_others(Processes &processes);
+[[noreturn]] void notify_others(Processes &processes);
 
 /// Runs a body. Of several processes all get the same error if it fails on any of them, at whatever place;
 /// undo() then ends what the body has made.
@@ -33,7 +33,7 @@ template <class Undo, class Body> void together(Processes *processes, Undo &&und
     undo();
     if (processes == nullptr)
       throw;
-    tell_others(*processes);
+    notify_others(*processes);
   }
 }
 

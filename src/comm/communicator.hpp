@@ -19,7 +19,7 @@ struct Reduced {
 
 /// Every worker calls the same functions in the same order with the same sizes. Results are bitwise the same on all
 /// workers: sums are taken in worker order. If a worker fails it calls abort(), and every worker that waits or will
-/// wait throws WorkerAborted; where the workers are processes, what went wrong, as it is told all of them.
+/// wait throws WorkerAborted; where the workers are processes, what went wrong, as it is reported to all of them.
 ///
 /// Numbers that are summed, rows and what is exchanged are in the memory of the worker's device; they follow what was
 /// asked of the device before, and what is asked of it afterwards follows them. What is broadcast is on the host.

@@ -74,7 +74,7 @@ void Processes::check(std::int32_t code, const char *function) const {
 
 // Where the others are then is not known: none of td's messages would find them.
 void Processes::break_off(std::int32_t code, const char *function) {
-  told_ = true;
+  reported_ = true;
   broken_by_ = function;
   broken_code_ = code;
   functions_.abort(static_cast<std::int32_t>(Status::communication), functions_.user);
@@ -100,7 +100,7 @@ double Processes::largest(double urgent) {
 
 // The first of the processes that failed speaks: the largest number is that of the smallest rank.
 void Processes::hear(double urgent, const Obituary &own) {
-  told_ = true; // whatever else goes wrong here
+  reported_ = true; // whatever else goes wrong here
   first_ = size_ - static_cast<int>(urgent);
   said_ = own;
   if (const auto code = functions_.broadcast(&said_, sizeof said_, first_, functions_.user))
@@ -109,26 +109,26 @@ void Processes::hear(double urgent, const Obituary &own) {
 }
 
 void Processes::meet(int failed, Status status, std::string_view text, bool named) {
-  if (!told_ && broken_by_ != nullptr)
+  if (!reported_ && broken_by_ != nullptr)
     throw AgreedError(Status::communication, "the communicator failed in an earlier call; expected one that works");
   double urgent = not_yet;
-  while (!told_ && urgent == not_yet)
+  while (!reported_ && urgent == not_yet)
     urgent = largest(failed);
-  if (!told_ && urgent != 0) {
+  if (!reported_ && urgent != 0) {
     Obituary own{static_cast<std::int32_t>(status), named ? 1 : 0, {}};
     text.copy(own.text, sizeof own.text - 1);
     hear(urgent, own);
   }
-  if (told_)
+  if (reported_)
     throw_agreed();
 }
 
 bool Processes::on_the_way() {
-  if (told_ || broken_by_ != nullptr)
+  if (reported_ || broken_by_ != nullptr)
     return false;
-  if (const double urgent = largest(not_yet); !told_ && urgent != not_yet)
+  if (const double urgent = largest(not_yet); !reported_ && urgent != not_yet)
     hear(urgent, {});
-  return !told_;
+  return !reported_;
 }
 
 void Processes::fail(Status status, std::string_view text, bool named) {
@@ -201,7 +201,7 @@ public:
   void allgather_rows(Matrix a, std::span<const Ranges> owned) override;
   void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override;
   void broadcast(void *data, i64 bytes) override { processes_.broadcast(data, bytes); }
-  /// What went wrong is told where the call ends (Processes::fail).
+  /// What went wrong is reported where the call ends (Processes::fail).
   void abort() noexcept override {}
 
 private:

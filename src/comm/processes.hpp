@@ -63,7 +63,7 @@ public:
   void release_by(void (*release)(void *user)) noexcept { functions_.release = release; }
 
   /// Begins a call that all make: none knows of a failure in it.
-  void begin_call() noexcept { told_ = false; }
+  void begin_call() noexcept { reported_ = false; }
   /// Waits for all. Throws AgreedError where one has failed.
   void agree() { meet(0, Status::ok, {}); }
   /// Meets those who wait in any of these functions, and lets them wait on, however often: for a process that waits
@@ -111,9 +111,9 @@ private:
   std::vector<int> first_of_; // [processes] ranks of their first workers; empty: each has one
   ProcessFunctions functions_;
   i64 sent_bytes_ = 0;
-  bool told_ = false; // all know of a failure in this call
-  int first_ = 0;     // the process whose failure it is
-  Obituary said_;     // by that one
+  bool reported_ = false; // all know of a failure in this call
+  int first_ = 0;         // the process whose failure it is
+  Obituary said_;         // by that one
   // Not even a failure could be agreed on, as this function returned a number.
   const char *broken_by_ = nullptr;
   std::int32_t broken_code_ = 0;

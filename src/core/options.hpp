@@ -50,6 +50,11 @@ public:
   /// names.
   std::size_t choice(std::string_view name) const;
   template <class Enum> Enum choice(std::string_view name) const { return static_cast<Enum>(choice(name)); }
+  /// The same of an option whose first word is auto, for which there is none: the enum lists the words behind it.
+  template <class Enum> std::optional<Enum> choice_behind_auto(std::string_view name) const {
+    const std::size_t place = choice(name);
+    return place == 0 ? std::nullopt : std::optional(static_cast<Enum>(place - 1));
+  }
 
 private:
   using Value = std::variant<i64, double, std::string>;

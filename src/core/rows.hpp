@@ -1,4 +1,4 @@
-// Rows of matrices as stretches of bytes, and copies of them in host memory.
+// Rows of matrices as ranges of bytes, and copies of them in host memory.
 #pragma once
 
 #include <algorithm>

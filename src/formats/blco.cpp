@@ -57,6 +57,15 @@ void split(Blco &x, const Packed &p, int threads) {
 
 } // namespace
 
+kernels::BlcoView Blco::view() const {
+  return {dims,          values.size(),          values.type(),      layout,           keys.data(),
+          values.data(), block_begin.size() - 1, block_begin.data(), block_base.data()};
+}
+
+i64 Blco::bytes() const {
+  return 8 * std::ssize(dims) + keys.bytes() + values.bytes() + block_begin.bytes() + block_base.bytes();
+}
+
 Blco build_blco(Packed p, int threads) {
   Blco x;
   x.dims = std::move(p.dims);

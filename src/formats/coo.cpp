@@ -103,6 +103,15 @@ template <class Index, class T> Canonical build_lexicographic(const EntriesView 
 
 } // namespace
 
+kernels::CooView Coo::view() const { return {dims, values.size(), values.type(), columns.data(), values.data()}; }
+
+i64 Coo::bytes() const {
+  i64 total = 8 * std::ssize(dims) + values.bytes();
+  for (const auto &column : indices)
+    total += column.bytes();
+  return total;
+}
+
 Coo empty_coo(std::span<const i64> dims, ValueType type, i64 nnz) {
   Coo coo;
   coo.dims.assign(dims.begin(), dims.end());

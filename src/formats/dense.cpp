@@ -77,6 +77,12 @@ void require_strides_for_each_dim(const DenseArrayView &array) {
 
 } // namespace
 
+kernels::DenseView Dense::view() const {
+  return {dims, values.type(), lent != nullptr ? lent : values.data(), strides};
+}
+
+i64 Dense::bytes() const { return 8 * (std::ssize(dims) + std::ssize(strides)) + values.bytes(); }
+
 void copy_elements(const DenseArrayView &array, void *to, int threads) {
   const i64 rows = element_count(array.dims) / array.dims[0];
   dispatch(array.value_type,

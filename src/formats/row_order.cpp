@@ -26,8 +26,8 @@ Sorted empty_sorted(std::span<const i64> dims, int mode, std::span<const int> bi
   return s;
 }
 
-CopyCuts cuts_of(const Sorted &copy, const kernels::KeyLayout &packed, std::span<const int> bits_in_tile) {
-  CopyCuts all;
+CopyKeys copy_keys(const Sorted &copy, const kernels::KeyLayout &packed, std::span<const int> bits_in_tile) {
+  CopyKeys all;
   for (int m = 0; m < packed.order; ++m) {
     const auto i = static_cast<std::size_t>(m);
     const int bits = packed.bits[i];
@@ -35,7 +35,7 @@ CopyCuts cuts_of(const Sorted &copy, const kernels::KeyLayout &packed, std::span
       continue;
     const int kept = bits_in_tile[i];
     if (kept < bits) {
-      all.cuts.push_back({packed.shift[i] + kept, bits - kept, all.tiles, m, kept});
+      all.tile_fields.push_back({packed.shift[i] + kept, bits - kept, all.tiles, m});
       all.tiles *= ((copy.dims[i] - 1) >> kept) + 1;
     }
     all.moves.push_back({packed.shift[i], copy.layout.shift[i], kept});
@@ -43,13 +43,15 @@ CopyCuts cuts_of(const Sorted &copy, const kernels::KeyLayout &packed, std::span
   return all;
 }
 
-void fill_tile_base(Sorted &copy, const CopyCuts &cuts) {
+void fill_tile_base(Sorted &copy, const CopyKeys &keys) {
   const auto order = static_cast<i64>(copy.dims.size());
-  copy.tile_base = Buffer<i64>::zeros(cuts.tiles * order, "where tiles begin");
-  for (const CopyCuts::Cut &cut : cuts.cuts) {
-    const i64 count = ((copy.dims[static_cast<std::size_t>(cut.mode)] - 1) >> cut.kept) + 1;
-    for (i64 tile = 0; tile < cuts.tiles; ++tile)
-      copy.tile_base[tile * order + cut.mode] = (tile / cut.stride % count) << cut.kept;
+  copy.tile_base = Buffer<i64>::zeros(keys.tiles * order, "where tiles begin");
+  for (const kernels::TileField &field : keys.tile_fields) {
+    const auto m = static_cast<std::size_t>(field.mode);
+    const int kept = copy.layout.bits[m];
+    const i64 count = ((copy.dims[m] - 1) >> kept) + 1;
+    for (i64 tile = 0; tile < keys.tiles; ++tile)
+      copy.tile_base[tile * order + field.mode] = (tile / field.stride % count) << kept;
   }
 }
 

@@ -6,23 +6,16 @@
 
 namespace td::formats {
 
-/// How packed keys are cut into a copy's.
-struct CopyCuts {
-  struct Cut {
-    int shift = 0; // of the packed field's bits that tell tiles apart
-    int bits = 0;
-    i64 stride = 0; // between tiles that are neighbours in this mode
-    int mode = 0;
-    int kept = 0;
-  };
-  std::vector<Cut> cuts;
+/// How packed keys become a copy's tiles and keys.
+struct CopyKeys {
+  std::vector<kernels::TileField> tile_fields;
   std::vector<kernels::BitMove> moves; // from a packed key to the copy's
   i64 tiles = 1;
 };
 
 /// A copy that has no entries yet.
 Sorted empty_sorted(std::span<const i64> dims, int mode, std::span<const int> bits_in_tile);
-CopyCuts cuts_of(const Sorted &copy, const kernels::KeyLayout &packed, std::span<const int> bits_in_tile);
+CopyKeys copy_keys(const Sorted &copy, const kernels::KeyLayout &packed, std::span<const int> bits_in_tile);
 
 /// Calls f with a number of the type of a copy's keys.
 template <class F> decltype(auto) dispatch_kept(int key_bytes, F &&f) {
@@ -62,7 +55,7 @@ private:
 };
 
 /// Fills in where the tiles begin in each mode.
-void fill_tile_base(Sorted &copy, const CopyCuts &cuts);
+void fill_tile_base(Sorted &copy, const CopyKeys &keys);
 
 /// Loads that a copy's tiles are partitioned into, of heavy rows and of light ones.
 inline constexpr i64 heavy_loads = 32;

@@ -19,15 +19,9 @@ constexpr i64 block = 512; // keys taken apart at a time
 template <class Key, class Kept, class T> class Builder {
 public:
   Builder(Sorted &s, const Packed &p, std::span<const int> bits_in_tile, int threads)
-      : s_(s), p_(p), copy_(cuts_of(s, p.layout, bits_in_tile)), threads_(threads), n_(p.nnz()),
+      : s_(s), p_(p), keys_(copy_keys(s, p.layout, bits_in_tile)), threads_(threads), n_(p.nnz()),
         packed_(p.keys_as<Key>()), values_(p.values.as<T>()), shift_(p.layout.shift[static_cast<std::size_t>(s.mode)]),
-        width_(p.layout.bits[static_cast<std::size_t>(s.mode)]) {
-    for (const CopyCuts::Cut &cut : copy_.cuts)
-      cuts_[static_cast<std::size_t>(cut_count_++)] = {cut.shift, low_bits<Key>(cut.bits), cut.stride};
-    for (const kernels::BitMove &move : copy_.moves)
-      moves_[static_cast<std::size_t>(move_count_++)] = {move.from, low_bits<Key>(move.count), move.to};
-    tiles_ = copy_.tiles;
-  }
+        width_(p.layout.bits[static_cast<std::size_t>(s.mode)]), tiles_(keys_.tiles) {}
 
   void run() {
     s_.keys = Buffer<std::byte>(n_ * static_cast<i64>(sizeof(Kept)), "keys sorted by mode");
@@ -43,23 +37,12 @@ public:
       count_rows<std::uint32_t>(places, parts);
     else
       count_rows<i64>(places, parts);
-    fill_tile_base(s_, copy_);
+    fill_tile_base(s_, keys_);
     if (tiles_ > 1)
       rows_.fill_loads(s_, rows_.fill_tile_light(s_).span());
   }
 
 private:
-  struct Cut {
-    int shift = 0;
-    Key mask = 0;
-    i64 stride = 0;
-  };
-  struct Move {
-    int from = 0;
-    Key mask = 0;
-    int to = 0;
-  };
-
   i64 row_of(Key key) const noexcept { return static_cast<i64>((key >> shift_) & low_bits<Key>(width_)); }
 
   // These go field by field over a block of keys: plain loops that the compiler turns into vectors.
@@ -67,20 +50,20 @@ private:
   void places_of(const Key *keys, i64 count, i64 *places) const noexcept {
     for (i64 k = 0; k < count; ++k)
       places[k] = row_of(keys[k]);
-    for (int c = 0; c < cut_count_; ++c) {
-      const Cut cut = cuts_[static_cast<std::size_t>(c)];
-      const i64 stride = cut.stride * dim();
+    for (const kernels::TileField field : keys_.tile_fields) {
+      const auto mask = low_bits<Key>(field.bits);
+      const i64 stride = field.stride * dim();
       for (i64 k = 0; k < count; ++k)
-        places[k] += static_cast<i64>((keys[k] >> cut.shift) & cut.mask) * stride;
+        places[k] += static_cast<i64>((keys[k] >> field.shift) & mask) * stride;
     }
   }
 
   void kept_of(const Key *keys, i64 count, Kept *kept) const noexcept {
     std::fill_n(kept, count, Kept{0});
-    for (int m = 0; m < move_count_; ++m) {
-      const Move move = moves_[static_cast<std::size_t>(m)];
+    for (const kernels::BitMove move : keys_.moves) {
+      const auto mask = low_bits<Key>(move.count);
       for (i64 k = 0; k < count; ++k)
-        kept[k] = static_cast<Kept>(kept[k] | (static_cast<Kept>((keys[k] >> move.from) & move.mask) << move.to));
+        kept[k] = static_cast<Kept>(kept[k] | (static_cast<Kept>((keys[k] >> move.from) & mask) << move.to));
     }
   }
 
@@ -217,22 +200,47 @@ private:
 
   Sorted &s_;
   const Packed &p_;
-  CopyCuts copy_;
+  CopyKeys keys_;
   int threads_;
   i64 n_;
   const Key *packed_;
   const T *values_;
   int shift_;
   int width_;
-  i64 tiles_ = 1;
+  i64 tiles_;
   RowOrder rows_; // with more than one tile
-  int cut_count_ = 0;
-  int move_count_ = 0;
-  std::array<Cut, max_order> cuts_;
-  std::array<Move, max_order> moves_;
 };
 
 } // namespace
+
+kernels::SortedView Sorted::view() const {
+  const auto span_of = [](const Buffer<i64> &b) { return std::span(b.data(), static_cast<std::size_t>(b.size())); };
+  return {dims,
+          mode,
+          values.size(),
+          values.type(),
+          layout,
+          key_bytes,
+          keys.data(),
+          values.data(),
+          row_index.size(),
+          row_index.data(),
+          row_begin.data(),
+          tile_begin.size() - 1,
+          tile_begin.data(),
+          tile_base.data(),
+          tile_light.data(),
+          span_of(heavy_rows),
+          span_of(heavy_cuts),
+          span_of(light_cuts),
+          {}};
+}
+
+i64 Sorted::bytes() const {
+  return 8 * std::ssize(dims) + keys.bytes() + values.bytes() + row_index.bytes() + row_begin.bytes() +
+         tile_begin.bytes() + tile_base.bytes() + tile_light.bytes() + heavy_rows.bytes() + heavy_cuts.bytes() +
+         light_cuts.bytes();
+}
 
 SortedShape sorted_shape(std::span<const i64> dims, int mode, std::span<const int> bits) {
   const double tiles = tiles_of(dims, mode, bits);
@@ -259,38 +267,35 @@ Sorted build_sorted(const Packed &p, int mode, std::span<const int> bits_in_tile
 OnDevice<Sorted> build_sorted(const PackedOnDevice &p, int mode, std::span<const int> bits_in_tile) {
   kernels::Building &building = *p.building;
   Sorted s = empty_sorted(p.dims, mode, bits_in_tile);
-  const CopyCuts cuts = cuts_of(s, p.layout, bits_in_tile);
+  const CopyKeys keys = copy_keys(s, p.layout, bits_in_tile);
   const auto m = static_cast<std::size_t>(mode);
   RowOrder rows;
-  if (cuts.tiles > 1) {
+  if (keys.tiles > 1) {
     Buffer<i64> count(p.dims[m], "nonzeros of rows");
     building.count_fields(p.layout.shift[m], p.layout.bits[m], count.span());
     rows = RowOrder(std::move(count), building.size());
   }
-  std::vector<kernels::CopyPlan::Cut> plan_cuts;
-  for (const CopyCuts::Cut &cut : cuts.cuts)
-    plan_cuts.push_back({cut.shift, cut.bits, cut.stride});
   const auto row_at = rows.any_heavy() ? rows.row_at().span() : std::span<const i64>{};
-  kernels::Copy copy = building.make_copy({p.layout.shift[m], p.layout.bits[m], p.dims[m], cuts.tiles, plan_cuts,
-                                           row_at, rows.heavy(), s.key_bytes, cuts.moves});
+  kernels::Copy copy = building.make_copy({p.layout.shift[m], p.layout.bits[m], p.dims[m], keys.tiles, keys.tile_fields,
+                                           row_at, rows.heavy(), s.key_bytes, keys.moves});
   if (!copy.row_begin.empty()) {
     s.row_index = Buffer<i64>(std::ssize(copy.row_index), "row indices");
     std::copy(copy.row_index.begin(), copy.row_index.end(), s.row_index.data());
     s.row_begin = Buffer<i64>(std::ssize(copy.row_begin), "row boundaries");
     std::copy(copy.row_begin.begin(), copy.row_begin.end(), s.row_begin.data());
   }
-  s.tile_begin = Buffer<i64>(cuts.tiles + 1, "tile boundaries");
+  s.tile_begin = Buffer<i64>(keys.tiles + 1, "tile boundaries");
   std::copy(copy.tile_begin.begin(), copy.tile_begin.end(), s.tile_begin.data());
-  fill_tile_base(s, cuts);
-  if (cuts.tiles > 1) {
-    s.tile_light = Buffer<i64>(cuts.tiles, "where light rows begin");
+  fill_tile_base(s, keys);
+  if (keys.tiles > 1) {
+    s.tile_light = Buffer<i64>(keys.tiles, "where light rows begin");
     std::copy(copy.tile_light.begin(), copy.tile_light.end(), s.tile_light.data());
     rows.fill_loads(s, copy.heavy_entries);
   }
   kernels::SortedView view = s.view();
   view.nnz = building.size();
   view.type = p.type;
-  view.rows = s.tile_begin[cuts.tiles];
+  view.rows = s.tile_begin[keys.tiles];
   return {std::move(s), std::move(copy.arrays), view};
 }
 

@@ -110,7 +110,7 @@ ReadTensor read_sparse(const ContainerReader &file, const ReadChoices &choices) 
   const Section &values = file.section("values");
   common_dims(file.name(), choices.readers, {true, static_cast<int>(x.dims.size()), x.dims});
   const Readers readers = choices.readers.own_files ? Readers{} : choices.readers;
-  const i64 count = readers.share(values.count).size();
+  const i64 count = readers.own(values.count).size();
   choices.require_room(count, count * static_cast<i64>(x.dims.size()));
   for (std::size_t m = 0; m < x.dims.size(); ++m) {
     const Section &column = section_of_count(file, numbered("index", m), values.count);
@@ -137,7 +137,7 @@ ReadTensor read_dense(const ContainerReader &file, const ReadChoices &choices) {
   readers.unit = *elements / x.dims.back();
   Labels labels = read_labels(file, x.dims);
   Slab slab = readers.cut(x.dims, x.dims.size() - 1);
-  const i64 count = readers.share(*elements).size();
+  const i64 count = readers.own(*elements).size();
   choices.require_room(count, 0);
   x.values = ValueBuffer(choices.value_type.value_or(stored_type(values)), count, "the values of a binary file");
   file.read_values(values, x.values.type(), x.values.data(), choices.threads, readers);

@@ -18,28 +18,28 @@ std::uint32_t checksum(const Source &source, Range range, int threads, const Eac
   const i64 size = range.size();
   const i64 chunks = (size + chunk - 1) / chunk;
   const auto parts = static_cast<int>(std::clamp(size / grain, i64{1}, static_cast<i64>(std::max(threads, 1))));
-  struct Part {
+  struct Partial {
     uLong sum = 0;
     i64 size = 0;
   };
-  std::vector<Part> sums(static_cast<std::size_t>(parts));
+  std::vector<Partial> sums(static_cast<std::size_t>(parts));
   parallel(parts, [&](int thread, int count) {
     const Range mine = part_of({0, chunks}, thread, count);
-    Part part;
+    Partial partial;
     Buffer<char> room;
     for (i64 i = mine.begin; i < mine.end; ++i) {
       const Range r{i * chunk, std::min(size, (i + 1) * chunk)};
       const auto block = source.bytes({range.begin + r.begin, range.begin + r.end}, room);
-      part.sum = ::crc32_z(part.sum, reinterpret_cast<const Bytef *>(block.data()), block.size());
-      part.size += r.size();
+      partial.sum = ::crc32_z(partial.sum, reinterpret_cast<const Bytef *>(block.data()), block.size());
+      partial.size += r.size();
       if (also)
         also(r.begin, block);
     }
-    sums[static_cast<std::size_t>(thread)] = part;
+    sums[static_cast<std::size_t>(thread)] = partial;
   });
   std::uint32_t sum = 0;
-  for (const Part &part : sums) // threads that were not granted left 0 of size 0, which changes nothing
-    sum = join_checksums(sum, static_cast<std::uint32_t>(part.sum), part.size);
+  for (const Partial &partial : sums) // threads that were not granted left 0 of size 0, which changes nothing
+    sum = join_checksums(sum, static_cast<std::uint32_t>(partial.sum), partial.size);
   return sum;
 }
 

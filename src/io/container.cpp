@@ -173,7 +173,7 @@ void ContainerWriter::add(std::string_view name, ElementType type, i64 count, Ra
 }
 
 void ContainerWriter::add(std::string_view name, ElementType type, i64 count, const Fill &fill) {
-  constexpr i64 block = i64{1} << 20; // elements: large enough to share out, small enough to add little memory
+  constexpr i64 block = i64{1} << 20; // elements: large enough to partition, small enough to add little memory
   constexpr i64 grain = i64{1} << 14;
   Entry &entry = begin(name, type, count);
   const i64 step = size_of(type);
@@ -296,7 +296,7 @@ const Section &ContainerReader::section(std::string_view name) const {
 }
 
 void ContainerReader::verify(const Section &section, int threads, const EachBlock &also, const Readers &readers) const {
-  const Range part = readers.share(section.count);
+  const Range part = readers.own(section.count);
   const i64 element = size_of(section.type);
   const Range mine{section.place.begin + part.begin * element, section.place.begin + part.end * element};
   const i64 here[] = {checksum(source_, mine, threads, also), mine.size()};

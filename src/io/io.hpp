@@ -30,7 +30,7 @@ struct ReadTensor {
   i64 bytes() const; // of content and labels
 };
 
-/// Processes that read a tensor together, each a share of one file's entries, or a file of its own.
+/// Processes that read a tensor together, each a range of one file's entries, or a file of its own.
 struct Readers {
   int number = 0;
   int count = 1;
@@ -41,8 +41,8 @@ struct Readers {
     return std::vector<i64>(mine.begin(), mine.end());
   };
 
-  /// This one's share of so many elements.
-  Range share(i64 elements) const noexcept {
+  /// The range of so many elements that is this one's.
+  Range own(i64 elements) const noexcept {
     if (own_files)
       return {0, elements};
     const Range units = part_of({0, elements / unit}, number, count);

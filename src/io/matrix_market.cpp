@@ -29,13 +29,13 @@ public:
     std::string word = take();
     if (std::find(choices.begin(), choices.end(), word) != choices.end())
       return word;
-    throw_error(Status::io, "{}: line 1: the {} of a Matrix Market file is {}, expected {}", name_, what, quoted(word),
-                fmt::join(choices, ", "));
+    throw_error(Status::io, "{}: line 1: the {} of a Matrix Market file is {}, expected {}", name_, what,
+                io::quoted(word), fmt::join(choices, ", "));
   }
   void expect_end() {
     if (const std::string word = take(); !word.empty())
       throw_error(Status::io, "{}: line 1: {} after the banner of a Matrix Market file, expected nothing", name_,
-                  quoted(word));
+                  io::quoted(word));
   }
 
 private:

@@ -169,34 +169,56 @@ template <class From, class To> bool survives(From from, To to) {
     return static_cast<long double>(from) == static_cast<long double>(to);
 }
 
+/// The real and whole numbers that a file may hold.
+enum class Number { f8, f4, i8, i4, i2, i1, u8, u4, u2, u1 };
+
+struct NumberType {
+  Number number;
+  i64 size;  // bytes of one
+  bool swap; // its bytes are in the other order than this machine's
+};
+
+/// What a name as "<f8" says; nothing for a type that is no such number.
+std::optional<NumberType> number_type(std::string_view name) {
+  constexpr std::string_view words[] = {"f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1"};
+  if (name.size() != 3 || std::string_view("<>|=").find(name[0]) == std::string_view::npos)
+    return std::nullopt;
+  const auto *word = std::find(std::begin(words), std::end(words), name.substr(1));
+  if (word == std::end(words))
+    return std::nullopt;
+  const char other_order = std::endian::native == std::endian::little ? '>' : '<';
+  return NumberType{static_cast<Number>(word - std::begin(words)), name[2] - '0', name[0] == other_order};
+}
+
 class Converter {
 public:
   /// The file's elements from `first` on are wanted.
-  Converter(const Source &source, Range content, std::string_view type, bool swap, i64 first)
-      : source_(source), content_(content), type_(type), swap_(swap), first_(first) {}
+  Converter(const Source &source, Range content, NumberType type, i64 first)
+      : source_(source), content_(content), type_(type), first_(first) {}
 
   void convert(ValueBuffer &values, int threads) const {
-    const std::string_view kind = type_.substr(1);
-    if (kind == "f8")
-      from<double>(values, threads);
-    else if (kind == "f4")
-      from<float>(values, threads);
-    else if (kind == "i8")
-      from<std::int64_t>(values, threads);
-    else if (kind == "i4")
-      from<std::int32_t>(values, threads);
-    else if (kind == "i2")
-      from<std::int16_t>(values, threads);
-    else if (kind == "i1")
-      from<std::int8_t>(values, threads);
-    else if (kind == "u8")
-      from<std::uint64_t>(values, threads);
-    else if (kind == "u4")
-      from<std::uint32_t>(values, threads);
-    else if (kind == "u2")
-      from<std::uint16_t>(values, threads);
-    else
-      from<std::uint8_t>(values, threads);
+    switch (type_.number) {
+    case Number::f8:
+      return from<double>(values, threads);
+    case Number::f4:
+      return from<float>(values, threads);
+    case Number::i8:
+      return from<std::int64_t>(values, threads);
+    case Number::i4:
+      return from<std::int32_t>(values, threads);
+    case Number::i2:
+      return from<std::int16_t>(values, threads);
+    case Number::i1:
+      return from<std::int8_t>(values, threads);
+    case Number::u8:
+      return from<std::uint64_t>(values, threads);
+    case Number::u4:
+      return from<std::uint32_t>(values, threads);
+    case Number::u2:
+      return from<std::uint16_t>(values, threads);
+    case Number::u1:
+      return from<std::uint8_t>(values, threads);
+    }
   }
 
 private:
@@ -221,7 +243,7 @@ private:
                    const auto block = source_.bytes(
                        {content_.begin + (first_ + r.begin) * step, content_.begin + (first_ + r.end) * step}, room);
                    for (i64 i = r.begin; i < r.end; ++i) {
-                     const From v = load<From>(block.data() + (i - r.begin) * step, swap_);
+                     const From v = load<From>(block.data() + (i - r.begin) * step, type_.swap);
                      to[i] = static_cast<To>(v);
                      if (!survives(v, to[i]) && !mine_bad)
                        mine_bad = Bad{first_ + i, v};
@@ -245,16 +267,9 @@ private:
 
   const Source &source_;
   Range content_;
-  std::string_view type_;
-  bool swap_;
+  NumberType type_;
   i64 first_;
 };
-
-bool is_known_type(std::string_view type) {
-  constexpr std::string_view kinds[] = {"f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1"};
-  return type.size() == 3 && std::string_view("<>|=").find(type[0]) != std::string_view::npos &&
-         std::find(std::begin(kinds), std::end(kinds), type.substr(1)) != std::end(kinds);
-}
 
 std::vector<i64> last_fastest_strides(std::span<const i64> dims) {
   std::vector<i64> reversed(dims.rbegin(), dims.rend());
@@ -295,7 +310,8 @@ NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threa
                   Readers readers) {
   const auto [header, content] = split_header(source);
   const Declared declared = DictReader(source.name(), header).read();
-  if (!is_known_type(declared.type))
+  const auto declared_type = number_type(declared.type);
+  if (!declared_type)
     throw_error(Status::unsupported, "{}: .npy elements of type {}, expected f4, f8 or whole numbers of 1 to 8 bytes",
                 source.name(), quoted(declared.type));
   DenseArray x;
@@ -304,8 +320,7 @@ NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threa
     if (x.dims[m] < 1)
       throw_error(Status::shape, "{}: dim {} of mode {}, expected 1 or more", source.name(), x.dims[m], m);
   const auto elements = checked_product(x.dims);
-  const i64 size = declared.type[2] - '0';
-  const auto bytes = elements ? checked_multiply(*elements, size) : std::nullopt;
+  const auto bytes = elements ? checked_multiply(*elements, declared_type->size) : std::nullopt;
   if (!bytes || *bytes != content.size())
     throw_error(Status::io, "{}: .npy file has {} of numbers, expected {}", source.name(),
                 count_text(content.size(), "byte", "bytes"), bytes ? std::to_string(*bytes) : "more than 2^63 - 1");
@@ -315,18 +330,15 @@ NpyArray read_npy(const Source &source, std::optional<ValueType> type, int threa
     readers.unit = *elements / x.dims[slowest];
     slab = readers.cut(x.dims, slowest);
   }
-  const Range share = readers.share(*elements);
+  const Range own = readers.own(*elements);
   x.strides = *declared.fortran_order ? first_fastest_strides(x.dims) : last_fastest_strides(x.dims);
-  const ValueType natural = declared.type.substr(1) == "f4" ? ValueType::f32 : ValueType::f64;
+  const ValueType natural = declared_type->number == Number::f4 ? ValueType::f32 : ValueType::f64;
   const ValueType stored = type.value_or(natural);
   MemoryNeed need;
-  need.add("values", static_cast<double>(share.size()) * static_cast<double>(size_of(stored)));
+  need.add("values", static_cast<double>(own.size()) * static_cast<double>(size_of(stored)));
   budget.require(fmt::format("{}: reading a .npy file", source.name()), need);
-  x.values = ValueBuffer(stored, share.size(), "the values of a .npy file");
-  const bool big = declared.type[0] == '>';
-  const bool little = declared.type[0] == '<';
-  const bool swap = std::endian::native == std::endian::little ? big : little;
-  Converter(source, content, declared.type, swap, share.begin).convert(x.values, threads);
+  x.values = ValueBuffer(stored, own.size(), "the values of a .npy file");
+  Converter(source, content, *declared_type, own.begin).convert(x.values, threads);
   return {std::move(x), std::string(declared.type), std::move(slab)};
 }
 

@@ -1,4 +1,4 @@
-// Which reader a file goes to, found from its first bytes.
+// A file goes to the reader that its first bytes ask for.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -19,11 +19,10 @@ constexpr i64 longest_magic = 8; // of a container
 
 ReadChoices ReadChoices::from(const Options &options, int threads) {
   ReadChoices choices;
-  choices.dialect = options.text("dialect");
+  choices.dialect = options.choice_behind_auto<Dialect>("dialect");
   choices.index_base = static_cast<int>(options.integer("index_base"));
-  const std::string type = options.text("value_type");
-  if (type != "auto")
-    choices.value_type = type == "f32" ? ValueType::f32 : ValueType::f64;
+  if (const std::size_t type = options.choice("value_type"); type != 0)
+    choices.value_type = type == 1 ? ValueType::f32 : ValueType::f64;
   choices.table = TableChoices::from(options);
   choices.threads = std::max(threads, 1);
   choices.memory = MemoryBudget(options);

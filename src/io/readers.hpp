@@ -12,8 +12,8 @@
 namespace td::io {
 
 struct ReadChoices {
-  std::string dialect = "auto";
-  int index_base = -1; // -1: as the file says
+  std::optional<Dialect> dialect; // none: the content decides
+  int index_base = -1;            // -1: as the file says
   std::optional<ValueType> value_type;
   TableChoices table;
   int threads = 1;

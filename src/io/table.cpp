@@ -1,8 +1,6 @@
 // Tables: lines with a field for each column, some of which become modes and one the value.
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cmath>
 #include <deque>
 
 #include "core/parallel.hpp"
@@ -11,6 +9,7 @@
 #include "io/readers.hpp"
 #include "io/table_fields.hpp"
 #include "io/table_names.hpp"
+#include "io/table_parser.hpp"
 #include "io/text.hpp"
 
 namespace td::io {
@@ -20,145 +19,6 @@ namespace {
 constexpr i64 range_bytes = i64{1} << 18; // that a thread takes at a time; stays in its cache
 constexpr i64 ranges_of_block = 16;       // at least, of a smaller block
 constexpr int most_parsers = 8;           // each has dictionaries of its own, which may all hold all names
-
-/// What the lines of a range hold, with names as their parser numbers them.
-struct Parsed {
-  int parser = 0;
-  i64 records = 0;
-  std::vector<Buffer<std::uint32_t>> numbers; // [order]
-  ValueBuffer values;                         // none where each line counts 1
-  i64 lines = 0;
-  std::string problem; // of the first bad line
-  i64 problem_line = 0;
-
-  i64 bytes() const noexcept {
-    i64 bytes = values.bytes();
-    for (const auto &column : numbers)
-      bytes += column.bytes();
-    return bytes;
-  }
-};
-
-/// One thread's work on lines.
-class Parser {
-public:
-  Parser(const TableLayout &layout, ValueType type)
-      : layout_(layout), type_(type), cutter_(layout.rules), columns_(layout.modes.size()) {}
-
-  void parse(std::string_view text, Parsed &out) {
-    const auto most = count_of('\n', text) + 1; // lines
-    for (std::size_t m = 0; m < columns_.size(); ++m)
-      out.numbers.emplace_back(most, "the lines of a table");
-    if (layout_.value)
-      out.values = ValueBuffer(type_, most, "the values of a table");
-    const char *end = text.data() + text.size();
-    for (const char *p = text.data(); p != end && out.problem.empty(); out.lines += cutter_.lines()) {
-      p = cutter_.cut(p, end);
-      out.problem_line = out.lines;
-      if (cutter_.problem()[0] != '\0')
-        out.problem = cutter_.problem();
-      else if (!(cutter_.blank() && layout_.fields > 1))
-        take_line(out);
-      if (waiting_ == Dictionary::batch)
-        number_waiting(out);
-    }
-    number_waiting(out); // may find a problem in an earlier line
-  }
-
-  const Dictionary &names(std::size_t mode) const noexcept { return columns_[mode].names; }
-  i64 bytes() const noexcept {
-    i64 bytes = 0;
-    for (const Column &column : columns_)
-      bytes += column.names.bytes();
-    return bytes;
-  }
-
-private:
-  /// A mode's names, and those of lines whose numbers are still to be looked up.
-  struct Column {
-    Dictionary names;
-    std::array<std::string_view, Dictionary::batch> waiting;
-    std::array<char[8], Dictionary::batch> keys; // of times
-  };
-
-  void take_line(Parsed &out) {
-    const auto &fields = cutter_.fields();
-    if (fields.size() != layout_.fields) {
-      out.problem = fmt::format("has {}, expected {} as in the first line",
-                                count_text(static_cast<i64>(fields.size()), "field", "fields"), layout_.fields);
-      return;
-    }
-    for (std::size_t m = 0; m < columns_.size(); ++m) {
-      const ModeColumn &column = layout_.modes[m];
-      std::string_view &name = columns_[m].waiting[waiting_];
-      name = fields[column.place];
-      if (!column.time)
-        continue;
-      const auto key = column.time->key(name);
-      if (!key) {
-        out.problem = title(column.place) + ": " + column.time->problem(name);
-        return;
-      }
-      put_key(*key, columns_[m].keys[waiting_]);
-      name = {columns_[m].keys[waiting_], sizeof(char[8])};
-    }
-    if (layout_.value)
-      dispatch(type_, [&](auto zero) {
-        take_value(fields[*layout_.value], out, out.values.as<decltype(zero)>()[out.records]);
-      });
-    if (!out.problem.empty())
-      return;
-    line_[waiting_++] = out.lines;
-    ++out.records;
-  }
-
-  void number_waiting(Parsed &out) {
-    const i64 first = out.records - static_cast<i64>(waiting_);
-    for (std::size_t m = 0; m < columns_.size() && waiting_ > 0; ++m) {
-      Column &column = columns_[m];
-      const std::uint32_t known = column.names.size();
-      std::uint32_t *numbers = out.numbers[m].data() + first;
-      column.names.find_or_add({column.waiting.data(), waiting_}, numbers);
-      for (std::size_t i = 0; i < waiting_ && column.names.size() > known && !layout_.modes[m].time; ++i)
-        if (numbers[i] >= known)
-          check_name(m, i, out);
-    }
-    waiting_ = 0;
-    cutter_.forget();
-  }
-
-  /// A problem counts if it is in an earlier line than the one that is known.
-  void check_name(std::size_t mode, std::size_t i, Parsed &out) const {
-    const std::string_view name = columns_[mode].waiting[i];
-    if ((is_utf8(name) && name.find('\0') == std::string_view::npos) ||
-        (!out.problem.empty() && out.problem_line <= line_[i]))
-      return;
-    out.problem = fmt::format("{}: {} is not UTF-8 without NUL", title(layout_.modes[mode].place), quoted(name));
-    out.problem_line = line_[i];
-  }
-
-  template <class T> void take_value(std::string_view field, Parsed &out, T &value) const {
-    while (!field.empty() && is_blank(field.front()))
-      field.remove_prefix(1);
-    while (!field.empty() && is_blank(field.back()))
-      field.remove_suffix(1);
-    const char *p = field.data();
-    const char *end = p + field.size();
-    if (scan_value(p, end, value) && p == end)
-      return;
-    const std::string why = field.empty() ? "is empty, expected a number" : value_problem(field, type_);
-    out.problem = title(*layout_.value) + ": " + (why.empty() ? quoted(field) + " is not a number" : why);
-  }
-
-  static std::string title(std::size_t place) { return fmt::format("column {}", place + 1); }
-
-  const TableLayout &layout_;
-  ValueType type_;
-  FieldCutter cutter_;
-  std::deque<Column> columns_; // [order]; a column is not moved
-  std::array<i64, Dictionary::batch> line_;
-  std::size_t waiting_ = 0;
-};
 
 class TableReader {
 public:
@@ -254,7 +114,7 @@ private:
 
     const Ranges ranges =
         lines.split(std::max<i64>(1, whole / std::min(range_bytes, std::max<i64>(1, block_ / ranges_of_block))));
-    std::vector<Parsed> parsed(ranges.size());
+    std::vector<ParsedLines> parsed(ranges.size());
     std::atomic<std::size_t> todo{0};
     const bool last = at_end_;
     parallel(threads_, [&](int thread, int) {
@@ -277,8 +137,8 @@ private:
     keep(parsed);
   }
 
-  void keep(std::vector<Parsed> &parsed) {
-    for (Parsed &p : parsed) {
+  void keep(std::vector<ParsedLines> &parsed) {
+    for (ParsedLines &p : parsed) {
       if (!p.problem.empty())
         throw_error(Status::io, "{}: line {}: {}", name_, line_ + p.problem_line, p.problem);
       line_ += p.lines;
@@ -302,7 +162,7 @@ private:
 
   i64 names_bytes() const noexcept {
     i64 bytes = 0;
-    for (const Parser &parser : parsers_)
+    for (const TableParser &parser : parsers_)
       bytes += parser.bytes();
     return bytes;
   }
@@ -321,7 +181,7 @@ private:
     out.labels = Labels(static_cast<int>(order));
     for (std::size_t m = 0; m < order; ++m) {
       std::vector<const Dictionary *> dictionaries;
-      for (const Parser &parser : parsers_)
+      for (const TableParser &parser : parsers_)
         dictionaries.push_back(&parser.names(m));
       const OrderedNames names(dictionaries, threads_);
       x.dims.push_back(names.size());
@@ -341,7 +201,7 @@ private:
     i64 most = 0;
     for (std::size_t m = 0; m < layout_.modes.size(); ++m) {
       i64 names = 0;
-      for (const Parser &parser : parsers_)
+      for (const TableParser &parser : parsers_)
         names += parser.names(m).size();
       most = std::max(most, names);
     }
@@ -352,7 +212,7 @@ private:
   template <class F> void each_parsed(F &&f) {
     std::vector<i64> first;
     i64 at = 0;
-    for (const Parsed &p : parsed_) {
+    for (const ParsedLines &p : parsed_) {
       first.push_back(at);
       at += p.records;
     }
@@ -365,7 +225,7 @@ private:
   /// A mode's indices; the numbers that they come from are freed.
   Buffer<i64> column(std::size_t mode, const OrderedNames &names) {
     Buffer<i64> indices(records_, "the indices of a table");
-    each_parsed([&](Parsed &p, i64 first) {
+    each_parsed([&](ParsedLines &p, i64 first) {
       const auto parser = static_cast<std::size_t>(p.parser);
       for (i64 k = 0; k < p.records; ++k)
         indices[first + k] = names.index(parser, p.numbers[mode][k]);
@@ -378,7 +238,7 @@ private:
     ValueBuffer all(type_, records_, "the values of a table");
     dispatch(type_, [&](auto zero) {
       auto *to = all.as<decltype(zero)>();
-      each_parsed([&](Parsed &p, i64 first) {
+      each_parsed([&](ParsedLines &p, i64 first) {
         if (layout_.value)
           std::copy_n(p.values.as<decltype(zero)>(), p.records, to + first);
         else
@@ -402,8 +262,8 @@ private:
   i64 line_ = 1; // at begin_
   TableLayout layout_;
   ValueType type_ = ValueType::f64;
-  std::deque<Parser> parsers_; // which it does not move
-  std::vector<Parsed> parsed_;
+  std::deque<TableParser> parsers_; // which it does not move
+  std::vector<ParsedLines> parsed_;
   i64 records_ = 0;
   i64 held_ = 0; // bytes of parsed_
 };

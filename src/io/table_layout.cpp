@@ -15,14 +15,12 @@ namespace td::io {
 
 namespace {
 
-struct Separator {
-  std::string_view name;
-  char c;
-};
-constexpr std::array<Separator, 4> separators = {{{"comma", ','}, {"tab", '\t'}, {"semicolon", ';'}, {"pipe", '|'}}};
+/// In the order of option "separator", behind auto.
+constexpr std::array separators = {',', '\t', ';', '|'};
 
 std::string_view name_of(char separator) {
-  return std::find_if(separators.begin(), separators.end(), [&](const Separator &s) { return s.c == separator; })->name;
+  const auto place = std::find(separators.begin(), separators.end(), separator) - separators.begin();
+  return choice_at("separator", 1 + static_cast<std::size_t>(place));
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -142,8 +140,8 @@ private:
 
 /// Names say that there is a header, and positions that there is none, unless option "header" says it.
 bool has_header(const TableChoices &choices, const std::vector<Asked> &columns) {
-  if (choices.header != "auto")
-    return choices.header == "yes";
+  if (choices.header != TableHeader::automatic)
+    return choices.header == TableHeader::yes;
   return !std::all_of(columns.begin(), columns.end(), [](const Asked &c) { return position_of(c.column) > 0; }) ||
          (!choices.value.empty() && position_of(choices.value) == 0);
 }
@@ -165,8 +163,9 @@ TableChoices TableChoices::from(const Options &options) {
   TableChoices choices;
   choices.columns = options.text("columns");
   choices.value = options.text("value");
-  choices.header = options.text("header");
-  choices.separator = options.text("separator");
+  choices.header = options.choice<TableHeader>("header");
+  if (const std::size_t place = options.choice("separator"); place != 0)
+    choices.separator = separators.at(place - 1);
   choices.quotes = options.integer("quotes") != 0;
   if (choices.columns.empty() && !choices.value.empty())
     throw_error(Status::option_range,
@@ -176,23 +175,17 @@ TableChoices TableChoices::from(const Options &options) {
 }
 
 FieldRules field_rules(const TableChoices &choices, std::string_view first_line) {
-  FieldRules rules;
-  rules.quotes = choices.quotes;
-  for (const Separator &s : separators)
-    if (s.name == choices.separator)
-      rules.separator = s.c;
-  if (choices.separator != "auto")
-    return rules;
+  if (choices.separator)
+    return {*choices.separator, choices.quotes};
   std::array<i64, separators.size()> count = {};
   bool within = false;
   for (const char c : first_line) {
-    within = within != (c == '"' && rules.quotes);
+    within = within != (c == '"' && choices.quotes);
     for (std::size_t i = 0; i < separators.size() && !within; ++i)
-      count[i] += c == separators[i].c ? 1 : 0;
+      count[i] += c == separators[i] ? 1 : 0;
   }
-  rules.separator =
-      separators[static_cast<std::size_t>(std::max_element(count.begin(), count.end()) - count.begin())].c;
-  return rules;
+  return {separators[static_cast<std::size_t>(std::max_element(count.begin(), count.end()) - count.begin())],
+          choices.quotes};
 }
 
 TableLayout table_layout(const TableChoices &choices, const FieldRules &rules, const std::string &name,

@@ -1,4 +1,4 @@
-// Which columns of a table become modes and values: what the options ask for, found in the table's first line.
+// This header finds the columns of a table that become modes and values: what the options ask for, in its first line.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,15 @@
 
 namespace td::io {
 
+/// Option "header": whether a table's first line names its columns.
+enum class TableHeader { automatic, yes, no };
+
 /// Options "columns", "value", "header", "separator" and "quotes".
 struct TableChoices {
   std::string columns; // empty: the file is no table
   std::string value;   // empty: each line counts 1
-  std::string header = "auto";
-  std::string separator = "auto";
+  TableHeader header = TableHeader::automatic;
+  std::optional<char> separator; // none: the first line decides
   bool quotes = true;
 
   bool asked() const noexcept { return !columns.empty(); }
@@ -45,8 +48,8 @@ struct TableLayout {
   std::string source; // for people
 };
 
-/// The separator that option "separator" names; "auto": the one of tab, comma, semicolon and bar of which the first
-/// line has most outside quotes, a comma if it has none.
+/// The separator that is asked for, or the one of tab, comma, semicolon and bar of which the first line has most
+/// outside quotes, a comma if it has none.
 FieldRules field_rules(const TableChoices &choices, std::string_view first_line);
 
 /// `first` are the fields of the table's first line. Throws with the name of the file where the options fit badly.

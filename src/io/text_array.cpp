@@ -68,7 +68,7 @@ ReadTensor read_array_text(const Source &source, const TextHeader &header, const
   const auto elements = checked_product(header.dims);
   if (!elements)
     throw_error(Status::shape, "{}: the dims have a product above 2^63 - 1", source.name());
-  std::string told = fmt::format("{}; dense, first index fastest{}", dialect_title(header.dialect, true),
+  std::string what = fmt::format("{}; dense, first index fastest{}", dialect_title(header.dialect, true),
                                  name_in_source(header.symmetry));
   DenseArray x;
   x.dims = header.dims;
@@ -76,7 +76,7 @@ ReadTensor read_array_text(const Source &source, const TextHeader &header, const
   if (choices.readers.number > 0) {
     x.dims.back() = 0;
     x.values = ValueBuffer(type, 0, "nothing");
-    return {std::move(x), std::move(told), {}, {header.dims, std::vector<i64>(header.dims.size(), 0)}};
+    return {std::move(x), std::move(what), {}, {header.dims, std::vector<i64>(header.dims.size(), 0)}};
   }
   const i64 given = values_in_file(header.symmetry, header.dims, *elements);
   Chunks chunks(source, header.body, header.body_line, choices.threads, count_words);
@@ -89,7 +89,7 @@ ReadTensor read_array_text(const Source &source, const TextHeader &header, const
     dispatch(type, [&](auto zero) { parse_values(text, chunk, x.values.as<decltype(zero)>()); });
   });
   mirror_array(header.symmetry, header.dims[0], x.values);
-  return {std::move(x), std::move(told)};
+  return {std::move(x), std::move(what)};
 }
 
 } // namespace td::io

@@ -286,7 +286,7 @@ struct Records {
 };
 
 /// Lines count from the file's first, whoever reads them.
-Records place_share(Chunks &chunks, const Readers &readers) {
+Records place_lines(Chunks &chunks, const Readers &readers) {
   const i64 here[] = {chunks.lines(), chunks.records()};
   const std::vector<i64> all = readers.gather(here);
   i64 records = 0;
@@ -308,7 +308,7 @@ ReadTensor read_entries_text(const Source &source, const TextHeader &stated, con
     header.dims_reason = "dims as another process's file states them";
   const Range body = readers.own_files ? header.body : lines_of(source, header.body, readers.number, readers.count);
   Chunks chunks(source, body, header.body_line, choices.threads, count_entries);
-  const Records records = place_share(chunks, readers);
+  const Records records = place_lines(chunks, readers);
   if (header.entries && *header.entries != records.of_file)
     throw_error(Status::io, "{}: line {} states {}, but {} {}", source.name(), header.entries_line,
                 count_text(*header.entries, "entry", "entries"), records.of_file,

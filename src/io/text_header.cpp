@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/options.hpp"
 #include "core/sentence.hpp"
 #include "io/readers.hpp"
 #include "io/text.hpp"
@@ -43,7 +44,7 @@ Input head_of(const Source &text, i64 begin, Buffer<char> &room) {
 class HeaderReader {
 public:
   /// `text` is the beginning of a file's text from byte `begin`; `size` is the file's.
-  HeaderReader(const Input &text, i64 begin, i64 size, std::string_view wanted)
+  HeaderReader(const Input &text, i64 begin, i64 size, std::optional<Dialect> wanted)
       : text_(text), begin_(begin), size_(size), wanted_(wanted), lines_(text.bytes) {}
 
   TextHeader read() {
@@ -53,7 +54,7 @@ public:
       read_matrix_market(first_line.substr(0, first_line.find('\n')));
       return header_;
     }
-    if (wanted_ == "matrixmarket")
+    if (wanted_ == Dialect::matrix_market)
       throw_error(Status::io,
                   "{}: line 1: begins with {}, but text of dialect 'matrixmarket' begins with "
                   "'%%MatrixMarket'",
@@ -62,7 +63,7 @@ public:
       if (is_cut())
         refuse_cut();
       find_dims_comment(text_.bytes.data() + text_.bytes.size());
-      if (header_.dims.empty() || !(wanted_ == "auto" || wanted_ == "frostt"))
+      if (header_.dims.empty() || !(!wanted_ || wanted_ == Dialect::frostt))
         throw_error(Status::io, "{}: the file is empty, expected a tensor", text_.name);
       header_.body = {size_, size_};
       set_frostt(header_.dims.size());
@@ -70,9 +71,9 @@ public:
     }
     words_ = words_of(line_.text, most_words);
     const std::string_view first = words_[0];
-    if (wanted_ == "frostt")
+    if (wanted_ == Dialect::frostt)
       read_frostt();
-    else if (wanted_ == "parti")
+    else if (wanted_ == Dialect::parti)
       read_parti();
     else if (first == "sptensor")
       read_sptensor();
@@ -80,9 +81,9 @@ public:
       read_tensor();
     else if (first == "ktensor" || first == "matrix")
       throw_error(Status::io, "{}: line {}: is a {}, expected a tensor", text_.name, line_.number, first);
-    else if (wanted_ != "auto")
+    else if (wanted_)
       throw_error(Status::io, "{}: line {}: begins with {}, but text of dialect '{}' begins with 'sptensor'",
-                  text_.name, line_.number, quoted(first), wanted_);
+                  text_.name, line_.number, quoted(first), name_of(*wanted_));
     else
       read_numbers();
     return header_;
@@ -188,9 +189,9 @@ private:
 
   /// The size line: rows, columns, and for coordinates the number of entries.
   void read_matrix_market(std::string_view first_line) {
-    if (wanted_ != "auto" && wanted_ != "matrixmarket")
+    if (wanted_ && wanted_ != Dialect::matrix_market)
       throw_error(Status::io, "{}: line 1: the banner of a Matrix Market file, but option dialect is '{}'", text_.name,
-                  wanted_);
+                  name_of(*wanted_));
     const MatrixMarketBanner banner = read_banner(text_.name, first_line);
     header_.dialect = Dialect::matrix_market;
     header_.dense = banner.dense;
@@ -226,7 +227,7 @@ private:
   }
 
   void read_sptensor() {
-    header_.dialect = wanted_ == "genten" ? Dialect::genten : Dialect::toolbox;
+    header_.dialect = wanted_ == Dialect::genten ? Dialect::genten : Dialect::toolbox;
     if (words_.size() == 2 && words_[1] == "indices-start-at-zero")
       state_base(0);
     else if (words_.size() == 2 && words_[1] == "indices-start-at-one")
@@ -236,9 +237,9 @@ private:
                   "{}: line {}: {} after 'sptensor', expected nothing, 'indices-start-at-one' or "
                   "'indices-start-at-zero'",
                   text_.name, line_.number, quoted(words_[1]));
-    else if (wanted_ != "auto") {
-      header_.index_base = wanted_ == "genten" ? 0 : 1;
-      header_.base_reason = fmt::format("as dialect '{}' is", wanted_);
+    else if (wanted_) {
+      header_.index_base = wanted_ == Dialect::genten ? 0 : 1;
+      header_.base_reason = fmt::format("as dialect '{}' is", name_of(*wanted_));
     }
     next_line("the number of modes");
     read_order_and_dims("sptensor");
@@ -323,7 +324,7 @@ private:
   const Input &text_;
   i64 begin_;
   i64 size_;
-  std::string_view wanted_;
+  std::optional<Dialect> wanted_;
   Lines lines_;
   Line line_;
   std::vector<std::string_view> words_;
@@ -332,11 +333,15 @@ private:
 
 } // namespace
 
-TextHeader read_text_header(const Source &text, std::string_view dialect) {
+TextHeader read_text_header(const Source &text, std::optional<Dialect> wanted) {
   const i64 begin = mark_size(text.beginning(3)); // the mark that some editors put before UTF-8
   Buffer<char> room;
   const Input head = head_of(text, begin, room);
-  return HeaderReader(head, begin, text.size(), dialect).read();
+  return HeaderReader(head, begin, text.size(), wanted).read();
+}
+
+std::string_view name_of(Dialect dialect) noexcept {
+  return choice_at("dialect", 1 + static_cast<std::size_t>(dialect));
 }
 
 std::string_view dialect_title(Dialect dialect, bool dense) noexcept {

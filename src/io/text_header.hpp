@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/file.hpp"
@@ -10,7 +11,9 @@
 
 namespace td::io {
 
+/// In the order of option "dialect", behind auto.
 enum class Dialect { frostt, parti, toolbox, genten, matrix_market };
+std::string_view name_of(Dialect dialect) noexcept;
 
 struct TextHeader {
   Dialect dialect = Dialect::frostt;
@@ -31,8 +34,8 @@ struct TextHeader {
 /// First line of FROSTT text that td writes when the largest indices are smaller than the dims, which follow it.
 inline constexpr std::string_view dims_comment = "# td: dims";
 
-/// `dialect` is the option's value: "auto" decides by the content.
-TextHeader read_text_header(const Source &text, std::string_view dialect);
+/// The content decides where no dialect is wanted.
+TextHeader read_text_header(const Source &text, std::optional<Dialect> wanted);
 
 /// "Tensor Toolbox sptensor text", ...
 std::string_view dialect_title(Dialect dialect, bool dense) noexcept;

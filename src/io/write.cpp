@@ -1,4 +1,4 @@
-// Which writer a tensor goes to.
+// A tensor goes to the writer that an option or a name asks for.
 #include <unistd.h>
 
 #include "io/binary.hpp"
@@ -11,22 +11,25 @@ namespace td::io {
 
 namespace {
 
-/// Option "file_format", "auto" resolved by the name's ending.
-std::string file_format(const std::string &path, const Options &options) {
-  const std::string chosen = options.text("file_format");
-  if (chosen != "auto")
-    return chosen;
+std::string_view name_of(FileFormat format) noexcept {
+  return choice_at("file_format", 1 + static_cast<std::size_t>(format));
+}
+
+/// The format that option "file_format" asks for, or the name's ending.
+FileFormat file_format(const std::string &path, const Options &options) {
+  if (const auto asked = options.choice_behind_auto<FileFormat>("file_format"))
+    return *asked;
   std::string_view name = path;
   if (is_gzip_name(name))
     name.remove_suffix(std::string_view(".gz").size());
   else if (name.ends_with(".tdb"))
-    return "binary";
+    return FileFormat::binary;
   else if (name.ends_with(".npy"))
-    return "npy";
+    return FileFormat::npy;
   if (name.ends_with(".tns"))
-    return "frostt";
+    return FileFormat::frostt;
   if (name.ends_with(".txt"))
-    return "toolbox";
+    return FileFormat::toolbox;
   throw_error(Status::unsupported,
               "{}: the name's ending tells no file format: expected .tns, .txt (each also with .gz), .tdb or .npy, or "
               "option file_format",
@@ -36,30 +39,31 @@ std::string file_format(const std::string &path, const Options &options) {
 } // namespace
 
 void write_tensor(const EntriesView &entries, const std::string &path, const Options &options, const Labels &labels) {
-  const std::string format = file_format(path, options);
-  if (format == "binary")
+  const FileFormat format = file_format(path, options);
+  if (format == FileFormat::binary)
     return write_tensor_binary(entries, path, labels);
-  if (format == "frostt" || format == "parti" || format == "toolbox" || format == "genten")
+  if (format == FileFormat::frostt || format == FileFormat::parti || format == FileFormat::toolbox ||
+      format == FileFormat::genten)
     return write_entries_text(entries, path, format);
   throw_error(Status::unsupported,
               "{}: file_format '{}' cannot hold a sparse tensor, expected frostt, parti, toolbox, genten or binary",
-              path, format);
+              path, name_of(format));
 }
 
 void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options, const Labels &labels) {
-  const std::string format = file_format(path, options);
-  if (format == "binary")
+  const FileFormat format = file_format(path, options);
+  if (format == FileFormat::binary)
     return write_tensor_binary(array, path, labels);
-  if (format == "npy") {
+  if (format == FileFormat::npy) {
     AtomicFile file(path);
     write_npy(array, file);
     return file.commit();
   }
-  if (format == "toolbox")
+  if (format == FileFormat::toolbox)
     return write_array_text(array, path);
   throw_error(Status::unsupported,
               "{}: file_format '{}' cannot hold a dense tensor, expected toolbox (.txt), binary (.tdb) or npy", path,
-              format);
+              name_of(format));
 }
 
 void require_place_for_record(const std::string &path) {
@@ -73,19 +77,19 @@ void require_place_for_record(const std::string &path) {
 }
 
 void write_ktensor(const Ktensor &k, const std::string &path, const Options &options, const Writers &writers) {
-  std::string format = options.text("file_format");
-  if (format == "auto")
-    format = path.ends_with(".tdb") ? "binary" : "toolbox";
-  if (format == "binary")
+  const FileFormat format = options.choice_behind_auto<FileFormat>("file_format")
+                                .value_or(path.ends_with(".tdb") ? FileFormat::binary : FileFormat::toolbox);
+  if (format == FileFormat::binary)
     return write_ktensor_binary(k, path, writers);
-  if (format == "splatt")
+  if (format == FileFormat::splatt)
     return write_ktensor_splatt(k, path, writers);
-  if (format == "npy")
+  if (format == FileFormat::npy)
     return write_ktensor_npy(k, path, writers);
-  if (format == "toolbox")
+  if (format == FileFormat::toolbox)
     return write_ktensor_text(k, path, writers);
   throw_error(Status::unsupported,
-              "{}: file_format '{}' cannot hold a ktensor, expected toolbox, binary, splatt or npy", path, format);
+              "{}: file_format '{}' cannot hold a ktensor, expected toolbox, binary, splatt or npy", path,
+              name_of(format));
 }
 
 } // namespace td::io

@@ -43,16 +43,16 @@ LastIndices last_indices(const EntriesView &entries) {
   return found;
 }
 
-std::string text_header(const EntriesView &entries, std::string_view format) {
+std::string text_header(const EntriesView &entries, FileFormat format) {
   const std::string dims = joined(entries.dims);
   // FROSTT has no place for dims: without the comment, empty slices at the end would be lost.
-  if (format == "frostt")
+  if (format == FileFormat::frostt)
     return last_indices(entries).all ? std::string() : fmt::format("{} {}", dims_comment, dims);
-  if (format == "parti")
+  if (format == FileFormat::parti)
     return fmt::format("{}\n{}", entries.dims.size(), dims);
   // Tensor Toolbox and pyttb look at the first word only; the rest is for readers that also know GenTen's files, and
   // only where the indices leave the base open.
-  const std::string_view base = format == "genten"                               ? " indices-start-at-zero"
+  const std::string_view base = format == FileFormat::genten                     ? " indices-start-at-zero"
                                 : entries.nnz == 0 || last_indices(entries).some ? ""
                                                                                  : " indices-start-at-one";
   return fmt::format("sptensor{}\n{}\n{}{}\n", base, entries.dims.size(), dims, entries.nnz);
@@ -60,10 +60,10 @@ std::string text_header(const EntriesView &entries, std::string_view format) {
 
 } // namespace
 
-void write_entries_text(const EntriesView &entries, const std::string &path, std::string_view format) {
+void write_entries_text(const EntriesView &entries, const std::string &path, FileFormat format) {
   TextWriter file(path);
   file.put(text_header(entries, format));
-  const i64 shift = (format == "genten" ? 0 : 1) - entries.index_base;
+  const i64 shift = (format == FileFormat::genten ? 0 : 1) - entries.index_base;
   dispatch(entries.index_type, [&](auto index_zero) {
     dispatch(entries.value_type, [&](auto value_zero) {
       using I = decltype(index_zero);

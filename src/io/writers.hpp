@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "core/ktensor.hpp"
 #include "core/views.hpp"
@@ -10,8 +9,11 @@
 
 namespace td::io {
 
-/// `format` is "frostt", "parti", "toolbox" or "genten".
-void write_entries_text(const EntriesView &entries, const std::string &path, std::string_view format);
+/// In the order of option "file_format", behind auto.
+enum class FileFormat { frostt, toolbox, genten, parti, binary, npy, splatt };
+
+/// The format is one of text.
+void write_entries_text(const EntriesView &entries, const std::string &path, FileFormat format);
 void write_array_text(const DenseArrayView &array, const std::string &path); // Tensor Toolbox "tensor"
 void write_ktensor_text(const Ktensor &k, const std::string &path, const Writers &writers = {});
 

@@ -7,13 +7,14 @@
 namespace td::kernels {
 
 i64 entries_of(const TensorView &x) {
-  if (const auto *dense = std::get_if<DenseView>(&x))
-    return checked_product(dense->dims).value(); // a dense tensor with more elements cannot be built
-  if (const auto *coo = std::get_if<CooView>(&x))
-    return coo->nnz;
-  if (const auto *blco = std::get_if<BlcoView>(&x))
-    return blco->nnz;
-  return std::get<SortedView>(x).nnz;
+  return std::visit(
+      [](const auto &view) {
+        if constexpr (requires { view.nnz; })
+          return view.nnz;
+        else
+          return checked_product(view.dims).value(); // a dense tensor with more elements cannot be built
+      },
+      x);
 }
 
 std::string failure_text(const SolveRecord &record, i64 rank) {

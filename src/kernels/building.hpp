@@ -38,19 +38,21 @@ public:
   virtual void download(std::span<void *const> to_host) const = 0;
 };
 
+/// The bits of packed keys that tell a copy's tiles apart in one mode: a tile's number grows by field * stride.
+struct TileField {
+  int shift = 0;
+  int bits = 0;
+  i64 stride = 0;
+  int mode = 0;
+};
+
 /// A copy sorted by tiles, within a tile by rows, within a row in the order of the packed entries.
 struct CopyPlan {
-  /// A tile's number grows by field * stride.
-  struct Cut {
-    int shift = 0;
-    int bits = 0;
-    i64 stride = 0;
-  };
   int row_shift = 0; // where a packed key has the row
   int row_bits = 0;
   i64 dim = 0; // rows
   i64 tiles = 1;
-  std::span<const Cut> cuts;
+  std::span<const TileField> tile_fields;
   std::span<const i64> row_at;   // [dim] rows in the order in which a tile has them; empty: ascending
   i64 heavy = 0;                 // the first rows of that order
   int key_bytes = 8;             // of the copy: 4, 8 or 16

@@ -14,7 +14,7 @@
 
 namespace td::kernels {
 
-/// How the workers of a context exchange what is in the memories of their devices.
+/// How the workers of a context exchange what is in the memories of their devices, in the order of option "exchange".
 enum class Exchange {
   automatic, // peer where all reach each other's memory, else nccl, else host
   nccl,      // by NVIDIA's library
@@ -22,8 +22,6 @@ enum class Exchange {
   host,      // by way of the host
 };
 std::string_view name_of(Exchange exchange) noexcept;
-/// The exchange that has one of these names or "auto".
-Exchange exchange_of(std::string_view name) noexcept;
 
 /// What a device says of its work so far, to others that wait for it.
 enum class Signal { written, read };

@@ -18,7 +18,7 @@ enum class Conflicts {
   owner,     // each row's terms are added by one, in stored order, whatever the number of threads
 };
 
-/// Which kernel takes MTTKRP of a dense tensor, of a backend that has several (cuda/README.md); the others do not look.
+/// A backend that has several kernels for MTTKRP of a dense tensor takes this one (cuda/README.md); others do not look.
 enum class DenseKernel {
   automatic, // what the backend expects to be fastest
   elem,      // element by element

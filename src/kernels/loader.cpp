@@ -135,8 +135,8 @@ std::vector<std::shared_ptr<Backend>> open_backends(const DeviceSpec &spec, int 
   case DeviceSpec::Kind::cpu: {
     const int all = threads > 0 ? threads : available_threads();
     for (int worker = 0; worker < spec.workers; ++worker) {
-      const i64 share = part_of({0, all}, worker, spec.workers).size();
-      backends.push_back(cpu::make_backend(static_cast<int>(std::max<i64>(share, 1))));
+      const i64 own = part_of({0, all}, worker, spec.workers).size();
+      backends.push_back(cpu::make_backend(static_cast<int>(std::max<i64>(own, 1))));
     }
     break;
   }

@@ -30,20 +30,20 @@ std::vector<double> rounded_list(std::span<const double> values) {
   return list;
 }
 
-/// Which iterations the document tells of: all, or evenly many, the last among them.
-std::vector<std::size_t> told_iterations(std::size_t n) {
-  std::vector<std::size_t> told;
+/// Gives the iterations that the document reports: all, or evenly many, the last among them.
+std::vector<std::size_t> reported_iterations(std::size_t n) {
+  std::vector<std::size_t> reported;
   const std::size_t most = std::min(n, most_iterations);
   for (std::size_t k = 1; k <= most; ++k)
-    told.push_back(k * n / most - 1);
-  return told;
+    reported.push_back(k * n / most - 1);
+  return reported;
 }
 
 void write_history(JsonText &out, const solvers::Report &report) {
-  const std::vector<std::size_t> told = told_iterations(report.fit.size());
+  const std::vector<std::size_t> reported = reported_iterations(report.fit.size());
   const auto series = [&](std::string_view name, const std::vector<double> &values, bool whole) {
     std::vector<double> some;
-    for (const std::size_t k : told)
+    for (const std::size_t k : reported)
       some.push_back(whole ? values[k] : rounded(values[k]));
     out.members(name, some);
   };
@@ -51,7 +51,7 @@ void write_history(JsonText &out, const solvers::Report &report) {
   out.begin('{');
   out.key("iteration");
   out.begin('[');
-  for (const std::size_t k : told)
+  for (const std::size_t k : reported)
     out.value(k + 1);
   out.end(']');
   series("fit", report.fit, true);
@@ -70,7 +70,7 @@ void write_report(JsonText &out, const solvers::Report &report) {
   out.member("iterations", report.iterations);
   out.member("resumed_from", report.resumed_from);
   out.member("converged", report.converged);
-  out.member("stop_reason", report.stop_reason);
+  out.member("stop_reason", name_of(report.stop_reason));
   out.member("effective_rank", report.smallest_effective_rank());
   out.member("condition", rounded(report.largest_condition()));
   out.member("norm", report.norm);

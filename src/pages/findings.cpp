@@ -15,7 +15,7 @@ namespace {
 constexpr double alike = 0.95;
 constexpr double opposite = -0.9;
 constexpr i64 most_compared = 512; // whose cosines take 2 MiB
-constexpr std::size_t most_told = 5;
+constexpr std::size_t most_listed = 5;
 constexpr double nothing = 1e-12; // of the largest weight
 constexpr double much_rounding = 1e-6;
 
@@ -40,11 +40,11 @@ std::vector<double> cosines_of(const Ktensor &k, i64 n) {
   return product;
 }
 
-std::string told(const std::vector<Pair> &pairs) {
+std::string listed(const std::vector<Pair> &pairs) {
   std::string text;
-  for (std::size_t k = 0; k < std::min(pairs.size(), most_told); ++k)
+  for (std::size_t k = 0; k < std::min(pairs.size(), most_listed); ++k)
     text += fmt::format("{}{} and {} ({:.3f})", k == 0 ? "" : ", ", pairs[k].r + 1, pairs[k].s + 1, pairs[k].cosine);
-  return text + (pairs.size() > most_told ? fmt::format(", and {} more pairs", pairs.size() - most_told) : "");
+  return text + (pairs.size() > most_listed ? fmt::format(", and {} more pairs", pairs.size() - most_listed) : "");
 }
 
 void find_pairs(const Ktensor &k, std::vector<std::string> &findings) {
@@ -66,12 +66,12 @@ void find_pairs(const Ktensor &k, std::vector<std::string> &findings) {
     findings.push_back(
         fmt::format("Duplicate components: {} are alike in every mode (product of their cosines). A lower "
                     "rank may do as well.",
-                    told(same)));
+                    listed(same)));
   if (!cancelling.empty())
     findings.push_back(
         fmt::format("Degenerate components: {} nearly cancel each other (product of their cosines). Their "
                     "shapes mean little; try a lower rank, option ridge, or another seed.",
-                    told(cancelling)));
+                    listed(cancelling)));
 }
 
 void find_empty(const Ktensor &k, std::vector<std::string> &findings) {
@@ -88,6 +88,7 @@ void find_empty(const Ktensor &k, std::vector<std::string> &findings) {
 } // namespace
 
 std::vector<std::string> findings_of(const Run &run, const Ktensor &columns) {
+  using solvers::StopReason;
   const solvers::Report &report = run.report;
   std::vector<std::string> findings;
   find_pairs(columns, findings);
@@ -101,9 +102,10 @@ std::vector<std::string> findings_of(const Run &run, const Ktensor &columns) {
     findings.push_back(
         fmt::format("Components cancel: rounding may have moved the fit by {:.1e}.", report.fit_error.back()));
   if (!report.converged && !report.fit_change.empty())
-    findings.push_back(fmt::format("The run was ended by {}, when an iteration still changed the fit by {:.1e}.",
-                                   report.stop_reason == "callback" ? "its caller" : report.stop_reason,
-                                   report.fit_change.back()));
+    findings.push_back(
+        fmt::format("The run was ended by {}, when an iteration still changed the fit by {:.1e}.",
+                    report.stop_reason == StopReason::callback ? "its caller" : name_of(report.stop_reason),
+                    report.fit_change.back()));
   if (!report.creeping.empty())
     findings.push_back(report.creeping);
   if (!report.checkpoint_error.empty())

@@ -26,17 +26,17 @@ std::vector<double> parts_of(const Plan &plan, Holding holding) {
   const Layout &l = plan.layout;
   const auto workers = static_cast<std::size_t>(plan.workers);
   if (l.is_whole_on_each() && holding == Holding::gathered && l.nnz > 0) { // the largest of the processes'
-    const i64 pieces = l.sparse ? l.nnz : l.slabs();
-    return {static_cast<double>(part_of({0, pieces}, 0, l.shared.processes).size()) / static_cast<double>(pieces)};
+    const i64 units = l.sparse ? l.nnz : l.slabs();
+    return {static_cast<double>(part_of({0, units}, 0, l.shared.processes).size()) / static_cast<double>(units)};
   }
   if (workers == 1 || l.nnz == 0)
     return std::vector<double>(workers, 1.0);
   std::vector<double> parts(workers, 0.0);
   if (!l.sparse || holding == Holding::gathered) {
-    const i64 pieces = l.sparse ? l.nnz : l.slabs();
+    const i64 units = l.sparse ? l.nnz : l.slabs();
     for (int w = 0; w < plan.workers; ++w)
       parts[static_cast<std::size_t>(w)] =
-          static_cast<double>(part_of({0, pieces}, w, plan.workers).size()) / static_cast<double>(pieces);
+          static_cast<double>(part_of({0, units}, w, plan.workers).size()) / static_cast<double>(units);
     return parts;
   }
   double all = 0; // bytes of entries
@@ -121,7 +121,7 @@ double rate_of_fetching(kernels::Backend &backend) {
   return static_cast<double>(bytes) / least;
 }
 
-void tell_streaming(Plan &plan, double link) {
+void predict_streaming(Plan &plan, double link) {
   const double streamed = static_cast<double>(plan.device.streamed) / plan.workers; // each GPU has a link
   const double copies = plan.layout.format == Format::sorted ? static_cast<double>(plan.layout.copies.size()) : 1;
   plan.seconds_mttkrp = 0;

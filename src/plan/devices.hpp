@@ -20,7 +20,7 @@ void place_on_devices(Plan &plan, const std::vector<i64> &already, const PlanReq
 double rate_of_fetching(kernels::Backend &backend);
 
 /// What passes from the host passes beside the work: whichever takes longer. Of the copies of "sorted" each mode has
-/// its own share; another format's one copy passes in every mode, and each GPU has a link of so many bytes a second.
-void tell_streaming(Plan &plan, double link);
+/// its own load; another format's one copy passes in every mode, and each GPU has a link of so many bytes a second.
+void predict_streaming(Plan &plan, double link);
 
 } // namespace td::plan

@@ -153,7 +153,8 @@ double gathered_bytes(const Layout &l, const SweepTree &tree, bool deterministic
 
 /// Sums of rows that others own go to them, and the updated rows come back; as much comes and goes of its own rows. The
 /// sums of all processes besides, of rank x rank numbers a mode, are not counted as bytes.
-void tell_shared(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree, Holding holding) {
+void predict_shared_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree,
+                             Holding holding) {
   plan.exchange = {"processes", "by the functions of the caller's communicator"};
   if (is_gpu(request))
     plan.exchange.why = request.backends.front()->exchange() == kernels::Exchange::host
@@ -214,9 +215,10 @@ double seconds_left(const Plan &plan, const Asked &asked, std::size_t mode, doub
 
 } // namespace
 
-void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree, Holding holding) {
+void predict_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree,
+                      Holding holding) {
   if (plan.layout.shared.processes > 1)
-    return tell_shared(plan, request, asked, tree, holding);
+    return predict_shared_exchange(plan, request, asked, tree, holding);
   const bool deterministic = asked.solver.deterministic;
   if (!is_gpu(request) || plan.workers == 1) {
     plan.exchange = {"none", plan.workers == 1 ? "one worker" : "workers share the host's memory"};

@@ -34,6 +34,7 @@ kernels::ExchangeChoice exchange_in(const PlanRequest &request);
 
 /// In each mode a GPU receives the rows of the factor that others own, and the sums of its own rows that others have
 /// where these are merged; and entries of the tensor where workers gather them.
-void tell_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree, Holding holding);
+void predict_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree,
+                      Holding holding);
 
 } // namespace td::plan

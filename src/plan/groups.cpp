@@ -99,31 +99,31 @@ void Groups::add(std::vector<Group> partition, std::vector<formats::Coo> cells) 
 }
 
 void Groups::add(Group modes, std::optional<formats::Coo> cells) {
-  auto part = std::make_unique<Part>();
+  auto added = std::make_unique<MergedModes>();
   std::vector<i64> inside_dims;
   for (const int m : modes) {
     group_of_[static_cast<std::size_t>(m)] = count();
     inside_dims.push_back(dims_[static_cast<std::size_t>(m)]);
   }
   // Only a sparse tensor's modes may have more, and its cells are counted.
-  part->cell_count = checked_product(inside_dims).value_or(std::numeric_limits<i64>::max());
+  added->cell_count = checked_product(inside_dims).value_or(std::numeric_limits<i64>::max());
   if (cells) {
-    part->cell_count = cells->values.size();
-    part->cells = std::move(cells);
+    added->cell_count = cells->values.size();
+    added->cells = std::move(cells);
   }
   for (int m = 0; m < static_cast<int>(dims_.size()); ++m) {
     const bool inside = std::find(modes.begin(), modes.end(), m) != modes.end();
     if (inside && m != modes.front())
       continue;
     if (inside)
-      part->merged_mode = static_cast<int>(part->mode_at.size());
-    part->merged_dims.push_back(inside ? part->cell_count : dims_[static_cast<std::size_t>(m)]);
-    part->mode_at.push_back(inside ? -1 : m);
+      added->merged_mode = static_cast<int>(added->mode_at.size());
+    added->merged_dims.push_back(inside ? added->cell_count : dims_[static_cast<std::size_t>(m)]);
+    added->mode_at.push_back(inside ? -1 : m);
   }
-  part->modes = std::move(modes);
-  parts_.push_back(std::move(part));
+  added->modes = std::move(modes);
+  merged_.push_back(std::move(added));
 }
 
-bool Groups::shared(int group) const { return part(group).modes.size() > 1; }
+bool Groups::shared(int group) const { return merged(group).modes.size() > 1; }
 
 } // namespace td::plan

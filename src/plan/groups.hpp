@@ -37,25 +37,25 @@ public:
   /// anything).
   Groups(std::span<const i64> dims, Ask asked, std::vector<Group> partition, std::vector<formats::Coo> cells);
 
-  int count() const noexcept { return static_cast<int>(parts_.size()); }
-  const Group &modes(int group) const { return part(group).modes; }
+  int count() const noexcept { return static_cast<int>(merged_.size()); }
+  const Group &modes(int group) const { return merged(group).modes; }
   int group_of(int mode) const { return group_of_[static_cast<std::size_t>(mode)]; }
 
   /// Whether the modes of a group share a partial product; a mode alone shares nothing.
   bool shared(int group) const;
 
   /// Says how many rows the partial product has.
-  i64 cell_count(int group) const { return part(group).cell_count; }
+  i64 cell_count(int group) const { return merged(group).cell_count; }
 
   /// A sparse tensor's group of several modes has an entry of value 1 a cell, in the cells' order; the last mode is the
   /// cell's number.
-  const formats::Coo &cells(int group) const { return *part(group).cells; }
+  const formats::Coo &cells(int group) const { return *merged(group).cells; }
 
   /// Dims of the tensor with the group's modes merged into one, the place of that one, and which of the tensor's modes
   /// stands at each place (-1: the merged one).
-  std::span<const i64> merged_dims(int group) const { return part(group).merged_dims; }
-  int merged_mode(int group) const { return part(group).merged_mode; }
-  std::span<const int> mode_at(int group) const { return part(group).mode_at; }
+  std::span<const i64> merged_dims(int group) const { return merged(group).merged_dims; }
+  int merged_mode(int group) const { return merged(group).merged_mode; }
+  std::span<const int> mode_at(int group) const { return merged(group).mode_at; }
 
   /// Whether the option names the partition.
   bool named() const { return asked_ == Ask::named; }
@@ -63,7 +63,7 @@ public:
   const std::string &text() const noexcept { return text_; }
 
 private:
-  struct Part {
+  struct MergedModes {
     Group modes;
     i64 cell_count = 0;
     int merged_mode = 0;
@@ -72,7 +72,7 @@ private:
     std::optional<formats::Coo> cells;
   };
 
-  Part &part(int group) const { return *parts_[static_cast<std::size_t>(group)]; }
+  MergedModes &merged(int group) const { return *merged_[static_cast<std::size_t>(group)]; }
   void add(std::vector<Group> partition, std::vector<formats::Coo> cells);
   void add(Group modes, std::optional<formats::Coo> cells);
 
@@ -81,7 +81,7 @@ private:
   Ask asked_ = Ask::none;
   std::string text_;
   std::vector<int> group_of_;
-  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<std::unique_ptr<MergedModes>> merged_;
 };
 
 /// The partition that option "groups" names; nothing for auto and none. Throws Status::option_range unless it holds

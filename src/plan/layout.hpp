@@ -45,7 +45,7 @@ struct Layout {
   std::vector<formats::CopySize> copies; // of format sorted, one a group
   i64 blocks = 0;                        // of format blco
   formats::Footprint bytes;
-  // Of a dense tensor that is borrowed:
+  // A dense tensor that is borrowed has these:
   double lent_bytes = 0;    // of the caller's array
   bool in_place = false;    // the kernels work on it where it lies; else on copies on GPUs
   std::vector<i64> strides; // of what the kernels work on, as a DenseView has them

@@ -145,7 +145,7 @@ private:
     i64 begin = 0;
     for (const auto &[worker, entries] : loads) {
       if (entries > 0)
-        row.loads.push_back({worker, {begin, begin + entries}});
+        row.segments.push_back({worker, {begin, begin + entries}});
       begin += entries;
     }
     partition_.split.push_back(std::move(row));
@@ -266,7 +266,7 @@ Partition partition_entries(const RowCounts &counts, int workers) {
         continue;
       if (d.split.empty() || d.split.back().row != counts.row(slot))
         d.split.push_back({counts.row(slot), w, {}});
-      d.split.back().loads.push_back({w, {part.begin - row.begin, part.end - row.begin}});
+      d.split.back().segments.push_back({w, {part.begin - row.begin, part.end - row.begin}});
     }
   }
   return d;

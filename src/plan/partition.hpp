@@ -39,13 +39,13 @@ private:
 /// A row whose entries several workers sum. Their loads stand in the order of the workers and cover its entries,
 /// counted from the row's first, once.
 struct SplitRow {
-  struct Load {
+  struct Segment {
     int worker = 0;
     Range entries;
   };
   i64 row = 0;
   int owner = 0; // whose ranges hold the row
-  std::vector<Load> loads;
+  std::vector<Segment> segments;
 };
 
 /// How the work on one mode is partitioned between workers.

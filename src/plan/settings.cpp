@@ -53,15 +53,13 @@ std::string_view name_of(kernels::DenseKernel kernel) noexcept {
 std::string_view name_of(Solve solve) noexcept { return choice_at("solve", static_cast<std::size_t>(solve)); }
 
 TensorSettings::TensorSettings(const Options &options)
-    : empty_rows(options.choice<formats::EmptyRows>("empty_rows")),
+    : format(options.choice_behind_auto<Format>("format")),
+      empty_rows(options.choice<formats::EmptyRows>("empty_rows")),
       refuse_duplicates(options.choice("duplicates") != 0), groups(groups_of(options.text("groups"))),
       tiles(tiles_of(options.text("tiles"))), sharding(options.choice<ShardingRule>("sharding")),
       conflicts(options.choice<kernels::Conflicts>("conflicts")), f64_sums(options.choice("accumulate") != 0),
       f32_rows(options.choice("gather") != 0), dense(dense_choice_of(options)), borrow(options.integer("borrow") != 0),
-      memory_limit(options.integer("memory_limit")) {
-  if (const std::size_t wanted = options.choice("format"); wanted != 0)
-    format = static_cast<Format>(wanted - 1);
-}
+      memory_limit(options.integer("memory_limit")) {}
 
 Precision TensorSettings::precision(ValueType type) const noexcept {
   const bool f32 = type == ValueType::f32;

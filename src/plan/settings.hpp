@@ -13,7 +13,7 @@
 namespace td::plan {
 
 /// How a tensor is stored. Options ask for the first three only.
-/// In the order of option "format", but for auto.
+/// It lists the words of option "format" behind auto, and dense.
 enum class Format { coo, blco, sorted, dense };
 std::string_view name_of(Format format) noexcept;
 
@@ -21,7 +21,7 @@ std::string_view name_of(Format format) noexcept;
 constexpr bool stands_by_rows(Format format) noexcept { return format == Format::sorted || format == Format::dense; }
 
 /// How options say that two or more things are possible: as is expected to be best, not at all, or as named.
-/// Of groups only: by the multi-sweep dimension tree.
+/// Option "groups" alone may also ask for the multi-sweep dimension tree.
 enum class Ask { automatic, none, named, multi_sweep };
 
 /// Option "groups".
@@ -39,10 +39,10 @@ struct TilesSetting {
 /// Option "sharding": how workers partition a mode's entries.
 enum class ShardingRule { automatic, rows, entries };
 
-/// The words of option "conflicts".
+/// Gives the words of option "conflicts".
 std::string_view name_of(kernels::Conflicts conflicts) noexcept;
 
-/// The words of option "dense_kernel".
+/// Gives the words of option "dense_kernel".
 std::string_view name_of(kernels::DenseKernel kernel) noexcept;
 
 /// Options "accumulate" and "gather", as far as they say something of values of a type.

@@ -94,7 +94,7 @@ public:
     }
     divide_columns(model_, scales_, threads_);
     report_.seconds = seconds_since(begin_);
-    if (report_.stop_reason == "tol")
+    if (report_.stop_reason == StopReason::tol)
       report_.creeping = creeping(Growth::of(report_.fit, report_.fit_error.back()), settings_.tol,
                                   settings_.nvecs && !request_.resume && request_.init == nullptr);
     const bool keep = settings_.distributed && processes_ != nullptr;
@@ -185,7 +185,7 @@ private:
     static_cast<History &>(report_) = state;
     report_.resumed_from = state.iterations;
     elapsed_before_ = state.elapsed.back();
-    tell_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
+    report_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
     scales_ = state.scales;
     Ktensor factors = state.factors.copy();
     if (!state.weights.empty())
@@ -201,7 +201,7 @@ private:
 
   std::string path() const { return method_.path() + "\n" + settings_.path(); }
 
-  void tell_quality(const Fit &fit) {
+  void report_quality(const Fit &fit) {
     report_.explained = fit.explained;
     report_.relative = fit.relative;
     report_.fit_growth = Growth::of(report_.fit, report_.fit_error.back()).left;
@@ -308,7 +308,7 @@ private:
     report_.condition.insert(report_.condition.end(), outcome.condition.begin(), outcome.condition.end());
     const std::vector<double> &mttkrp = own.times().mttkrp_of_mode;
     report_.mttkrp_seconds.insert(report_.mttkrp_seconds.end(), mttkrp.begin(), mttkrp.end());
-    tell_quality(fit);
+    report_quality(fit);
     ++report_.iterations;
     report_.exact_residuals += outcome.exact ? 1 : 0;
     report_.seconds = seconds_since(begin_);
@@ -319,11 +319,11 @@ private:
 
     bool last = settled();
     if (!last && due.end) {
-      report_.stop_reason = "max_seconds";
+      report_.stop_reason = StopReason::max_seconds;
       last = true;
     }
     if (has_callback_ && any(request_.progress && !request_.progress(report_))) {
-      report_.stop_reason = "callback";
+      report_.stop_reason = StopReason::callback;
       stopped_ = last = true;
     }
     const bool in_turn = settings_.checkpoint_iters > 0 && report_.iterations % settings_.checkpoint_iters == 0;
@@ -340,10 +340,10 @@ private:
     report_.converged =
         report_.iterations > 1 && report_.fit_change.back() < settings_.tol && report_.fit_error.back() < settings_.tol;
     if (report_.converged)
-      report_.stop_reason = "tol";
+      report_.stop_reason = StopReason::tol;
     else if (report_.iterations >= settings_.max_iters)
-      report_.stop_reason = "max_iters";
-    return !report_.stop_reason.empty();
+      report_.stop_reason = StopReason::max_iters;
+    return report_.stop_reason != StopReason::none;
   }
 
   void save(const Iteration &own) {
@@ -399,6 +399,11 @@ private:
 };
 
 } // namespace
+
+std::string_view name_of(StopReason reason) noexcept {
+  constexpr std::string_view names[] = {"", "tol", "max_iters", "max_seconds", "callback"};
+  return names[static_cast<std::size_t>(reason)];
+}
 
 i64 Report::smallest_effective_rank() const {
   double least = static_cast<double>(rank);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.hpp"
@@ -21,6 +22,11 @@
 
 namespace td::solvers {
 
+/// Why a run ended: by the option of that name, or by the caller's function.
+enum class StopReason { none, tol, max_iters, max_seconds, callback };
+/// The word of the report; empty while the run goes on.
+std::string_view name_of(StopReason reason) noexcept;
+
 /// What a run did, and what it has done so far when a progress callback gets it.
 struct Report : History {
   i64 order = 0, rank = 0, workers = 1, threads = 1;
@@ -31,7 +37,8 @@ struct Report : History {
   double explained = 0, relative = 0;
   double fit_growth = 0; // Growth::left
   double seconds = 0, seconds_init = 0, seconds_mttkrp = 0, seconds_solve = 0, seconds_fit = 0;
-  std::string stop_reason, format, devices, init;
+  StopReason stop_reason = StopReason::none;
+  std::string format, devices, init;
   std::string checkpoint_error; // why the last checkpoint could not be written; empty if it was, or none was asked for
   std::string creeping; // a sentence where a run has ended by tol though the fit may still grow by more than that
   Breakdown breakdown;  // of this run's iterations, if option "breakdown" asks for it

@@ -13,7 +13,7 @@ namespace td::solvers {
 /// In the order of option "exact_residual".
 enum class ExactResidual { automatic, never, always };
 
-/// What the driver goes by, whatever the method.
+/// What the driver goes by, whatever the method, which shares these options with all others.
 struct RunSettings {
   i64 max_iters = 0;
   double tol = 0;

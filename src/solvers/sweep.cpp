@@ -377,7 +377,7 @@ void Sweep::mttkrp(i64 iteration, std::size_t k) {
 
 // A GPU would run empty while the host looks at an iteration's numbers: it has the next one's first MTTKRP to do
 // meanwhile. Should that iteration never come, because the fit hardly changed, this much time is lost, so it is done
-// only where it is short: workers, whose times differ, go by those of one, as it told all an iteration before. Where
+// only where it is short: workers, whose times differ, go by those of one, as it broadcast an iteration before. Where
 // processes exchange by way of the host, sums of that MTTKRP would be waited for at once.
 void Sweep::begin_next() {
   if (!begins_next_ || qr_ || backend_.memory() == nullptr || problem_.settings.breakdown ||

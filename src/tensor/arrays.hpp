@@ -43,28 +43,30 @@ public:
 
 private:
   template <class F> void each(F &&f) {
-    const auto list = [&]<class T>(const T *&data, i64 count) { f(data, count, i64{sizeof(T)}, false); };
-    if (auto *blco = std::get_if<kernels::BlcoView>(&view_)) {
-      f(blco->keys, blco->nnz, 8, true);
-      f(blco->values, blco->nnz, size_of(blco->type), true);
-      list(blco->block_begin, blco->blocks + 1);
-      list(blco->block_base, blco->blocks * std::ssize(blco->dims));
-    } else if (auto *sorted = std::get_if<kernels::SortedView>(&view_)) {
-      f(sorted->keys, sorted->nnz, sorted->key_bytes, true);
-      f(sorted->values, sorted->nnz, size_of(sorted->type), true);
-      list(sorted->row_index, sorted->rows);
-      list(sorted->row_begin, sorted->rows + 1);
-      list(sorted->tile_begin, sorted->tiles + 1);
-      list(sorted->tile_base, sorted->tiles * std::ssize(sorted->dims));
-      list(sorted->tile_light, sorted->tiles > 1 ? sorted->tiles : 0);
-    } else if (auto *dense = std::get_if<kernels::DenseView>(&view_)) {
-      f(dense->values, kernels::entries_of(view_), size_of(dense->type), true);
-    } else {
-      auto &coo = std::get<kernels::CooView>(view_);
-      f(coo.values, coo.nnz, size_of(coo.type), true);
-      for (const i64 *&column : columns_)
-        f(column, coo.nnz, 8, true);
-    }
+    std::visit([&](auto &x) { arrays_of(x, f); }, view_);
+  }
+  template <class F> void arrays_of(kernels::CooView &x, F &f) {
+    f(x.values, x.nnz, size_of(x.type), true);
+    for (const i64 *&column : columns_)
+      f(column, x.nnz, 8, true);
+  }
+  template <class F> void arrays_of(kernels::BlcoView &x, F &f) {
+    f(x.keys, x.nnz, 8, true);
+    f(x.values, x.nnz, size_of(x.type), true);
+    f(x.block_begin, x.blocks + 1, 8, false);
+    f(x.block_base, x.blocks * std::ssize(x.dims), 8, false);
+  }
+  template <class F> void arrays_of(kernels::SortedView &x, F &f) {
+    f(x.keys, x.nnz, x.key_bytes, true);
+    f(x.values, x.nnz, size_of(x.type), true);
+    f(x.row_index, x.rows, 8, false);
+    f(x.row_begin, x.rows + 1, 8, false);
+    f(x.tile_begin, x.tiles + 1, 8, false);
+    f(x.tile_base, x.tiles * std::ssize(x.dims), 8, false);
+    f(x.tile_light, x.tiles > 1 ? x.tiles : 0, 8, false);
+  }
+  template <class F> void arrays_of(kernels::DenseView &x, F &f) {
+    f(x.values, kernels::entries_of(x), size_of(x.type), true);
   }
 
   kernels::TensorView view_;

@@ -108,31 +108,31 @@ public:
     std::vector<i64> counts(static_cast<std::size_t>(processes_.size()));
     for (const i64 row : touched)
       ++counts[static_cast<std::size_t>(row / each_)];
-    std::vector<i64> told_counts;
-    const std::vector<i64> told = exchange(processes_, touched, counts, told_counts);
-    const std::vector<i64> answers = decide(told, told_counts);
+    std::vector<i64> received_counts;
+    const std::vector<i64> received = exchange(processes_, touched, counts, received_counts);
+    const std::vector<i64> answers = decide(received, received_counts);
     std::vector<i64> answer_counts;
-    return exchange(processes_, answers, told_counts, answer_counts);
+    return exchange(processes_, answers, received_counts, answer_counts);
   }
 
 private:
   struct Touch {
     i64 row;
     i64 process;
-    std::size_t at; // in the list of what was told
+    std::size_t at; // in the list of what was received
   };
 
   /// A row that one process touches is its own; of the processes that share one, it goes to that which owns least so
   /// far.
-  std::vector<i64> decide(const std::vector<i64> &told, const std::vector<i64> &counts) const {
+  std::vector<i64> decide(const std::vector<i64> &received, const std::vector<i64> &counts) const {
     std::vector<Touch> touches;
-    touches.reserve(told.size());
+    touches.reserve(received.size());
     std::size_t at = 0;
     for (std::size_t p = 0; p < counts.size(); ++p)
       for (i64 k = 0; k < counts[p]; ++k, ++at)
-        touches.push_back({told[at], static_cast<i64>(p), at});
+        touches.push_back({received[at], static_cast<i64>(p), at});
     std::stable_sort(touches.begin(), touches.end(), [](const Touch &a, const Touch &b) { return a.row < b.row; });
-    std::vector<i64> owner(told.size()), owned(counts.size());
+    std::vector<i64> owner(received.size()), owned(counts.size());
     const auto end_of = [&](std::size_t begin) {
       std::size_t end = begin + 1;
       while (end < touches.size() && touches[end].row == touches[begin].row)
@@ -281,14 +281,14 @@ std::vector<i64> DistributionBuilder::add(const std::vector<i64> &touched) {
     number_of[k] = next[static_cast<std::size_t>(owner[k])]++;
     mode.rows[static_cast<std::size_t>(number_of[k])] = touched[k];
   }
-  tell_owners(mode);
+  notify_owners(mode);
   made_.held_.push_back(std::ssize(mode.rows));
   made_.modes_.push_back(std::move(mode));
   return number_of;
 }
 
 /// Owners hear which of their rows each process has.
-void DistributionBuilder::tell_owners(Distribution::Mode &mode) {
+void DistributionBuilder::notify_owners(Distribution::Mode &mode) {
   const std::vector<i64> lent(mode.rows.begin() + mode.own_rows(), mode.rows.end());
   mode.shared = exchange(*made_.processes_, lent, mode.lent, mode.shared_with);
   const auto own_end = mode.rows.begin() + mode.own_rows();

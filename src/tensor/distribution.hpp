@@ -10,7 +10,7 @@
 
 namespace td::tensor {
 
-/// Which rows of the factors this process holds, who owns them, and how they come and go.
+/// A distribution says which rows of the factors this process holds, who owns them, and how they come and go.
 ///
 /// The rows of a mode that the entries here touch have numbers: first those that this process owns, ascending, then
 /// those that process 0 owns, process 1, and so on. So what is owned is one range, and what goes to or comes from an
@@ -81,7 +81,7 @@ public:
   std::shared_ptr<const Distribution> finish() { return std::make_shared<const Distribution>(std::move(made_)); }
 
 private:
-  void tell_owners(Distribution::Mode &mode);
+  void notify_owners(Distribution::Mode &mode);
 
   Distribution made_;
 };

@@ -14,7 +14,7 @@ constexpr i64 buckets = 1024; // that an interval of rows is counted in at a tim
 constexpr double most_off = 0.01;
 
 /// Entries whose indices in `modes`, compared one mode after the other, come before `rows` are on the left.
-struct Cut {
+struct Splitter {
   std::vector<int> modes;
   std::vector<i64> rows;
 };
@@ -48,7 +48,7 @@ public:
   }
 
   bool done() const noexcept { return done_; }
-  const Cut &cut() const noexcept { return cut_; }
+  const Splitter &cut() const noexcept { return cut_; }
   double left() const noexcept { return before_; }
 
   /// Where entries are counted: in buckets of 2^bucket_bits() rows of an interval of a mode.
@@ -100,19 +100,19 @@ private:
   Range interval_;
   int bucket_bits_ = 0;
   double before_ = 0; // entries known to be on the left
-  Cut cut_;
+  Splitter cut_;
   bool done_ = false;
 };
 
 /// Whether an entry is in the rows of a cut, in the modes that it has so far. index(m) is its index in a mode.
-template <class Index> bool is_at(const Cut &cut, Index &&index) {
+template <class Index> bool is_at(const Splitter &cut, Index &&index) {
   for (std::size_t k = 0; k < cut.modes.size(); ++k)
     if (index(cut.modes[k]) != cut.rows[k])
       return false;
   return true;
 }
 
-template <class Index> bool is_left(const Cut &cut, Index &&index) {
+template <class Index> bool is_left(const Splitter &cut, Index &&index) {
   for (std::size_t k = 0; k < cut.modes.size(); ++k)
     if (const i64 i = index(cut.modes[k]); i != cut.rows[k])
       return i < cut.rows[k];
@@ -147,12 +147,12 @@ private:
     u64 size = 0;
     int bucket_bits = 0;
     i64 *counts = nullptr;
-    const Cut *cut = nullptr; // whose rows alone are counted; null: all are
+    const Splitter *cut = nullptr; // whose rows alone are counted; null: all are
   };
   struct Sides {
     const Given *column = nullptr; // of indices; null: all are on the left
     i64 row = 0;                   // the first on the right
-    const Cut *cut = nullptr;      // null: the row says it all
+    const Splitter *cut = nullptr; // null: the row says it all
     std::int32_t to[2] = {0, 0};   // the groups that the left and the right become
   };
 
@@ -230,7 +230,7 @@ private:
         continue;
       }
       const Search &found = searches[static_cast<std::size_t>(search_of[g])];
-      const Cut &cut = found.cut();
+      const Splitter &cut = found.cut();
       const int half = groups_[g].count / 2;
       Group left{groups_[g].first, half, found.left(), groups_[g].box};
       Group right{groups_[g].first + half, groups_[g].count - half, groups_[g].entries - found.left(), groups_[g].box};

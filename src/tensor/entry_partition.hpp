@@ -1,4 +1,4 @@
-// Which process gets which entries of a tensor that several have brought.
+// This header decides which process gets which entries of a tensor that several have brought.
 #pragma once
 
 #include "comm/processes.hpp"
@@ -13,7 +13,7 @@ namespace td::tensor {
 /// This is recursive coordinate bisection (Berger and Bokhari 1987), of entries: all are cut in two by an index of the
 /// mode that has most rows left, the halves are cut again, and so on, until each process has a box of the index space.
 /// A box shares the rows of a mode only with those beside it in other modes, as in the medium-grained partition (Smith
-/// and Karypis 2016), and it has its share of the entries to within about a hundredth where coordinates allow it: a row
+/// and Karypis 2016), and its load of entries is the mean to within about a hundredth where coordinates allow it: a row
 /// that has too many is cut by its indices in the next mode.
 Buffer<std::int32_t> partition_entries(Processes &processes, const EntriesView &entries, int threads);
 

@@ -19,11 +19,11 @@ namespace {
 /// Keys, or values, of which several devices have some each.
 class GatheredArrays final : public DeviceArrays {
 public:
-  struct Part {
+  struct OfDevice {
     std::shared_ptr<const DeviceArrays> arrays; // keys and values come first
     Chosen entries;                             // of all
   };
-  GatheredArrays(std::vector<Part> parts, i64 entries, i64 key_bytes, i64 value_bytes)
+  GatheredArrays(std::vector<OfDevice> parts, i64 entries, i64 key_bytes, i64 value_bytes)
       : parts_(std::move(parts)), entries_(entries), each_{key_bytes, value_bytes} {}
 
   std::vector<Array> arrays() const override {
@@ -31,7 +31,7 @@ public:
   }
 
   void download(std::span<void *const> to_host) const override {
-    for (const Part &part : parts_) {
+    for (const OfDevice &part : parts_) {
       std::vector<Buffer<std::byte>> come(2);
       std::vector<void *> places(part.arrays->arrays().size(), nullptr);
       for (std::size_t k = 0; k < 2; ++k)
@@ -54,12 +54,12 @@ private:
     });
   }
 
-  std::vector<Part> parts_;
+  std::vector<OfDevice> parts_;
   i64 entries_;
   i64 each_[2];
 };
 
-constexpr i64 samples_of_device = 1024; // by which keys are shared out: to a thousandth of each device's
+constexpr i64 samples_of_device = 1024; // by which keys are partitioned: to a thousandth of each device's
 
 Backends not_owned(const std::vector<kernels::Backend *> &devices) {
   Backends all;
@@ -340,7 +340,7 @@ plan::Partition JointBuilding::partition_of(const kernels::CopyPlan &plan) {
       index.push_back(row);
       begin.push_back(begin.back() + count);
     }
-  return partition_by({plan.dim, index, begin}, static_cast<int>(devices_.size()), cut_of(rule_, false));
+  return partition_by({plan.dim, index, begin}, static_cast<int>(devices_.size()), partition_kind(rule_, false));
 }
 
 Copy JointBuilding::make_copy(const kernels::CopyPlan &plan) {
@@ -363,8 +363,8 @@ Copy JointBuilding::make_copy(const kernels::CopyPlan &plan) {
   lists.tiles = plan.tiles;
   lists.tile_begin = all.tile_begin.data();
   lists.tile_light = all.tile_light.data();
-  const Sharded sharded = shard_copy(lists, workers, cut_of(rule_, false));
-  std::vector<GatheredArrays::Part> gathered;
+  const Sharded sharded = shard_copy(lists, workers, partition_kind(rule_, false));
+  std::vector<GatheredArrays::OfDevice> gathered;
   held_.clear();
   for (std::size_t worker = 0; worker < parts.size(); ++worker) {
     held_.push_back({parts[worker].arrays, select_load(lists, sharded.loads[worker])});
@@ -377,7 +377,7 @@ Copy JointBuilding::make_copy(const kernels::CopyPlan &plan) {
 }
 
 std::shared_ptr<const DeviceArrays> JointBuilding::take_entries() {
-  std::vector<GatheredArrays::Part> parts;
+  std::vector<GatheredArrays::OfDevice> parts;
   const i64 all = size();
   const KeysAndValues here = devices_.front()->here();
   for (std::size_t device = 0; device < devices_.size(); ++device)

@@ -16,7 +16,7 @@ namespace td::tensor {
 class JointBuilding final : public kernels::Building {
 public:
   /// The caller's arrays are in host memory. Gives null where one of the devices cannot build its entries. Copies are
-  /// shared out by the rule.
+  /// partitioned by the rule.
   static std::unique_ptr<JointBuilding> begin(const std::vector<kernels::Backend *> &devices,
                                               const EntriesView &entries, plan::ShardingRule rule);
 

@@ -57,27 +57,27 @@ CopyExchange::Source CopyExchange::select(DeviceBuilding &entries, std::size_t d
 std::vector<CopyExchange::Run> CopyExchange::runs_of(DeviceBuilding &row) const {
   if (row.size() == 0)
     return {};
-  std::vector<kernels::CopyPlan::Cut> cuts(plan_.cuts.begin(), plan_.cuts.end());
-  std::sort(cuts.begin(), cuts.end(), [](const auto &a, const auto &b) { return a.stride < b.stride; });
+  std::vector<kernels::TileField> fields(plan_.tile_fields.begin(), plan_.tile_fields.end());
+  std::sort(fields.begin(), fields.end(), [](const auto &a, const auto &b) { return a.stride < b.stride; });
   u128 mask = 0;
-  for (const auto &cut : cuts) {
-    if (cut.bits > 0)
-      row.sort_by(cut.shift, cut.bits);
-    mask |= ((u128{1} << cut.bits) - 1) << cut.shift;
+  for (const auto &field : fields) {
+    if (field.bits > 0)
+      row.sort_by(field.shift, field.bits);
+    mask |= ((u128{1} << field.bits) - 1) << field.shift;
   }
   const std::vector<i64> begins = row.runs(mask);
   const std::vector<u128> keys = row.keys(std::span(begins).first(begins.size() - 1));
   std::vector<Run> runs;
   for (std::size_t k = 0; k < keys.size(); ++k) {
     Run &run = runs.emplace_back(Run{0, {begins[k], begins[k + 1]}});
-    for (const auto &cut : cuts)
-      run.tile += field_of(keys[k], cut.shift, cut.bits) * cut.stride;
+    for (const auto &field : fields)
+      run.tile += field_of(keys[k], field.shift, field.bits) * field.stride;
   }
   return runs;
 }
 
 /// Some of a split row's entries, counted in the order that they have in the copy.
-void CopyExchange::add_split(std::size_t split, Range ordinals, Pieces &to) const {
+void CopyExchange::add_split(std::size_t split, Range ordinals, Messages &to) const {
   struct Next {
     i64 tile;
     std::size_t device;
@@ -100,29 +100,29 @@ void CopyExchange::add_split(std::size_t split, Range ordinals, Pieces &to) cons
 }
 
 // Only the order within a row and tile counts: a copy sorts the rest.
-CopyExchange::Pieces CopyExchange::pieces_for(std::size_t worker) const {
-  Pieces pieces;
+CopyExchange::Messages CopyExchange::messages_to(std::size_t worker) const {
+  Messages messages;
   for (std::size_t device = 0; device < counts_.size(); ++device)
     if (counts_[device][worker] > 0)
-      pieces.push_back({device, -1, {0, counts_[device][worker]}});
+      messages.push_back({device, -1, {0, counts_[device][worker]}});
   for (std::size_t split = 0; split < partition_.split.size(); ++split)
-    for (const auto &load : partition_.split[split].loads)
-      if (load.worker == static_cast<int>(worker))
-        add_split(split, load.entries, pieces);
-  return pieces;
+    for (const auto &segment : partition_.split[split].segments)
+      if (segment.worker == static_cast<int>(worker))
+        add_split(split, segment.entries, messages);
+  return messages;
 }
 
 Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, DeviceBuilding &entries) {
   const auto rank = static_cast<std::size_t>(others.rank());
   std::optional<Source> source = select(entries, rank);
   others.barrier(); // counts and runs of all are there
-  const auto part = [&](const Piece &piece, std::size_t worker) {
-    return (piece.split < 0 ? source->rows[worker] : source->split[static_cast<std::size_t>(piece.split)])->here();
+  const auto part = [&](const Message &message, std::size_t worker) {
+    return (message.split < 0 ? source->rows[worker] : source->split[static_cast<std::size_t>(message.split)])->here();
   };
   i64 size = 0;
-  const Pieces mine = pieces_for(rank);
-  for (const Piece &piece : mine)
-    size += piece.entries.size();
+  const Messages mine = messages_to(rank);
+  for (const Message &message : mine)
+    size += message.entries.size();
   const auto arrived = entries.beside(size);
   const KeysAndValues to = arrived->here();
   kernels::Transfers sent, received;
@@ -131,22 +131,22 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
     list.push_back({static_cast<int>(worker), at.value(entry), count * size_of(at.type)});
   };
   i64 at = 0;
-  for (const Piece &piece : mine) {
-    const i64 count = piece.entries.size();
-    if (piece.device == rank) {
-      const KeysAndValues from = part(piece, rank);
-      device.copy_from(device, to.key(at), from.key(piece.entries.begin), count * to.key_bytes);
-      device.copy_from(device, to.value(at), from.value(piece.entries.begin), count * size_of(to.type));
+  for (const Message &message : mine) {
+    const i64 count = message.entries.size();
+    if (message.device == rank) {
+      const KeysAndValues from = part(message, rank);
+      device.copy_from(device, to.key(at), from.key(message.entries.begin), count * to.key_bytes);
+      device.copy_from(device, to.value(at), from.value(message.entries.begin), count * size_of(to.type));
     } else {
-      add(received, piece.device, to, at, count);
+      add(received, message.device, to, at, count);
     }
     at += count;
   }
   for (std::size_t worker = 0; worker < counts_.size(); ++worker)
     if (worker != rank)
-      for (const Piece &piece : pieces_for(worker))
-        if (piece.device == rank)
-          add(sent, worker, part(piece, worker), piece.entries.begin, piece.entries.size());
+      for (const Message &message : messages_to(worker))
+        if (message.device == rank)
+          add(sent, worker, part(message, worker), message.entries.begin, message.entries.size());
   others.exchange(sent, received);
   source.reset();
   if (size == 0)

@@ -30,17 +30,17 @@ private:
     std::vector<std::unique_ptr<kernels::DeviceBuilding>> rows;  // [workers]
     std::vector<std::unique_ptr<kernels::DeviceBuilding>> split; // [split rows], sorted by tile
   };
-  struct Piece {
+  struct Message {
     std::size_t device = 0;
     i64 split = -1; // number of a split row; none: a worker's own rows
     Range entries;  // of that source
   };
-  using Pieces = std::vector<Piece>;
+  using Messages = std::vector<Message>;
 
   Source select(kernels::DeviceBuilding &entries, std::size_t device);
   std::vector<Run> runs_of(kernels::DeviceBuilding &row) const;
-  Pieces pieces_for(std::size_t worker) const;
-  void add_split(std::size_t split, Range ordinals, Pieces &to) const;
+  Messages messages_to(std::size_t worker) const;
+  void add_split(std::size_t split, Range ordinals, Messages &to) const;
 
   const kernels::CopyPlan &plan_;
   const plan::Partition &partition_;

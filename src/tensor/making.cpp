@@ -58,7 +58,7 @@ std::shared_ptr<const Tensor> Tensor::make_distributed(Arrived part, const plan:
                                                        std::string source, Target target, kernels::Backend *builder) {
   plan::TensorSettings here = settings;
   here.empty_rows = formats::EmptyRows::keep; // those that are not held are left out already
-  here.refuse_duplicates = false;             // these would be told by numbers
+  here.refuse_duplicates = false;             // these would be reported by numbers
   const auto x = build_sparse(formats::Given(part.entries.view()), true, here, threads, std::move(source), target,
                               builder != nullptr ? Builders{builder} : Builders{});
   x->settings_ = settings; // by which the whole tensor would be made

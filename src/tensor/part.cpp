@@ -22,7 +22,7 @@ std::vector<Wanted> wanted_of(const kernels::SortedView &x, const Load &load) {
   std::vector<Wanted> wanted;
   for (const Range &rows : load.whole)
     wanted.push_back({rows, {0, x.nnz}});
-  for (const Load::SplitRow &row : load.split)
+  for (const Load::RowSegment &row : load.split)
     wanted.push_back({{row.row, row.row + 1}, row.entries});
   std::sort(wanted.begin(), wanted.end(), [](const Wanted &a, const Wanted &b) { return a.rows.begin < b.rows.begin; });
   return wanted;
@@ -55,7 +55,7 @@ Range rows_of(const Load &load) {
   const auto include = [&](Range more) { rows = {std::min(rows.begin, more.begin), std::max(rows.end, more.end)}; };
   for (const Range &more : load.whole)
     include(more);
-  for (const Load::SplitRow &row : load.split)
+  for (const Load::RowSegment &row : load.split)
     include({row.row, row.row + 1});
   return rows.begin < rows.end ? rows : Range{};
 }
@@ -66,13 +66,13 @@ Load load_before(const Load &load, i64 row) {
   for (const Range &rows : load.whole)
     if (rows.begin < row)
       some.whole.push_back({rows.begin, std::min(rows.end, row)});
-  for (const Load::SplitRow &split : load.split)
+  for (const Load::RowSegment &split : load.split)
     if (split.row < row)
       some.split.push_back(split);
   return some;
 }
 
-/// Which of the ranges that begin at begin[0 .. count] hold some entries, at least one.
+/// Gives those of the ranges that begin at begin[0 .. count] which hold some of the entries, at least one.
 Range ranges_with(const i64 *begin, i64 count, Range entries) {
   const auto holding = [&](i64 entry) { return std::upper_bound(begin, begin + count + 1, entry) - begin - 1; };
   return {holding(entries.begin), holding(entries.end - 1) + 1};
@@ -152,12 +152,12 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
   }
 }
 
-void Part::hold(int number, i64 pieces) {
+void Part::hold(int number, i64 units) {
   const FormBytes all = bytes_of(x_.form(number).view(OnHost::sizes));
-  const i64 each = pieces > 0 ? kernels::entries_of(x_.form(number).view(OnHost::sizes)) / pieces : 0;
+  const i64 each = units > 0 ? kernels::entries_of(x_.form(number).view(OnHost::sizes)) / units : 0;
   std::vector<Range> &held = held_.emplace_back();
   for (int worker = 0; worker < sharding_.workers(); ++worker) {
-    const Range own = part_of({0, pieces}, worker, sharding_.workers());
+    const Range own = part_of({0, units}, worker, sharding_.workers());
     held.push_back({own.begin * each, own.end * each});
   }
   all_.entries += held[static_cast<std::size_t>(worker_)].size() * all.each;
@@ -240,7 +240,7 @@ Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {
   const auto include = [&](Range more) { cells = {std::min(cells.begin, more.begin), std::max(cells.end, more.end)}; };
   for (const Range &range : load.whole)
     include(range);
-  for (const Load::SplitRow &row : load.split)
+  for (const Load::RowSegment &row : load.split)
     if (row.entries.size() > 0)
       include({row.row, row.row + 1});
   return cells.size() > 0 ? cells : Range{};

@@ -63,8 +63,8 @@ public:
   Placement view_of(Range entries) const;
 
 private:
-  /// Each worker is to hold a range of a form, in so many pieces of equal size.
-  void hold(int number, i64 pieces);
+  /// Each worker is to hold a range of a form, as so many of its units of equal size.
+  void hold(int number, i64 units);
   bool takes_all_rows() const noexcept { return plan::computes_all_rows(x_.format(), sharding_.deterministic()); }
   /// The cells of a partial product that a worker computes of what it gathers.
   Range cells_of(const plan::PartialProduct &product, int worker) const;

@@ -11,233 +11,10 @@ namespace td::tensor {
 
 namespace {
 
-/// Arrays keep how far their elements are from such a border, so that kernels may load several at once.
-constexpr i64 alignment = 256;
-
-} // namespace
-
-namespace detail {
-
-ByteRange byte_range(const FormArray &array, Range entries) {
-  const i64 begin = entries.begin * array.each / alignment * alignment;
-  return {begin, entries.end * array.each - begin};
-}
-
-i64 KeptForm::entry_bytes() const noexcept { return whole ? whole_bytes : held().size() * each; }
-
-i64 longest_of(const std::vector<Range> &spans) noexcept {
-  i64 most = 0;
-  for (const Range &span : spans)
-    most = std::max(most, span.size());
-  return most;
-}
-
-Range KeptForm::held() const noexcept {
-  return parts.empty() ? Range{} : Range{spans.front().begin, spans[parts.size() - 1].end};
-}
-
-std::size_t KeptForm::part_with(i64 entry) const noexcept {
-  const auto next =
-      std::upper_bound(spans.begin(), spans.end(), entry, [](i64 k, const Range &span) { return k < span.begin; });
-  return static_cast<std::size_t>(next - spans.begin()) - 1;
-}
-
-bool KeptForm::holds(Range entries) const noexcept {
-  const Range there = held();
-  return whole || (there.begin <= entries.begin && entries.begin < there.end &&
-                   entries.end <= spans[part_with(entries.begin)].end);
-}
-
-} // namespace detail
-
-namespace {
-
-using detail::Arrays;
 using detail::byte_range;
-using detail::ByteRange;
-
-/// Where an array would begin whose bytes from `offset` on are at `part`.
-const void *origin(const void *part, i64 offset) {
-  return reinterpret_cast<const void *>(reinterpret_cast<std::uintptr_t>(part) - static_cast<std::uintptr_t>(offset));
-}
-
-/// The view of a form whose lists are kept, and whose entry arrays pick(array, number) gives.
-template <class Pick> FormView with_lists(const kernels::TensorView &host, const Arrays &lists, Pick pick) {
-  FormView x(host);
-  std::size_t list = 0;
-  std::size_t number = 0;
-  x.replace([&](const FormArray &array) -> const void * {
-    return array.entries ? pick(array, number++) : lists[list++].get();
-  });
-  x.set_copied();
-  return x;
-}
-
-/// Whether a sorted copy's lists of rows are still to come to the host.
-bool lists_are_away(const kernels::TensorView &host) {
-  const auto *sorted = std::get_if<kernels::SortedView>(&host);
-  return sorted != nullptr && sorted->nnz > 0 && sorted->row_begin == nullptr;
-}
-
-/// Where all entries are there, that spares a search, and is not worth bringing lists to the host.
-void tell_rows(FormView &x, const kernels::TensorView &host, Range entries) {
-  if (const auto *sorted = std::get_if<kernels::SortedView>(&host); sorted != nullptr && !lists_are_away(host))
-    x.set_rows_there(rows_with(*sorted, entries));
-}
-
-/// A range of entries that passes through a buffer; `gathered` from all workers, else one brings it by itself.
-struct Passing {
-  Range entries;
-  bool gathered = false;
-};
-
-/// The matrix whose rows are numbers of so many bytes.
-Matrix column_of(void *data, i64 count, i64 bytes) {
-  return {data, bytes == size_of(ValueType::f32) ? ValueType::f32 : ValueType::f64, count, 1, 1};
-}
-
-/// Buffers through which ranges of a form's entries pass. With a Gather a worker brings what it holds: what is resident
-/// from there, the rest from the host.
-class Staging {
-public:
-  Staging(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some,
-          const detail::KeptForm &kept, const std::vector<Passing> &ranges, const Gather *gather)
-      : backend_(backend), host_(host), some_(some), kept_(kept), ranges_(ranges), gather_(gather) {
-    bool fetches = false;
-    for (const Passing &range : ranges)
-      fetches = fetches || missing_of(range).size() > 0;
-    i64 bytes = 0;
-    for (const FormArray &array : FormView(host).arrays()) {
-      if (!array.entries)
-        continue;
-      arrays_.push_back(array);
-      i64 most = 0;
-      for (const Passing &range : ranges)
-        most = std::max(most, byte_range(array, range.entries).bytes);
-      places_.push_back(bytes);
-      bytes += (most + alignment - 1) / alignment * alignment;
-    }
-    const auto count = std::min(static_cast<std::size_t>(fetches ? detail::buffers : 1), ranges.size());
-    for (std::size_t b = 0; b < count; ++b) {
-      memory_.emplace_back(backend, bytes, "a part of a streamed tensor on its way");
-      backend.done(static_cast<int>(b));
-    }
-  }
-
-  Staging(const Staging &) = delete;
-  Staging &operator=(const Staging &) = delete;
-  ~Staging() { // buffers go only when nothing is copied to them any more
-    for (; taken_ < fetched_; ++taken_)
-      backend_.await(static_cast<int>(taken_ % memory_.size()));
-  }
-
-  void start() {
-    for (std::size_t b = 0; b < memory_.size(); ++b)
-      fetch_next();
-  }
-
-  /// The next range, as soon as it is there.
-  FormView take() {
-    const std::size_t buffer = taken_ % memory_.size();
-    {
-      const kernels::InPhase phase(backend_, kernels::Phase::host_copies);
-      backend_.await(static_cast<int>(buffer));
-    }
-    const Range range = ranges_[taken_].entries;
-    if (gather_ != nullptr)
-      complete(ranges_[taken_]);
-    FormView x = with_lists(host_, kept_.lists, [&](const FormArray &array, std::size_t number) {
-      return origin(place_of(number, range, range.begin), range.begin * array.each);
-    });
-    tell_rows(x, host_, range);
-    return x;
-  }
-  void give_back() {
-    backend_.done(static_cast<int>(taken_++ % memory_.size()));
-    fetch_next();
-  }
-
-private:
-  /// What of a range this worker brings, and of that what comes from the host.
-  Range own_of(const Passing &range) const {
-    return range.gathered ? common(range.entries, gather_->held[static_cast<std::size_t>(gather_->others.rank())])
-                          : range.entries;
-  }
-  Range missing_of(const Passing &range) const {
-    const Range own = own_of(range);
-    const i64 resident = gather_ == nullptr ? own.begin : common(own, kept_.held()).end;
-    return {std::max(own.begin, resident), own.end};
-  }
-
-  /// Where an array's element is in the buffer of a range that it belongs to.
-  char *place_of(std::size_t number, Range range, i64 entry) {
-    const FormArray &array = arrays_[number];
-    return static_cast<char *>(memory_[taken_ % memory_.size()].data()) + places_[number] + entry * array.each -
-           byte_range(array, range).begin;
-  }
-
-  /// Adds what is resident, and what others hold, to what was fetched.
-  void complete(const Passing &range) {
-    const Range resident = common(own_of(range), kept_.held());
-    for (i64 begin = resident.begin; begin < resident.end;) {
-      const std::size_t part = kept_.part_with(begin);
-      const Range span = kept_.spans[part];
-      const i64 end = std::min(resident.end, span.end);
-      for (std::size_t number = 0; number < arrays_.size(); ++number) {
-        const FormArray &array = arrays_[number];
-        const char *const from = static_cast<const char *>(kept_.parts[part][number].get()) + begin * array.each -
-                                 byte_range(array, span).begin;
-        backend_.copy_from(backend_, place_of(number, range.entries, begin), from, (end - begin) * array.each);
-      }
-      begin = end;
-    }
-    if (!range.gathered)
-      return;
-    std::vector<Ranges> owned;
-    for (const Range &held : gather_->held) {
-      const Range theirs = common(range.entries, held);
-      owned.emplace_back();
-      if (theirs.size() > 0)
-        owned.back().push_back({theirs.begin - range.entries.begin, theirs.end - range.entries.begin});
-    }
-    for (std::size_t number = 0; number < arrays_.size(); ++number)
-      gather_->others.allgather_rows(
-          column_of(place_of(number, range.entries, range.entries.begin), range.entries.size(), arrays_[number].each),
-          owned);
-  }
-
-  void fetch_next() {
-    if (fetched_ == ranges_.size())
-      return;
-    const std::size_t buffer = fetched_ % memory_.size();
-    const Range missing = missing_of(ranges_[fetched_]);
-    for (std::size_t number = 0; number < arrays_.size() && missing.size() > 0; ++number) {
-      const FormArray &array = arrays_[number];
-      const ByteRange bytes = byte_range(array, missing);
-      char *const to = static_cast<char *>(memory_[buffer].data()) + places_[number] + bytes.begin -
-                       byte_range(array, ranges_[fetched_].entries).begin;
-      detail::for_sources(array, bytes, some_, [&](i64 offset, const detail::HostRows &from) {
-        if (from.rows == 1)
-          backend_.fetch(static_cast<int>(buffer), to + offset, from.from, from.bytes);
-        else
-          backend_.fetch_rows(static_cast<int>(buffer), to + offset, from.from, from.bytes, from.rows, from.pitch);
-      });
-    }
-    ++fetched_;
-  }
-
-  kernels::Backend &backend_;
-  const kernels::TensorView &host_;
-  const Selection *some_;
-  const detail::KeptForm &kept_;
-  const std::vector<Passing> &ranges_;
-  const Gather *gather_;
-  std::vector<FormArray> arrays_; // of entries
-  std::vector<i64> places_;       // of these in a buffer
-  std::vector<kernels::DeviceBuffer> memory_;
-  std::size_t fetched_ = 0;
-  std::size_t taken_ = 0;
-};
+using detail::lists_are_away;
+using detail::set_rows_there;
+using detail::with_lists;
 
 std::vector<Range> entries_of(std::span<const kernels::MttkrpArgs> steps) {
   std::vector<Range> entries;
@@ -351,18 +128,18 @@ void Placement::each(kernels::Backend &backend, const std::vector<Range> &ranges
     if (!here.back())
       streamed.push_back({range});
   }
-  std::optional<Staging> staging;
+  std::optional<StreamBuffers> buffers;
   if (!streamed.empty()) {
-    staging.emplace(backend, host_, stored_.selection(), *kept_, streamed, nullptr);
-    staging->start();
+    buffers.emplace(backend, host_, stored_.selection(), *kept_, streamed, nullptr);
+    buffers->start();
   }
   for (std::size_t k = 0; k < ranges.size(); ++k) {
     if (here[k]) {
       work(kept_view(ranges[k]).view(), k);
       continue;
     }
-    work(staging->take().view(), k);
-    staging->give_back();
+    work(buffers->take().view(), k);
+    buffers->give_back();
   }
 }
 
@@ -385,10 +162,10 @@ void Placement::each_gathered(kernels::Backend &backend, const std::vector<Range
     if (passes[k])
       passing.push_back({ranges[k], gathered});
   }
-  std::optional<Staging> staging;
+  std::optional<StreamBuffers> buffers;
   if (!passing.empty()) {
-    staging.emplace(backend, host_, nullptr, *kept_, passing, gather_);
-    staging->start();
+    buffers.emplace(backend, host_, nullptr, *kept_, passing, gather_);
+    buffers->start();
   }
   for (std::size_t k = 0; k < ranges.size(); ++k) {
     if (!passes[k]) {
@@ -396,10 +173,10 @@ void Placement::each_gathered(kernels::Backend &backend, const std::vector<Range
         work(kept_view(ranges[k]).view(), k);
       continue;
     }
-    const FormView x = staging->take();
+    const FormView x = buffers->take();
     if (needed[k])
       work(x.view(), k);
-    staging->give_back();
+    buffers->give_back();
   }
 }
 
@@ -428,11 +205,11 @@ FormView Placement::kept_view(Range entries) const {
     const std::size_t part = kept_->part_with(entries.begin);
     const Range span = kept_->spans[part];
     x = with_lists(host_, kept_->lists, [&](const FormArray &array, std::size_t number) {
-      return origin(kept_->parts[part][number].get(), byte_range(array, span).begin);
+      return detail::origin(kept_->parts[part][number].get(), byte_range(array, span).begin);
     });
   }
   if (entries.size() < this->entries())
-    tell_rows(x, host_, entries);
+    set_rows_there(x, host_, entries);
   return x;
 }
 

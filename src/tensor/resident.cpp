@@ -245,9 +245,9 @@ private:
     if (before == nullptr && fits && held == nullptr)
       if (Form form = keep_whole(backend, stored, host, mine, nullptr))
         return form;
-    // What was held in one piece, and evicted, is held piece by piece from now on.
+    // What was held as one range, and evicted, is held span by span from now on.
     const bool begun = before != nullptr && (held == nullptr || !before->parts.empty() ||
-                                             before->spans.size() == pieces_of(host, *held).size());
+                                             before->spans.size() == spans_in(host, *held).size());
     auto form = begun             ? std::make_shared<KeptForm>(*before)
                 : held != nullptr ? start_held(backend, stored, host, mine, *held, fits)
                                   : start_spans(backend, stored, host, mine, room + there);
@@ -255,11 +255,11 @@ private:
       return nullptr;
     const i64 longest = held == nullptr ? form->longest() : fits ? 0 : detail::longest_of(gathered_spans(host));
     const i64 passing = detail::buffers * longest * mine.each;
-    const auto share = static_cast<double>(room + there - passing) / static_cast<double>(std::max<i64>(entries, 1)) *
-                       static_cast<double>(mine.entries);
+    const auto most = static_cast<double>(room + there - passing) / static_cast<double>(std::max<i64>(entries, 1)) *
+                      static_cast<double>(mine.entries);
     while (!form->complete()) {
       const Range next = form->spans[form->parts.size()];
-      if (static_cast<double>((next.end - form->spans.front().begin) * mine.each) > share)
+      if (static_cast<double>((next.end - form->spans.front().begin) * mine.each) > most)
         break;
       Arrays part = keep_span(backend, host, stored.selection(), next);
       if (part.empty())
@@ -295,12 +295,12 @@ private:
     return spans_of(host, plan::span_entries(kernels::entries_of(host)));
   }
 
-  static std::vector<Range> pieces_of(const kernels::TensorView &host, Range held) {
-    std::vector<Range> pieces;
+  static std::vector<Range> spans_in(const kernels::TensorView &host, Range held) {
+    std::vector<Range> spans;
     for (const Range &span : gathered_spans(host))
       if (const Range own = common(span, held); own.size() > 0)
-        pieces.push_back(own);
-    return pieces;
+        spans.push_back(own);
+    return spans;
   }
 
   /// Where workers gather a form: what one holds, which is cut where all gather if there is no room for all of it.
@@ -315,7 +315,7 @@ private:
     if (fits)
       return form;
     pin(backend, stored, host, held, *form);
-    form->spans = pieces_of(host, held);
+    form->spans = spans_in(host, held);
     return form;
   }
 

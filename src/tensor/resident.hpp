@@ -35,7 +35,7 @@ public:
 
   /// A form for this backend's kernels: the host's own where they work in host memory; else what is kept of it, for
   /// which room is looked for now. `all` is what the tensor's forms, or their parts for this worker, take together:
-  /// where that is too much, each gets the same share of the room, but for what was built there and is kept whole. A
+  /// where that is too much, each gets the same fraction of the room, but for what was built there and is kept whole. A
   /// part takes the place of other parts of its form, and of the whole form. Throws Status::device_memory if not even
   /// the lists of rows or blocks fit.
   /// `held` says which entries are kept of a form that workers gather; lists are kept of all.

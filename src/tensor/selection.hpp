@@ -45,7 +45,7 @@ private:
 struct Selection {
   Chosen entries;
   Chosen lists; // rows of a sorted copy, or blocks of BLCO, that have some of these
-  // Of a dense tensor, whose entries are slabs:
+  // A dense tensor, whose entries are slabs, has these:
   std::vector<i64> dims; // of these
   std::vector<i64> whole_dims;
 };

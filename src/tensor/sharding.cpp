@@ -76,27 +76,28 @@ Sharded shard_evenly(i64 dim, i64 entries, int workers) {
 
 } // namespace
 
-Cut cut_of(plan::ShardingRule rule, bool deterministic) {
+PartitionKind partition_kind(plan::ShardingRule rule, bool deterministic) {
   if (deterministic || rule == plan::ShardingRule::rows)
-    return Cut::rows;
-  return rule == plan::ShardingRule::entries ? Cut::entries : Cut::split_rows;
+    return PartitionKind::rows;
+  return rule == plan::ShardingRule::entries ? PartitionKind::entries : PartitionKind::split_rows;
 }
 
-plan::Partition partition_by(const plan::RowCounts &counts, int workers, Cut cut) {
-  return cut == Cut::entries ? partition_entries(counts, workers)
-                             : partition_rows(counts, workers, cut == Cut::split_rows);
+plan::Partition partition_by(const plan::RowCounts &counts, int workers, PartitionKind kind) {
+  return kind == PartitionKind::entries ? partition_entries(counts, workers)
+                                        : partition_rows(counts, workers, kind == PartitionKind::split_rows);
 }
 
-Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut) {
+Sharded shard_copy(const kernels::SortedView &x, int workers, PartitionKind kind) {
   const StoredRows rows(x);
-  Sharded sharded{partition_by(rows.counts(), workers, cut), {}};
+  Sharded sharded{partition_by(rows.counts(), workers, kind), {}};
   for (int worker = 0; worker < workers; ++worker)
     sharded.loads.push_back({sharded.partition.whole_rows(worker), {}});
   for (const plan::SplitRow &row : sharded.partition.split) {
     for (Load &load : sharded.loads)
       load.split.push_back({row.row, {}});
-    for (const plan::SplitRow::Load &load : row.loads)
-      sharded.loads[static_cast<std::size_t>(load.worker)].split.back().entries = rows.stored(row.row, load.entries);
+    for (const plan::SplitRow::Segment &segment : row.segments)
+      sharded.loads[static_cast<std::size_t>(segment.worker)].split.back().entries =
+          rows.stored(row.row, segment.entries);
   }
   return sharded;
 }
@@ -115,8 +116,8 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
   const i64 dim = x.stored_dims()[static_cast<std::size_t>(mode)];
   const bool alone = x.groups().modes(x.groups().group_of(mode)).size() == 1;
   if (workers_ > 1 && x.sparse() && x.partitioned_by_rows() && alone) {
-    const Cut cut = cut_of(x.settings().sharding, deterministic_);
-    return shard_copy(std::get<kernels::SortedView>(x.view(mode, OnHost::lists)), workers_, cut);
+    const PartitionKind kind = partition_kind(x.settings().sharding, deterministic_);
+    return shard_copy(std::get<kernels::SortedView>(x.view(mode, OnHost::lists)), workers_, kind);
   }
   Sharded even = shard_evenly(dim, x.stored_entries(), workers_);
   if (!x.partitioned_by_rows() && !by_entries_)
@@ -129,7 +130,7 @@ Sharded Sharding::shard_cells(const Tensor &x, int group) const {
   const auto *view = std::get_if<kernels::SortedView>(&merged);
   if (workers_ == 1 || view == nullptr)
     return shard_evenly(x.groups().cell_count(group), x.stored_entries(), workers_);
-  return shard_copy(*view, workers_, deterministic_ ? Cut::rows : Cut::entries);
+  return shard_copy(*view, workers_, deterministic_ ? PartitionKind::rows : PartitionKind::entries);
 }
 
 } // namespace td::tensor

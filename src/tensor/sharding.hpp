@@ -8,12 +8,12 @@ namespace td::tensor {
 
 /// What one worker sums up, of the rows of a mode or of the cells of a group.
 struct Load {
-  struct SplitRow {
+  struct RowSegment {
     i64 row = 0;
     Range entries; // stored ones, of which those of the row count; empty: none
   };
-  Ranges whole;                // rows that it sums alone
-  std::vector<SplitRow> split; // one for each row that several workers sum, whether this one is among them or not
+  Ranges whole;                  // rows that it sums alone
+  std::vector<RowSegment> split; // one for each row that several workers sum, whether this one is among them or not
 };
 
 struct Sharded {
@@ -21,13 +21,13 @@ struct Sharded {
   std::vector<Load> loads; // [workers]
 };
 
-enum class Cut { rows, split_rows, entries };
-Cut cut_of(plan::ShardingRule rule, bool deterministic);
+enum class PartitionKind { rows, split_rows, entries };
+PartitionKind partition_kind(plan::ShardingRule rule, bool deterministic);
 /// This is partition_rows, with or without split rows, or partition_entries.
-plan::Partition partition_by(const plan::RowCounts &counts, int workers, Cut cut);
+plan::Partition partition_by(const plan::RowCounts &counts, int workers, PartitionKind kind);
 
 /// The rows of a sorted copy, by partition_by.
-Sharded shard_copy(const kernels::SortedView &x, int workers, Cut cut);
+Sharded shard_copy(const kernels::SortedView &x, int workers, PartitionKind kind);
 
 /// One worker's loads are the same in every sweep: they are found once, for all workers.
 class Sharding {

@@ -22,18 +22,18 @@ struct StoredForm::State {
   std::string device; // whose memory the form is lent in; empty: none
 
   // A part has these:
-  struct Part {
+  struct Selected {
     StoredForm whole;
     Selection some;
     std::optional<SelectedLists> lists;
   };
-  std::optional<Part> part;
+  std::optional<Selected> selected;
 
   void select(OnHost needed) {
-    const kernels::TensorView whole = part->whole.view(needed);
-    if (needed != OnHost::sizes && !part->lists)
-      part->lists = lists_of(whole, part->some);
-    form = FormView(view_of(whole, part->some, part->lists ? &*part->lists : nullptr));
+    const kernels::TensorView whole = selected->whole.view(needed);
+    if (needed != OnHost::sizes && !selected->lists)
+      selected->lists = lists_of(whole, selected->some);
+    form = FormView(view_of(whole, selected->some, selected->lists ? &*selected->lists : nullptr));
   }
 
   void bring(bool entries) {
@@ -101,18 +101,18 @@ kernels::TensorView StoredForm::lent(const void *memory) const {
 
 StoredForm::StoredForm(const StoredForm &whole, Selection some)
     : state_(std::make_shared<State>(whole.view(OnHost::sizes))) {
-  state_->part.emplace(State::Part{whole, std::move(some), {}});
+  state_->selected.emplace(State::Selected{whole, std::move(some), {}});
 }
 
-const StoredForm &StoredForm::whole() const noexcept { return state_->part ? state_->part->whole : *this; }
+const StoredForm &StoredForm::whole() const noexcept { return state_->selected ? state_->selected->whole : *this; }
 
-const Selection *StoredForm::selection() const noexcept { return state_->part ? &state_->part->some : nullptr; }
+const Selection *StoredForm::selection() const noexcept { return state_->selected ? &state_->selected->some : nullptr; }
 
 kernels::TensorView StoredForm::view(OnHost needed) const {
   const std::lock_guard lock(state_->mutex);
   if (needed == OnHost::all && !state_->device.empty())
     lent(nullptr); // throws
-  if (state_->part)
+  if (state_->selected)
     state_->select(needed);
   else if (needed != OnHost::sizes && state_->built != nullptr)
     state_->bring(needed == OnHost::all);

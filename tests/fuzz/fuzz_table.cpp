@@ -47,11 +47,13 @@ std::string take_line(const char *&p, const char *end) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   if (size == 0)
     return 0;
-  constexpr const char *separators[] = {"auto", "comma", "tab", "semicolon", "pipe", "auto", "auto", "auto"};
-  constexpr const char *headers[] = {"auto", "yes", "no", "auto"};
+  constexpr std::string_view separators = ",\t;|";
+  constexpr io::TableHeader headers[] = {io::TableHeader::automatic, io::TableHeader::yes, io::TableHeader::no,
+                                         io::TableHeader::automatic};
   io::ReadChoices choices;
   choices.threads = (data[0] & 128) != 0 ? 2 : 1;
-  choices.table.separator = separators[data[0] & 7];
+  if (const std::size_t place = data[0] & 7; place >= 1 && place <= separators.size())
+    choices.table.separator = separators[place - 1];
   choices.table.header = headers[data[0] >> 3 & 3];
   choices.table.quotes = (data[0] & 32) == 0;
   if ((data[0] & 64) != 0)

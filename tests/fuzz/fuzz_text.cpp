@@ -6,9 +6,9 @@ using namespace td;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   if (size == 0)
     return 0;
-  constexpr const char *dialects[] = {"auto", "frostt", "parti", "toolbox", "genten", "matrixmarket", "auto", "auto"};
   io::ReadChoices choices;
-  choices.dialect = dialects[data[0] & 7];
+  if (const int dialect = data[0] & 7; dialect >= 1 && dialect <= 5)
+    choices.dialect = static_cast<io::Dialect>(dialect - 1);
   choices.index_base = (data[0] >> 3 & 3) - 1;
   if (choices.index_base > 1)
     choices.index_base = -1;

@@ -260,8 +260,8 @@ public:
     std::vector<i64> place;
     for (const u128 key : keys_) {
       i64 tile = 0;
-      for (const CopyPlan::Cut &cut : plan.cuts)
-        tile += static_cast<i64>(key >> cut.shift & low_bits(cut.bits)) * cut.stride;
+      for (const kernels::TileField &field : plan.tile_fields)
+        tile += static_cast<i64>(key >> field.shift & low_bits(field.bits)) * field.stride;
       const auto row = static_cast<i64>(key >> plan.row_shift & low_bits(plan.row_bits));
       place.push_back(tile * plan.dim + (rank.empty() ? row : rank[static_cast<std::size_t>(row)]));
     }

@@ -1,4 +1,4 @@
-// Which device strings a suite runs on.
+// A suite runs on the device strings that this header gives.
 #pragma once
 
 #include <optional>

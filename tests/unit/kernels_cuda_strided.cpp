@@ -1,4 +1,4 @@
-// Pieces of a tensor with gaps, gathered one by one, give what the whole one gives.
+// Subtensors of a tensor with gaps, gathered one by one, give what the whole one gives.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -42,22 +42,22 @@ TEST_P(CudaStrided, pieces_are_all_elements_in_the_order_of_memory) {
                });
   for (const i64 bytes : {1, 50, 200, 1 << 20}) {
     SCOPED_TRACE(bytes);
-    const cuda::Pieces pieces(ordered.view(), bytes);
+    const cuda::Subtensors subtensors(ordered.view(), bytes);
     std::vector<i64> places;
     i64 count = 0;
-    pieces.each([&](const cuda::Piece &piece) {
-      EXPECT_EQ(piece.first, std::ssize(places));
+    subtensors.each([&](const cuda::Subtensor &subtensor) {
+      EXPECT_EQ(subtensor.first, std::ssize(places));
       const i64 before = std::ssize(places);
-      for_each_run(piece.dims, std::span(strides).first(piece.dims.size()), {0, entries_of(DenseView{piece.dims})},
-                   [&](i64, i64 offset, i64 n) {
+      for_each_run(subtensor.dims, std::span(strides).first(subtensor.dims.size()),
+                   {0, entries_of(DenseView{subtensor.dims})}, [&](i64, i64 offset, i64 n) {
                      for (i64 k = 0; k < n; ++k)
-                       places.push_back(piece.place + offset + k * strides[0]);
+                       places.push_back(subtensor.place + offset + k * strides[0]);
                    });
-      EXPECT_LE(std::ssize(places) - before, pieces.most());
+      EXPECT_LE(std::ssize(places) - before, subtensors.most());
       ++count;
     });
     EXPECT_EQ(places, expected);
-    EXPECT_EQ(count, pieces.count());
+    EXPECT_EQ(count, subtensors.count());
   }
 }
 
@@ -87,17 +87,18 @@ TEST_P(CudaStrided, steps_add_up_to_the_whole) {
       args.out.data = sums.data();
       const InMemoryOrder ordered(view, args);
       const auto strides = strides_of(ordered.view());
-      const cuda::Pieces pieces(ordered.view(), 100);
-      pieces.each([&](const cuda::Piece &piece) {
-        const cuda::PieceStep step(ordered.args(), piece);
+      const cuda::Subtensors subtensors(ordered.view(), 100);
+      subtensors.each([&](const cuda::Subtensor &subtensor) {
+        const cuda::SubtensorStep step(ordered.args(), subtensor);
         std::vector<double> gathered;
-        for_each_run(piece.dims, std::span(strides).first(piece.dims.size()), {0, entries_of(DenseView{piece.dims})},
-                     [&](i64, i64 offset, i64 n) {
+        for_each_run(subtensor.dims, std::span(strides).first(subtensor.dims.size()),
+                     {0, entries_of(DenseView{subtensor.dims})}, [&](i64, i64 offset, i64 n) {
                        for (i64 k = 0; k < n; ++k)
-                         gathered.push_back(values[static_cast<std::size_t>(piece.place + offset + k * strides[0])]);
+                         gathered.push_back(
+                             values[static_cast<std::size_t>(subtensor.place + offset + k * strides[0])]);
                      });
         if (step.args().rows.size() > 0)
-          backend.mttkrp(DenseView{piece.dims, ValueType::f64, gathered.data()}, step.args());
+          backend.mttkrp(DenseView{subtensor.dims, ValueType::f64, gathered.data()}, step.args());
       });
       EXPECT_EQ(sums, whole) << "mode " << mode;
     }

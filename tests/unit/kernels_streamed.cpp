@@ -178,7 +178,8 @@ std::vector<tensor::StoredForm> parts_of(const kernels::TensorView &host, int wo
         tensor::StoredForm(host),
         sorted == nullptr
             ? tensor::select_range(host, part_of({0, kernels::entries_of(host)}, worker, workers))
-            : tensor::select_load(*sorted, tensor::shard_copy(*sorted, workers, tensor::Cut::split_rows).loads[w]));
+            : tensor::select_load(*sorted,
+                                  tensor::shard_copy(*sorted, workers, tensor::PartitionKind::split_rows).loads[w]));
   }
   return parts;
 }

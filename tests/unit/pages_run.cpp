@@ -19,7 +19,7 @@ solvers::Report report_of(const Ktensor &k) {
   report.rank = k.rank();
   report.iterations = 2;
   report.converged = true;
-  report.stop_reason = "tol";
+  report.stop_reason = solvers::StopReason::tol;
   report.fit = report.residual = report.elapsed = {0.5, 0.9};
   report.fit_error = {0, 0};
   report.fit_change = {0.5, 0.4};
@@ -63,7 +63,7 @@ TEST(pages, what_a_report_says_is_found) {
   report.effective_rank = {2, 2, 2, 1};
   report.fit_error.back() = 1e-3;
   report.converged = false;
-  report.stop_reason = "max_iters";
+  report.stop_reason = solvers::StopReason::max_iters;
   report.checkpoint_error = "disk full";
   report.creeping = "the fit creeps";
   EXPECT_TRUE(has(findings(report, k), {"effective rank 1 of 2", "moved the fit by 1.0e-03", "ended by max_iters",

@@ -119,7 +119,7 @@ void expect_sound(const Partition &d, const Rows &rows, int workers) {
     owner[static_cast<std::size_t>(s.row)] += workers;
     i64 end = 0;
     int last = -1;
-    for (const auto &some : s.loads) {
+    for (const auto &some : s.segments) {
       EXPECT_GT(some.worker, last);
       EXPECT_EQ(some.entries.begin, end);
       EXPECT_GT(some.entries.size(), 0);
@@ -144,7 +144,7 @@ std::string text_of(const Partition &d) {
   }
   for (const auto &s : d.split) {
     text += fmt::format("{} of {}:", s.row, s.owner);
-    for (const auto &some : s.loads)
+    for (const auto &some : s.segments)
       text += fmt::format(" {}-{} by {}", some.entries.begin, some.entries.end, some.worker);
     text += '\n';
   }
@@ -202,13 +202,13 @@ TEST(PlanPartition, ARowOf60PercentIsEveryonesWork) {
   EXPECT_EQ(two.split[0].row, 517);
   EXPECT_EQ(two.load, (std::vector<i64>{499800, 499800}));
   EXPECT_EQ(two.owned[static_cast<std::size_t>(two.split[0].owner)].size(), 1U);
-  EXPECT_EQ(two.split[0].loads.size(), 2U);
+  EXPECT_EQ(two.split[0].segments.size(), 2U);
   // Without splitting it stands on one worker: 600,000 / 499,800 - 1.
   EXPECT_NEAR(plan::partition_rows(rows.counts(), 2, false).imbalance(), 0.2005, 1e-4);
   // Seven workers: a mean of 142,800 is less than a quarter of the row.
   const Partition seven = plan::partition_rows(rows.counts(), 7, true);
   EXPECT_LT(seven.imbalance(), 0.05);
-  EXPECT_GE(seven.split.at(0).loads.size(), 5U);
+  EXPECT_GE(seven.split.at(0).segments.size(), 5U);
 }
 
 // Rows are like Twitch's channels: one has a fifth of the entries, the others are skewed.

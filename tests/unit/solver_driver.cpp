@@ -11,6 +11,7 @@ using namespace td;
 using namespace td::test;
 using solvers::Iteration;
 using solvers::Problem;
+using solvers::StopReason;
 
 /// The start's components with one common weight, whose distance from the best one each iteration multiplies by `rate`.
 class Halving final : public Iteration {
@@ -77,7 +78,7 @@ TEST_F(SolverDriver, RunsAMethodToItsLimit) {
   for (const int workers : {1, 3}) {
     const solvers::RunResult result = solvers::run(request(workers), HalvingMethod());
     EXPECT_EQ(result.report.iterations, 12);
-    EXPECT_EQ(result.report.stop_reason, "max_iters");
+    EXPECT_EQ(result.report.stop_reason, StopReason::max_iters);
     EXPECT_EQ(result.report.workers, workers);
     EXPECT_TRUE(result.report.effective_rank.empty());
     ASSERT_EQ(result.report.fit.size(), 12U);
@@ -91,7 +92,7 @@ TEST_F(SolverDriver, StopsWhereTheFitSettlesOrTheCallerSays) {
   solvers::RunRequest settling = request();
   set(settling, {{"tol", "1e-3"}});
   const solvers::RunResult settled = solvers::run(settling, HalvingMethod());
-  EXPECT_EQ(settled.report.stop_reason, "tol");
+  EXPECT_EQ(settled.report.stop_reason, StopReason::tol);
   EXPECT_LT(settled.report.iterations, 12);
   EXPECT_LT(settled.report.fit_change.back(), 1e-3);
 
@@ -108,7 +109,7 @@ TEST_F(SolverDriver, SaysThatAFitCreeps) {
   solvers::RunRequest quick = request();
   set(quick, {{"tol", "1e-3"}});
   const solvers::RunResult settled = solvers::run(quick, HalvingMethod());
-  ASSERT_EQ(settled.report.stop_reason, "tol");
+  ASSERT_EQ(settled.report.stop_reason, StopReason::tol);
   EXPECT_GT(settled.report.fit_growth, 0);
   EXPECT_LT(settled.report.fit_growth, 1e-3);
   EXPECT_EQ(settled.report.creeping, "");
@@ -117,7 +118,7 @@ TEST_F(SolverDriver, SaysThatAFitCreeps) {
   set(slow, {{"tol", "1e-3"}, {"max_iters", "1000"}});
   const HalvingMethod creeping(true, 0.98);
   const solvers::RunResult crept = solvers::run(slow, creeping);
-  ASSERT_EQ(crept.report.stop_reason, "tol");
+  ASSERT_EQ(crept.report.stop_reason, StopReason::tol);
   EXPECT_NE(crept.report.creeping.find("% of the time before: about"), std::string::npos) << crept.report.creeping;
   set(slow, {{"tol", "1e-12"}});
   const double left = solvers::run(slow, creeping).report.fit.back() - crept.report.fit.back();

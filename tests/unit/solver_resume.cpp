@@ -138,14 +138,14 @@ TEST(CpalsResume, NothingLeftToDoGivesTheModel) {
   const RunResult expected = solvers::cpals(request);
   request.resume = state_after(*x, "20", 1);
   const RunResult result = solvers::cpals(request);
-  EXPECT_EQ(result.report.stop_reason, "max_iters");
+  EXPECT_EQ(result.report.stop_reason, solvers::StopReason::max_iters);
   EXPECT_EQ(result.report.iterations, 20);
   EXPECT_EQ(column(result.model, 1, 2), column(expected.model, 1, 2));
   EXPECT_NEAR(result.report.relative, expected.report.relative, 1e-15);
 
   request.resume = state_after(*x, "20", 1);
   set(request, {{"tol", "1"}, {"max_iters", "50"}});
-  EXPECT_EQ(solvers::cpals(request).report.stop_reason, "tol");
+  EXPECT_EQ(solvers::cpals(request).report.stop_reason, solvers::StopReason::tol);
 }
 
 TEST(CpalsResume, OtherRunsCheckpointsAreRefused) {
@@ -182,7 +182,7 @@ TEST(CpalsStops, WhenTheCallbackSaysSo) {
     };
     const RunResult result = solvers::cpals(request);
     EXPECT_TRUE(result.stopped);
-    EXPECT_EQ(result.report.stop_reason, "callback");
+    EXPECT_EQ(result.report.stop_reason, solvers::StopReason::callback);
     EXPECT_EQ(result.report.fit, heard);
     expect_sound(result);
   }
@@ -193,7 +193,7 @@ TEST(CpalsStops, WhenTimeIsUp) {
   auto request = request_for(*x, 4, 2);
   set(request, {{"tol", "0"}, {"max_seconds", "1e-9"}, {"max_iters", "1000"}});
   const RunResult result = solvers::cpals(request);
-  EXPECT_EQ(result.report.stop_reason, "max_seconds");
+  EXPECT_EQ(result.report.stop_reason, solvers::StopReason::max_seconds);
   EXPECT_EQ(result.report.iterations, 1);
   EXPECT_FALSE(result.stopped);
 }

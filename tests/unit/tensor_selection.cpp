@@ -12,7 +12,7 @@ namespace {
 
 using kernels::SortedView;
 using kernels::TensorView;
-using tensor::Cut;
+using tensor::PartitionKind;
 
 constexpr i64 much = i64{1} << 30;
 
@@ -46,7 +46,7 @@ void expect_in_order(const SortedView &x) {
   }
 }
 
-class SelectedRows : public testing::TestWithParam<Cut> {};
+class SelectedRows : public testing::TestWithParam<PartitionKind> {};
 
 // The parts of all workers have each entry once; a part has its entries in the stored order, and only those of rows
 // that its worker sums.
@@ -84,7 +84,8 @@ TEST_P(SelectedRows, HasTheEntriesOfItsRows) {
       }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SelectedRows, testing::Values(Cut::rows, Cut::split_rows, Cut::entries));
+INSTANTIATE_TEST_SUITE_P(All, SelectedRows,
+                         testing::Values(PartitionKind::rows, PartitionKind::split_rows, PartitionKind::entries));
 
 TEST(SelectedRange, HasARangeOfEntries) {
   const Stored<double> x(heavy_entries(), false);

@@ -10,8 +10,8 @@ namespace td::test {
 namespace {
 
 using kernels::SortedView;
-using tensor::Cut;
 using tensor::Load;
+using tensor::PartitionKind;
 using tensor::Sharded;
 
 constexpr int worker_counts[] = {1, 2, 3, 4, 7, 60}; // 60: more than rows
@@ -34,13 +34,13 @@ std::vector<int> times_summed(const SortedView &x, const Sharded &sharded) {
     for (const Range &rows : load.whole)
       for (i64 row = rows.begin; row < rows.end; ++row)
         sum(row, {0, x.nnz});
-    for (const Load::SplitRow &row : load.split)
+    for (const Load::RowSegment &row : load.split)
       sum(row.row, row.entries);
   }
   return times;
 }
 
-class ShardCopy : public testing::TestWithParam<Cut> {};
+class ShardCopy : public testing::TestWithParam<PartitionKind> {};
 
 TEST_P(ShardCopy, EveryEntryIsSummedOnce) {
   const Stored<double> x(heavy_entries(), false);
@@ -74,19 +74,20 @@ TEST_P(ShardCopy, EveryRowHasOneOwner) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ShardCopy, testing::Values(Cut::rows, Cut::split_rows, Cut::entries));
+INSTANTIATE_TEST_SUITE_P(All, ShardCopy,
+                         testing::Values(PartitionKind::rows, PartitionKind::split_rows, PartitionKind::entries));
 
 TEST(ShardCopy, AHeavyRowIsSharedOut) {
   const Stored<double> x(heavy_entries(), false);
   const SortedView view = x.sorted[0].view();
   for (const int workers : {2, 3, 4, 7}) {
     SCOPED_TRACE(workers);
-    const Sharded split = tensor::shard_copy(view, workers, Cut::split_rows);
+    const Sharded split = tensor::shard_copy(view, workers, PartitionKind::split_rows);
     EXPECT_LE(split.partition.imbalance(), plan::most_imbalance);
     ASSERT_EQ(split.partition.split.size(), 1U);
     EXPECT_EQ(split.partition.split.front().row, 17);
     // AMPED's rule leaves the row to one worker, who then has more than half of all.
-    const double whole = tensor::shard_copy(view, workers, Cut::rows).partition.imbalance();
+    const double whole = tensor::shard_copy(view, workers, PartitionKind::rows).partition.imbalance();
     EXPECT_GT(whole, 0.55 * workers - 1);
     EXPECT_EQ(split.partition.imbalance_unsplit(), whole);
   }

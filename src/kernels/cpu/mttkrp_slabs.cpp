@@ -78,11 +78,11 @@ private:
       // The next columns, evenly by blocks of rows; at the end of a slab those of the next one.
       if (rows.size() == left_ && slab + 1 < slabs_) {
         const i64 bytes = depth.size() * left_ * static_cast<i64>(sizeof(T));
-        const i64 share = ceil_of(bytes, blocks);
+        const i64 each = ceil_of(bytes, blocks);
         const char *next = reinterpret_cast<const char *>(element(0, depth.end, slab));
-        const i64 lines = ceil_of(ceil_of(share, cache_line), segments);
+        const i64 lines = ceil_of(ceil_of(each, cache_line), segments);
         block.ahead = {
-            next + (i - rows.begin) / simd::block_rows * share, lines, cache_line, lines * cache_line, segments, true};
+            next + (i - rows.begin) / simd::block_rows * each, lines, cache_line, lines * cache_line, segments, true};
       }
       simd::add_block(block);
     }

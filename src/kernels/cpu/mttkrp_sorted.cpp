@@ -24,13 +24,13 @@ namespace {
 constexpr i64 block_size = 16 * chunk_size;
 
 /// A place where a thread's load begins: nonzero `at`, of row `slot`.
-struct Cut {
+struct Boundary {
   i64 at = 0;
   i64 slot = 0;
 };
 
 /// A row that more than one thread works on; its blocks' sums stand at `first` in the side buffer.
-struct SplitRow {
+struct CarryOut {
   i64 slot = 0;
   i64 first = 0;
 };
@@ -52,8 +52,8 @@ struct Job {
   const SortedView &x;
   const MttkrpArgs &args;
   Range slots; // rows of the copy that are asked for
-  std::vector<Cut> cuts;
-  std::vector<SplitRow> split;
+  std::vector<Boundary> boundaries;
+  std::vector<CarryOut> carried;
   Buffer<double> side;
 
   i64 rank() const { return args.out.cols; }
@@ -76,19 +76,20 @@ struct Job {
     const i64 loads = std::clamp<i64>(nonzeros.size() / grain, 1, threads);
     i64 side_blocks = 0;
     for (i64 t = 0; t < loads; ++t) {
-      const Cut cut = t == 0 ? Cut{nonzeros.begin, slots.begin} : cut_at(part_of(nonzeros, t, loads).begin);
-      if (cut.at > begin_of(cut.slot) && (split.empty() || split.back().slot != cut.slot)) {
-        split.push_back({cut.slot, side_blocks});
-        side_blocks += blocks_of(cut.slot);
+      const Boundary boundary =
+          t == 0 ? Boundary{nonzeros.begin, slots.begin} : boundary_at(part_of(nonzeros, t, loads).begin);
+      if (boundary.at > begin_of(boundary.slot) && (carried.empty() || carried.back().slot != boundary.slot)) {
+        carried.push_back({boundary.slot, side_blocks});
+        side_blocks += blocks_of(boundary.slot);
       }
-      cuts.push_back(cut);
+      boundaries.push_back(boundary);
     }
-    cuts.push_back({nonzeros.end, slots.end});
+    boundaries.push_back({nonzeros.end, slots.end});
     side = Buffer<double>(side_blocks * rank(), "the sums of rows that threads share");
   }
 
   /// The last row or block boundary up to nonzero `target`.
-  Cut cut_at(i64 target) const {
+  Boundary boundary_at(i64 target) const {
     const i64 slot = slots.begin + part_holding(x.row_begin + slots.begin, slots.size(), target);
     const i64 into = slot == slots.end ? 0 : (target - begin_of(slot)) / block_size * block_size;
     return {begin_of(slot) + into, slot};
@@ -96,7 +97,7 @@ struct Job {
 
   /// Where block `block` of a row that is split keeps its sum; null for a row that is not.
   double *side_of(i64 slot, i64 block) {
-    for (const SplitRow &row : split)
+    for (const CarryOut &row : carried)
       if (row.slot == slot)
         return side.data() + (row.first + block) * rank();
     return nullptr;
@@ -125,7 +126,7 @@ public:
     chunks_.reserve(most_partials);
   }
 
-  void work(Cut from, Cut to) {
+  void work(Boundary from, Boundary to) {
     i64 slot = from.slot;
     for (i64 k = from.at; k < to.at;) {
       const i64 first = k;
@@ -197,7 +198,7 @@ private:
 
 template <class T> void join_split_rows(Job &job) {
   Buffer<double> sum(job.rank(), "the sum of a row that threads share");
-  for (const SplitRow &row : job.split) {
+  for (const CarryOut &row : job.carried) {
     for (i64 block = 0; block < job.blocks_of(row.slot); ++block)
       add_to(sum.data(), job.side_of(row.slot, block), job.rank(), block == 0);
     job.write_row<T>(row.slot, sum.data());
@@ -206,11 +207,12 @@ template <class T> void join_split_rows(Job &job) {
 
 template <class T> void mttkrp_whole(const SortedView &x, const MttkrpArgs &args, int threads) {
   Job job(x, args, threads);
-  const auto loads = static_cast<i64>(job.cuts.size()) - 1;
+  const auto loads = static_cast<i64>(job.boundaries.size()) - 1;
   parallel(static_cast<int>(loads), [&](int thread, int count) {
     Worker<T> worker(job);
     const Range mine = part_of({0, loads}, thread, count);
-    worker.work(job.cuts[static_cast<std::size_t>(mine.begin)], job.cuts[static_cast<std::size_t>(mine.end)]);
+    worker.work(job.boundaries[static_cast<std::size_t>(mine.begin)],
+                job.boundaries[static_cast<std::size_t>(mine.end)]);
   });
   join_split_rows<T>(job);
   job.zero_gap_before(job.slots.end);

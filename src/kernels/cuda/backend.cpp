@@ -11,6 +11,23 @@
 
 namespace td::kernels::cuda {
 
+namespace {
+
+/// What does MTTKRP on each form.
+struct Mttkrp {
+  Gpu &device;
+  const MttkrpArgs &args;
+
+  void operator()(const CooView &x) const { mttkrp_coo(device, x, args); }
+  void operator()(const BlcoView &x) const { mttkrp_blco(device, x, args); }
+  void operator()(const SortedView &x) const { mttkrp_sorted(device, x, args); }
+  void operator()(const DenseView &x) const {
+    x.strides.empty() ? mttkrp_dense(device, x, args) : mttkrp_strided(device, x, args);
+  }
+};
+
+} // namespace
+
 std::string CudaBackend::describe() const {
   return fmt::format("cuda:{}, {}, {} multiprocessors, {:.0f} GB, compute capability {}.{}", device_.ordinal(),
                      device_.name(), device_.multiprocessors(), static_cast<double>(device_.memory_bytes()) / 1e9,
@@ -240,16 +257,7 @@ void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {
   const CurrentDevice current = enter();
   if (args.rows.size() == 0)
     return;
-  if (const auto *coo = std::get_if<CooView>(&x))
-    mttkrp_coo(device_, *coo, args);
-  else if (const auto *blco = std::get_if<BlcoView>(&x))
-    mttkrp_blco(device_, *blco, args);
-  else if (const auto *sorted = std::get_if<SortedView>(&x))
-    mttkrp_sorted(device_, *sorted, args);
-  else if (const auto &dense = std::get<DenseView>(x); dense.strides.empty())
-    mttkrp_dense(device_, dense, args);
-  else
-    mttkrp_strided(device_, dense, args);
+  std::visit(Mttkrp{device_, args}, x);
 }
 
 bool CudaBackend::gathers_f32(const TensorView &x) const {

@@ -402,7 +402,7 @@ i64 bytes_to_build(const EntriesView &e, bool together) {
   const i64 more = value < copy_word ? copy_word : 0; // one of a copy's two words takes the place of a key
   const i64 working = 2 * entry + 4 + more;           // from one place to another and back; where runs begin
   const i64 copy = entry + 16;                        // that stays, with as many rows as entries
-  // The packed entries beside those that have come for a copy; and rows cannot be shared out quite evenly.
+  // The packed entries beside those that have come for a copy; and rows cannot be partitioned quite evenly.
   const i64 exchanged = together ? entry + (working + copy) / 8 : 0;
   return (std::max(encoding, working + copy + exchanged) + 8) * e.nnz + (i64{64} << 20);
 }

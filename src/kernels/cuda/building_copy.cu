@@ -21,7 +21,7 @@ struct InvertOrder {
   __device__ void operator()(i64 at) const { rank[row_at[at]] = at; }
 };
 
-struct Cuts {
+struct TileFields {
   int count = 0;
   std::uint8_t shift[max_order];
   std::uint8_t bits[max_order];
@@ -32,12 +32,12 @@ struct Cuts {
 template <class Key, class Word> struct FindPlace {
   Field<Key> row;
   const i64 *rank;
-  Cuts cuts;
+  TileFields fields;
   Word *words;
   __device__ void operator()(i64 k) const {
     i64 place = rank == nullptr ? row(k) : rank[row(k)];
-    for (int c = 0; c < cuts.count; ++c)
-      place += Field<Key>{row.keys, cuts.shift[c], cuts.bits[c]}(k)*cuts.stride[c];
+    for (int c = 0; c < fields.count; ++c)
+      place += Field<Key>{row.keys, fields.shift[c], fields.bits[c]}(k)*fields.stride[c];
     words[k] = static_cast<Word>(place) << number_bits | static_cast<Word>(k);
   }
 };
@@ -137,11 +137,11 @@ private:
   }
 
   template <class Word> void fill(Word *words) {
-    Cuts cuts;
-    for (const CopyPlan::Cut &cut : plan_.cuts) {
-      cuts.shift[cuts.count] = static_cast<std::uint8_t>(cut.shift);
-      cuts.bits[cuts.count] = static_cast<std::uint8_t>(cut.bits);
-      cuts.stride[cuts.count++] = cut.stride * plan_.dim;
+    TileFields fields;
+    for (const TileField &field : plan_.tile_fields) {
+      fields.shift[fields.count] = static_cast<std::uint8_t>(field.shift);
+      fields.bits[fields.count] = static_cast<std::uint8_t>(field.bits);
+      fields.stride[fields.count++] = field.stride * plan_.dim;
     }
     const bool ranked = !plan_.row_at.empty();
     const Array rank(spares_, ranked ? plan_.dim * 8 : 0);
@@ -152,7 +152,7 @@ private:
       launch(device_, from_.size,
              FindPlace<Key, Word>{{static_cast<const Key *>(from_.keys), plan_.row_shift, plan_.row_bits},
                                   rank.as<const i64>(),
-                                  cuts,
+                                  fields,
                                   words});
     });
   }

@@ -25,7 +25,7 @@ struct Magnitude {
   __device__ static double join(double a, double b) { return b > a || isnan(b) ? b : a; }
 };
 
-/// part[block][column] := the block's rows' share; blockIdx.y counts tiles of `lanes` columns.
+/// part[block][column] := what the block's rows add; blockIdx.y counts tiles of `lanes` columns.
 template <class Op, class T> __global__ void reduce_rows(Rows<const T> a, Rows<const T> b, double *part, int lanes) {
   __shared__ double sums[block_threads];
   const int lane = static_cast<int>(threadIdx.x) % lanes;

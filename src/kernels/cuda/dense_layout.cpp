@@ -10,7 +10,7 @@ namespace {
 
 i64 tiles(i64 n, i64 each) { return (n + each - 1) / each; }
 
-/// Rows of the result that a block meets: those of its share of the row tiles, at least one of them.
+/// Rows of the result that a block meets: those of its load of row tiles, at least one of them.
 i64 slots_of(const DenseLayout &l) {
   if (l.direct)
     return 2 * dense_rows;

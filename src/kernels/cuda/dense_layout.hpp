@@ -115,7 +115,7 @@ struct DenseLayout {
   int width() const { return dense_width(leading, columns, multiply, size_of(type)); }
   i64 chunk() const { return dense_depth(width(), multiply, size_of(type)); }
   i64 chunks() const { return (depth + chunk() - 1) / chunk(); }
-  // Numbers of eight bytes, told as double: sizes that nothing has are predicted too.
+  // Numbers of eight bytes, counted in doubles: sizes that nothing has are predicted too.
   /// The sums of all blocks until they are added up.
   double partials() const {
     return static_cast<double>(blocks) * static_cast<double>(slots) * static_cast<double>(column_tiles * columns);

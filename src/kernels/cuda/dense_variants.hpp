@@ -37,7 +37,7 @@ struct TileLayout {
 
   i64 row_groups() const { return (rows + tile_rows - 1) / tile_rows; }
   i64 columns() const { return i64{lanes} * each; } // of a group
-  /// Numbers in f64 until parts are added up, told as double: sizes that nothing has are predicted too.
+  /// Numbers in f64 until parts are added up, counted in doubles: sizes that nothing has are predicted too.
   double partials(i64 rank) const {
     return static_cast<double>(parts) * static_cast<double>(rows) * static_cast<double>(rank);
   }

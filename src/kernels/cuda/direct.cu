@@ -30,7 +30,7 @@ struct Job {
   DirectRead read[DirectLink::most_reads];
 };
 
-__device__ void tell(u32 *flag, u32 turn) {
+__device__ void set_flag(u32 *flag, u32 turn) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(turn) : "memory");
 }
 __device__ u32 look(const u32 *flag) {
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(threads) exchange_directly(const __grid_consta
   const bool speaks = other < job.workers && other != job.rank;
   u32 *const own = job.flags[job.rank];
   if (blockIdx.x == 0 && speaks)
-    tell(job.flags[other] + job.rank, job.turn);
+    set_flag(job.flags[other] + job.rank, job.turn);
   if (__syncthreads_and(!speaks || await_turn(own + other, job)) != 0)
     for (int k = 0; k < job.reads; ++k) {
       const DirectRead &read = job.read[k];
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(threads) exchange_directly(const __grid_consta
   __syncthreads();
   if (!last || !speaks)
     return;
-  tell(job.flags[other] + job.workers + job.rank, job.turn);
+  set_flag(job.flags[other] + job.workers + job.rank, job.turn);
   await_turn(own + job.workers + other, job);
 }
 

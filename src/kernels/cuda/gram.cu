@@ -18,7 +18,7 @@ template <class T> __device__ double entry(const Rows<const T> &a, i64 row, i64 
   return row < a.rows && column < a.cols ? static_cast<double>(a(row, column)) : 0.0;
 }
 
-/// part[block][pair][32 x 32] := the block's rows' share of one tile of the Gram matrix; blockIdx.y is the pair of
+/// part[block][pair][32 x 32] := what the block's rows add to one tile of the Gram matrix; blockIdx.y is the pair of
 /// column tiles, counted over the upper triangle row by row.
 template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Rows<const T> a, i64 tiles, double *part) {
   __shared__ double sums[mma_tile * mma_tile];

@@ -63,14 +63,14 @@ public:
     const i64 size = size_of(x_.type);
     if (ordered.view().strides.empty())
       return staging.download(to_host[0], x_.values, entries_of(x_) * size);
-    const Pieces pieces(ordered.view());
-    const Scratch<char> gathered(device, pieces.most() * size, "elements of a tensor with gaps");
-    pieces.each([&](const Piece &piece) {
+    const Subtensors subtensors(ordered.view());
+    const Scratch<char> gathered(device, subtensors.most() * size, "elements of a tensor with gaps");
+    subtensors.each([&](const Subtensor &subtensor) {
       i64 elements = 1;
-      for (const i64 d : piece.dims)
+      for (const i64 d : subtensor.dims)
         elements *= d;
-      gather(device, ordered.view(), piece, gathered.data());
-      staging.download(static_cast<char *>(to_host[0]) + piece.first * size, gathered.data(), elements * size);
+      gather(device, ordered.view(), subtensor, gathered.data());
+      staging.download(static_cast<char *>(to_host[0]) + subtensor.first * size, gathered.data(), elements * size);
     });
   }
 

@@ -157,7 +157,7 @@ private:
     const bool whole = at_.tile < job_.whole_tiles && chunk < job_.whole_chunks;
     if (Shared::lines && job_.copies == Copies::lines)
       at_.tile<job_.whole_tiles && at_.tile> 0 ? copy_line<true>(chunk) : copy_line<false>(chunk);
-    else if (!Shared::lines && job_.copies == Copies::shifted) // whose last piece is behind its chunk
+    else if (!Shared::lines && job_.copies == Copies::shifted) // whose last vector is behind its chunk
       whole &&chunk + 1 < job_.chunks ? copy_shifted<true>() : copy_shifted<false>();
     else if (job_.copies == Copies::wide)
       whole ? copy<wide, true>(chunk) : copy<wide, false>(chunk);
@@ -169,8 +169,8 @@ private:
   /// begin in; -1, or of these the tensor's end: there is no such row.
   __device__ void list_rows(u32 tile) {
     const i64 row = i64{tile} * dense_rows + thread();
-    const bool pieces = !Leading && (job_.copies == Copies::lines || job_.copies == Copies::shifted);
-    i64 at = pieces ? job_.tensor_end - job_.values : -1;
+    const bool vectors = !Leading && (job_.copies == Copies::lines || job_.copies == Copies::shifted);
+    i64 at = vectors ? job_.tensor_end - job_.values : -1;
     if (row < job_.rows) {
       const auto upper = static_cast<i64>(quotient(row, job_.inner));
       const auto outer = static_cast<i64>(quotient(upper, job_.count));
@@ -178,7 +178,7 @@ private:
       at = job_.row_step * (row - upper * job_.inner + job_.inner * (i + job_.dim * outer));
       if constexpr (Shared::lines)
         at -= phase_of<depth>(job_, static_cast<u32>(row));
-      else if (pieces)
+      else if (vectors)
         at &= ~i64{wide - 1};
     }
     shared_.offsets[rows_ ^ 1][thread()] = at;
@@ -224,9 +224,9 @@ private:
         at[j] = offsets_here[(done + j) * step];
 #pragma unroll
       for (int j = 0; j < batch; ++j)
-        copy_piece<Whole>(to + (done + j) * step * Shared::x_ld,
-                          Whole || phase_of<depth>(job_, row + (done + j) * step) > least_phase ? from + at[j]
-                                                                                                : job_.tensor_end);
+        copy_vector<Whole>(to + (done + j) * step * Shared::x_ld,
+                           Whole || phase_of<depth>(job_, row + (done + j) * step) > least_phase ? from + at[j]
+                                                                                                 : job_.tensor_end);
     }
   }
 
@@ -282,8 +282,8 @@ private:
   }
 
   /// Neighbours in memory, from a row's beginning or a row of the depth's, begin up to `wide` - 1 elements later than
-  /// what is copied of them: one piece more than they have. What comes behind them is multiplied by zeros or belongs to
-  /// rows that are not there.
+  /// what is copied of them: one vector of 16 bytes more than they have. What comes behind them is multiplied by zeros
+  /// or belongs to rows that are not there.
   template <bool Whole> __device__ void copy_shifted() {
     constexpr int across = (Leading ? dense_rows : depth) / wide;
     constexpr int step = producers / across;
@@ -293,12 +293,12 @@ private:
       const i64 jump = step * job_.depth_step;
 #pragma unroll
       for (int line = 0; line < depth; line += step, from_ += jump)
-        copy_piece<Whole>(to + line * Shared::x_ld, piece_with(from_));
+        copy_vector<Whole>(to + line * Shared::x_ld, vector_with(from_));
       const int line = thread();
       if (line < depth)
-        copy_piece<Whole>(
+        copy_vector<Whole>(
             chunk + line * Shared::x_ld + dense_rows,
-            piece_with(job_.values + (offsets()[0] + dense_rows + (i64{at_.chunk} * depth + line) * job_.depth_step)));
+            vector_with(job_.values + (offsets()[0] + dense_rows + (i64{at_.chunk} * depth + line) * job_.depth_step)));
     } else {
       const T *const from = job_.values + i64{at_.chunk} * depth;
       constexpr int batch = dense_rows / step < 8 ? dense_rows / step : 8;
@@ -310,18 +310,18 @@ private:
           at[j] = offsets()[thread() / across + done + j * step];
 #pragma unroll
         for (int j = 0; j < batch; ++j)
-          copy_piece<Whole>(to + (done + j * step) * Shared::x_ld, from + thread() % across * wide + at[j]);
+          copy_vector<Whole>(to + (done + j * step) * Shared::x_ld, from + thread() % across * wide + at[j]);
       }
-      copy_piece<Whole>(chunk + thread() * Shared::x_ld + depth, from + depth + offsets()[thread()]);
+      copy_vector<Whole>(chunk + thread() * Shared::x_ld + depth, from + depth + offsets()[thread()]);
     }
   }
   /// The 16 bytes that an element is in.
-  static __device__ const T *piece_with(const T *element) {
+  static __device__ const T *vector_with(const T *element) {
     return reinterpret_cast<const T *>(reinterpret_cast<std::uintptr_t>(element) & ~std::uintptr_t{15});
   }
   /// 16 bytes, some or all of which may be outside of the tensor unless `Whole`: zeros then. Of a leading side the rest
   /// of the line that they are in belongs to another tile.
-  template <bool Whole> __device__ void copy_piece(T *to, const T *from) const {
+  template <bool Whole> __device__ void copy_vector(T *to, const T *from) const {
     if constexpr (Whole) {
       copy_all<16, !Leading>(to, from);
       return;
@@ -389,12 +389,12 @@ private:
           continue;
         const int there = i < rows ? columns - m * 32 : 0;
         const P *const at = there > 0 ? from + m * 32 : products;
-        P *const piece = to + i * to_step + m * 32;
+        P *const pair = to + i * to_step + m * 32;
         if (job_.pairs) {
-          copy_or_zero<2 * size>(piece, at, there > 0 ? 2 * size : 0);
+          copy_or_zero<2 * size>(pair, at, there > 0 ? 2 * size : 0);
         } else {
-          copy_or_zero<size>(piece, at, there > 0 ? size : 0);
-          copy_or_zero<size>(piece + 1, there > 1 ? at + 1 : products, there > 1 ? size : 0);
+          copy_or_zero<size>(pair, at, there > 0 ? size : 0);
+          copy_or_zero<size>(pair + 1, there > 1 ? at + 1 : products, there > 1 ? size : 0);
         }
       }
   }

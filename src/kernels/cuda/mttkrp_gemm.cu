@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(block_threads)
 
 /// Rows and depths of the tensor that are multiplied at a time. Rows follow each other in memory, or do so in runs of
 /// one length, whose beginnings are as far from each other.
-template <class T> struct Piece {
+template <class T> struct Operand {
   const T *values;
   i64 row_step;
   i64 depth_step;
@@ -64,8 +64,8 @@ template <class T> struct Piece {
   i64 depth;
 };
 
-/// to := a piece in a wider type, without gaps, in the order that it has in memory.
-template <class T, class G> __global__ void widen(const Piece<T> from, bool rows_first, G *to) {
+/// to := an operand in a wider type, without gaps, in the order that it has in memory.
+template <class T, class G> __global__ void widen(const Operand<T> from, bool rows_first, G *to) {
   const i64 fast = rows_first ? from.rows : from.depth;
   for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < from.rows * from.depth;
        n += i64{gridDim.x} * blockDim.x) {
@@ -191,43 +191,44 @@ private:
   }
 
   /// Where rows that are not all of the mode's lie between others, each run of rows is the modes' below it.
-  Piece<T> piece_of(const GemmBox &box, Range depth) const {
+  Operand<T> operand_of(const GemmBox &box, Range depth) const {
     const i64 depth_step = l_.leading ? l_.leading_size : 1;
-    Piece<T> piece{values_ + depth.begin * depth_step, row_step_, depth_step, box.rows(), 0, box.rows(), depth.size()};
+    Operand<T> operand{
+        values_ + depth.begin * depth_step, row_step_, depth_step, box.rows(), 0, box.rows(), depth.size()};
     i64 below = 1;
     bool gaps = false;
     for (std::size_t m = 0; m < box.dims.size(); ++m) {
       const bool here = m == l_.place;
-      piece.values += (box.first[m] + (here ? args_.rows.begin : 0)) * steps_[m];
+      operand.values += (box.first[m] + (here ? args_.rows.begin : 0)) * steps_[m];
       below *= m <= l_.place ? box.dims[m] : 1;
       gaps |= m > l_.place && box.dims[m] > 1;
     }
     if (gaps && l_.row_dims[l_.place] < l_.dim) {
-      piece.run = below;
-      piece.run_step = steps_[l_.place] * l_.dim;
+      operand.run = below;
+      operand.run_step = steps_[l_.place] * l_.dim;
     }
-    return piece;
+    return operand;
   }
 
   void multiply_box(cublasHandle_t blas, const GemmBox &box, Range depth) {
-    const Piece<T> piece = piece_of(box, depth);
-    Gemm<G> g{l_.leading, rank_, piece.run, piece.depth, products(depth), nullptr, 0, 0, 0, nullptr, 0, 0, 1};
+    const Operand<T> operand = operand_of(box, depth);
+    Gemm<G> g{l_.leading, rank_, operand.run, operand.depth, products(depth), nullptr, 0, 0, 0, nullptr, 0, 0, 1};
     if constexpr (std::is_same_v<T, G>) {
-      g.b = piece.values;
+      g.b = operand.values;
       g.ld_b = l_.leading_size;
-      g.step_b = piece.run_step;
-      g.count = piece.rows / piece.run;
+      g.step_b = operand.run_step;
+      g.count = operand.rows / operand.run;
     } else {
-      widen<<<blocks_for(device_, piece.rows * piece.depth, block_threads), block_threads, 0, device_.stream()>>>(
-          piece, l_.leading, memory_.widened);
+      widen<<<blocks_for(device_, operand.rows * operand.depth, block_threads), block_threads, 0, device_.stream()>>>(
+          operand, l_.leading, memory_.widened);
       check_launch("widening a dense tensor");
       g.b = memory_.widened;
-      g.ld_b = l_.leading ? piece.rows : piece.depth;
-      g.columns = piece.rows;
+      g.ld_b = l_.leading ? operand.rows : operand.depth;
+      g.columns = operand.rows;
     }
     g.c = l_.direct ? args_.out.row<G>(args_.rows.begin + box.first[0]) : memory_.sums;
     g.ld_c = l_.direct ? args_.out.ld : gemm_ld(rank_);
-    g.step_c = piece.run * g.ld_c;
+    g.step_c = operand.run * g.ld_c;
     g.beta = depth.begin > 0 || (l_.direct && args_.add) ? 1 : 0;
     multiply(blas, g);
   }

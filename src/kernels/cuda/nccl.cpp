@@ -4,111 +4,10 @@
 #include <chrono>
 #include <thread>
 
-#include <dlfcn.h>
-
-#include "core/beside.hpp"
 #include "core/error.hpp"
+#include "kernels/cuda/nccl_library.hpp"
 
 namespace td::kernels::cuda {
-
-// What td uses of NCCL 2, declared as nccl.h has it, so that building needs none: results are 0 for success,
-// communicators pointers, types numbers.
-struct NcclId {
-  char bytes[128];
-};
-
-/// ncclConfig_t as it began, in 2.14: newer versions take what it lacks to be undefined.
-struct NcclConfig {
-  std::size_t size = sizeof(NcclConfig);
-  unsigned magic = 0xcafebeef;
-  unsigned version = 21400;
-  int blocking = 0;
-};
-
-struct NcclLibrary {
-  int (*get_unique_id)(NcclId *id) = nullptr;
-  int (*comm_init_rank_config)(void **comm, int size, NcclId id, int rank, NcclConfig *config) = nullptr;
-  int (*comm_get_async_error)(void *comm, int *state) = nullptr;
-  int (*comm_init_all)(void **comms, int count, const int *devices) = nullptr;
-  int (*comm_destroy)(void *comm) = nullptr;
-  int (*comm_abort)(void *comm) = nullptr;
-  int (*group_start)() = nullptr;
-  int (*group_end)() = nullptr;
-  int (*send)(const void *from, std::size_t count, int type, int peer, void *comm, cudaStream_t stream) = nullptr;
-  int (*receive)(void *to, std::size_t count, int type, int peer, void *comm, cudaStream_t stream) = nullptr;
-  const char *(*error_string)(int result) = nullptr;
-};
-
-namespace {
-
-constexpr const char *soname = "libnccl.so.2";
-constexpr int type_of_bytes = 1; // ncclUint8
-constexpr int in_progress = 7;   // ncclInProgress
-
-/// Null, with the reason, where it is not there.
-const NcclLibrary *load_nccl(std::string &why) {
-  std::string beside;
-  std::string installed;
-  void *library = load_beside(soname, beside);
-  if (library == nullptr)
-    library = load_installed(soname, installed);
-  if (library == nullptr) {
-    why = fmt::format("NCCL does not load: {}; {}", beside, installed);
-    return nullptr;
-  }
-  static NcclLibrary nccl;
-  const std::pair<const char *, void *> functions[] = {{"ncclCommInitAll", &nccl.comm_init_all},
-                                                       {"ncclCommDestroy", &nccl.comm_destroy},
-                                                       {"ncclCommAbort", &nccl.comm_abort},
-                                                       {"ncclGroupStart", &nccl.group_start},
-                                                       {"ncclGroupEnd", &nccl.group_end},
-                                                       {"ncclSend", &nccl.send},
-                                                       {"ncclRecv", &nccl.receive},
-                                                       {"ncclGetErrorString", &nccl.error_string}};
-  for (const auto &[name, place] : functions) {
-    void *const found = dlsym(library, name);
-    if (found == nullptr) {
-      why = fmt::format("{} has no function {}: expected NCCL 2.7 or newer", soname, name);
-      return nullptr;
-    }
-    *static_cast<void **>(place) = found;
-  }
-  // NCCL 2.7 need not have what only processes use.
-  nccl.get_unique_id = reinterpret_cast<decltype(nccl.get_unique_id)>(dlsym(library, "ncclGetUniqueId"));
-  nccl.comm_init_rank_config =
-      reinterpret_cast<decltype(nccl.comm_init_rank_config)>(dlsym(library, "ncclCommInitRankConfig"));
-  nccl.comm_get_async_error =
-      reinterpret_cast<decltype(nccl.comm_get_async_error)>(dlsym(library, "ncclCommGetAsyncError"));
-  return &nccl;
-}
-
-const NcclLibrary *find_nccl(std::string &why) {
-  static std::mutex mutex;
-  static std::string reason;
-  static const NcclLibrary *const found = [] {
-    const std::lock_guard lock(mutex);
-    return load_nccl(reason);
-  }();
-  why = reason;
-  return found;
-}
-
-/// Whether NCCL has found no fault so far; a communicator that does not block says that it is at work.
-bool is_fine(int result) { return result == 0 || result == in_progress; }
-
-/// All that goes and comes, which stands between group_start and group_end.
-int ask(const NcclLibrary &library, void *comm, cudaStream_t stream, const Transfers &sent, const Transfers &received) {
-  int result = 0;
-  for (const Transfer &t : sent)
-    if (is_fine(result))
-      result = library.send(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, comm, stream);
-  for (const Transfer &t : received)
-    if (is_fine(result))
-      result = library.receive(t.memory, static_cast<std::size_t>(t.bytes), type_of_bytes, t.worker, comm, stream);
-  return result;
-}
-
-} // namespace
 
 class NcclClique::Worker final : public Link {
 public:
@@ -287,7 +186,7 @@ std::shared_ptr<NcclEnd> NcclEnd::make(Gpu &gpu, Peers &peers, std::string &why)
   const NcclLibrary *library = find_nccl(why);
   if (library != nullptr && (library->get_unique_id == nullptr || library->comm_init_rank_config == nullptr ||
                              library->comm_get_async_error == nullptr)) {
-    why = fmt::format("{} is too old to connect processes: expected NCCL 2.14 or newer", soname);
+    why = fmt::format("{} is too old to connect processes: expected NCCL 2.14 or newer", nccl_soname);
     library = nullptr;
   }
   if (peers.largest(library == nullptr ? 1 : 0) != 0) {
@@ -348,16 +247,16 @@ std::string NcclEnd::settle(Peers &peers, int result) {
       return;
     const cudaError_t done = cudaStreamQuery(gpu_.stream());
     if (done == cudaErrorNotReady)
-      result = in_progress;
+      result = nccl_in_progress;
     else
       check(done, "connecting GPUs");
   };
   for (;;) {
     if (is_open())
       look();
-    for (; is_open() && result == in_progress && std::chrono::steady_clock::now() < patience; look())
+    for (; is_open() && result == nccl_in_progress && std::chrono::steady_clock::now() < patience; look())
       std::this_thread::yield();
-    const int largest = peers.largest(result == 0 ? 0 : result == in_progress ? 1 : 2);
+    const int largest = peers.largest(result == 0 ? 0 : result == nccl_in_progress ? 1 : 2);
     if (largest == 0)
       return {};
     if (largest == 2) {
@@ -408,7 +307,7 @@ void NcclEnd::exchange(const Transfers &sent, const Transfers &received) {
   if (is_fine(failure_))
     gpu_.wait_until([&] {
       failure_ = state();
-      return failure_ == in_progress ? cudaErrorNotReady : cudaSuccess;
+      return failure_ == nccl_in_progress ? cudaErrorNotReady : cudaSuccess;
     });
   if (failure_ == 0)
     return;

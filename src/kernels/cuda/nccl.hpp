@@ -1,4 +1,4 @@
-// NVIDIA's library for GPUs that exchange, loaded when it is first asked for.
+// GPUs that exchange by NVIDIA's library: of one process, or one of each.
 #pragma once
 
 #include <memory>

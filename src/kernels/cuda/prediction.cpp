@@ -181,22 +181,22 @@ private:
   /// The part of a dense tensor that has the rows asked for.
   double dense_part() const { return number_of(args_.rows.size()) / number_of(std::max<i64>(args_.out.rows, 1)); }
 
-  /// Pieces are read, written and read again.
+  /// Subtensors are read, written and read again.
   Prediction strided(const DenseView &x) const {
     const InMemoryOrder ordered(x, args_);
     const DenseView &view = ordered.view();
     if (view.strides.empty())
       return predict_mttkrp(view, ordered.args(), rates_, chip_);
-    const Pieces pieces(view);
-    const std::vector<i64> dims = pieces.largest_dims();
-    const Piece largest{dims, std::vector<i64>(dims.size(), 0), 0, 0};
+    const Subtensors subtensors(view);
+    const std::vector<i64> dims = subtensors.largest_dims();
+    const Subtensor largest{dims, std::vector<i64>(dims.size(), 0), 0, 0};
     Prediction f = predict_mttkrp(DenseView{dims, x.type, nullptr, {}, x.largest},
-                                  PieceStep(ordered.args(), largest).args(), rates_, chip_);
+                                  SubtensorStep(ordered.args(), largest).args(), rates_, chip_);
     f.kernel += ", of pieces that are brought together where gaps part them";
-    const auto bytes = static_cast<double>(pieces.most()) * static_cast<double>(size_of(x.type));
+    const auto bytes = static_cast<double>(subtensors.most()) * static_cast<double>(size_of(x.type));
     f.bytes += bytes;
     if (known())
-      f.seconds = static_cast<double>(pieces.count()) * (f.seconds + 2 * bytes / rates_.read + launch);
+      f.seconds = static_cast<double>(subtensors.count()) * (f.seconds + 2 * bytes / rates_.read + launch);
     return f;
   }
   static std::string modes_text(int count) { return count == 1 ? "mode" : fmt::format("{} modes", count); }

@@ -51,7 +51,7 @@ inline int blco_copies(const MttkrpArgs &args, int multiprocessors) {
       args.conflicts == Conflicts::automatic ? args.out.rows < multiprocessors : args.conflicts == Conflicts::privatize;
   return privatize ? 32 : 1;
 }
-/// Of a copy: rows of 16 bytes.
+/// A copy has rows of a multiple of 16 bytes.
 inline i64 blco_copy_ld(i64 columns) { return (columns + 3) / 4 * 4; }
 
 // ---- partial products of dense tensors ----

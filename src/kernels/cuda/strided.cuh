@@ -44,17 +44,17 @@ template <class T> __global__ void gather_runs(const __grid_constant__ Lying x, 
   }
 }
 
-/// The elements of a piece of a view come together.
-inline void gather(Gpu &device, const DenseView &x, const Piece &piece, void *to) {
+/// The elements of a subtensor of a view come together.
+inline void gather(Gpu &device, const DenseView &x, const Subtensor &subtensor, void *to) {
   const auto strides = strides_of(x);
-  const Lying lying(piece.dims, std::span(strides).first(piece.dims.size()));
+  const Lying lying(subtensor.dims, std::span(strides).first(subtensor.dims.size()));
   i64 runs = 1;
   for (int m = 0; m < lying.modes; ++m)
     runs *= lying.dims[m];
   dispatch(x.type, [&](auto zero) {
     using T = decltype(zero);
     gather_runs<<<blocks_for(device, runs, block_threads / 32), block_threads, 0, device.stream()>>>(
-        lying, static_cast<const T *>(x.values) + piece.place, runs, static_cast<T *>(to));
+        lying, static_cast<const T *>(x.values) + subtensor.place, runs, static_cast<T *>(to));
   });
   check_launch("bringing elements together");
 }

@@ -12,21 +12,21 @@ namespace td::kernels::cuda {
 
 /// Bytes of a buffer, where a fiber of the fastest mode is no longer: beside these the starts of kernels do not count,
 /// and they are little of a GPU's memory.
-inline constexpr i64 piece_bytes = i64{128} << 20;
+inline constexpr i64 subtensor_bytes = i64{128} << 20;
 
 /// Some neighbouring elements of a view, a tensor by themselves: all of the first modes, some of the next, and one
 /// index of those after it.
-struct Piece {
+struct Subtensor {
   std::vector<i64> dims;
   std::vector<i64> begin; // where it begins in each mode
   i64 first = 0;          // element, in the order of memory
   i64 place = 0;          // where that lies
 };
 
-/// The pieces of a view whose modes are in the order of memory.
-class Pieces {
+/// The subtensors of a view whose modes are in the order of memory.
+class Subtensors {
 public:
-  explicit Pieces(const DenseView &x, i64 bytes = piece_bytes) : x_(x), strides_(strides_of(x)) {
+  explicit Subtensors(const DenseView &x, i64 bytes = subtensor_bytes) : x_(x), strides_(strides_of(x)) {
     const i64 most = bytes / size_of(x.type);
     while (cut_ + 1 < x.dims.size() && inner_ <= most / x.dims[cut_]) // the last mode is always cut
       inner_ *= x.dims[cut_++];
@@ -35,7 +35,7 @@ public:
       slices_ = x.dims[0];
   }
 
-  /// Elements of the largest piece.
+  /// Elements of the largest subtensor.
   i64 most() const noexcept { return inner_ * slices_; }
   i64 count() const noexcept {
     i64 outer = 1;
@@ -50,23 +50,23 @@ public:
     return dims;
   }
 
-  /// Calls work(piece) for each in the order of memory.
+  /// Calls work(subtensor) for each in the order of memory.
   template <class Work> void each(Work &&work) const {
-    Piece piece{largest_dims(), std::vector<i64>(x_.dims.size(), 0), 0, 0};
+    Subtensor subtensor{largest_dims(), std::vector<i64>(x_.dims.size(), 0), 0, 0};
     for (;;) {
-      piece.dims[cut_] = std::min(slices_, x_.dims[cut_] - piece.begin[cut_]);
-      piece.place = 0;
+      subtensor.dims[cut_] = std::min(slices_, x_.dims[cut_] - subtensor.begin[cut_]);
+      subtensor.place = 0;
       for (std::size_t m = cut_; m < x_.dims.size(); ++m)
-        piece.place += piece.begin[m] * strides_[m];
-      work(std::as_const(piece));
-      piece.first += inner_ * piece.dims[cut_];
+        subtensor.place += subtensor.begin[m] * strides_[m];
+      work(std::as_const(subtensor));
+      subtensor.first += inner_ * subtensor.dims[cut_];
       std::size_t m = cut_;
-      piece.begin[m] += piece.dims[m];
-      while (piece.begin[m] == x_.dims[m]) {
-        piece.begin[m] = 0;
+      subtensor.begin[m] += subtensor.dims[m];
+      while (subtensor.begin[m] == x_.dims[m]) {
+        subtensor.begin[m] = 0;
         if (++m == x_.dims.size())
           return;
-        ++piece.begin[m];
+        ++subtensor.begin[m];
       }
     }
   }
@@ -74,32 +74,32 @@ public:
 private:
   const DenseView &x_;
   std::array<i64, max_order> strides_;
-  std::size_t cut_ = 0; // the mode of which a piece has some slices
+  std::size_t cut_ = 0; // the mode of which a subtensor has some slices
   i64 inner_ = 1;       // elements of such a slice
   i64 slices_ = 1;
 };
 
-/// What MTTKRP of a view becomes for a piece of it; there is nothing to do where it has no rows.
-class PieceStep {
+/// What MTTKRP of a view becomes for a subtensor of it; there is nothing to do where it has no rows.
+class SubtensorStep {
 public:
-  PieceStep(const MttkrpArgs &args, const Piece &piece) : args_(args) {
+  SubtensorStep(const MttkrpArgs &args, const Subtensor &subtensor) : args_(args) {
     const auto mode = static_cast<std::size_t>(args.mode);
     for (std::size_t m = 0; m < args.factors.size(); ++m) {
-      const Range some{piece.begin[m], piece.begin[m] + piece.dims[m]};
+      const Range some{subtensor.begin[m], subtensor.begin[m] + subtensor.dims[m]};
       factors_.push_back(m == mode ? args.factors[m] : args.factors[m].slice(some.begin, some.end));
       args_.add = args_.add || (m != mode && some.begin > 0);
     }
     args_.factors = factors_;
-    const Range there{piece.begin[mode], piece.begin[mode] + piece.dims[mode]};
+    const Range there{subtensor.begin[mode], subtensor.begin[mode] + subtensor.dims[mode]};
     args_.out = args.out.slice(there.begin, there.end);
     const i64 begin = std::max(args.rows.begin, there.begin);
     args_.rows = {begin - there.begin, std::max(begin, std::min(args.rows.end, there.end)) - there.begin};
     args_.entries = {0, 1};
-    for (const i64 d : piece.dims)
+    for (const i64 d : subtensor.dims)
       args_.entries.end *= d;
   }
-  PieceStep(const PieceStep &) = delete;
-  PieceStep &operator=(const PieceStep &) = delete;
+  SubtensorStep(const SubtensorStep &) = delete;
+  SubtensorStep &operator=(const SubtensorStep &) = delete;
   const MttkrpArgs &args() const noexcept { return args_; }
 
 private:

@@ -1,11 +1,11 @@
-#include "core/caller_state.hpp"
+#include "caller_state.hpp"
 
 #include <pthread.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
 
-namespace td {
+namespace td::c_api {
 
 namespace {
 
@@ -48,4 +48,4 @@ CallerState::~CallerState() {
   pthread_setcancelstate(cancel_state_, nullptr);
 }
 
-} // namespace td
+} // namespace td::c_api

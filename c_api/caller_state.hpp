@@ -4,7 +4,7 @@
 #include <cfenv>
 #include <cstdint>
 
-namespace td {
+namespace td::c_api {
 
 /// While it lives, the thread computes as IEEE 754 has it by default (round to nearest, subnormal numbers, no traps)
 /// and is not cancelled: pthread_cancel takes effect at the first cancellation point after the call. At its end the
@@ -23,4 +23,4 @@ private:
   std::fenv_t environment_;   // where it is not
 };
 
-} // namespace td
+} // namespace td::c_api
