@@ -72,11 +72,13 @@ void add_shared(SolverSizes &sizes, const Layout &l, const PlanRequest &request,
   }
   const double settled =
       std::min(std::ceil(longest / l.shared.blocks()), static_cast<double>(l.shared.entries)) * (row + 16);
+  const i64 row_bytes = saturated(rank * 8);
   if (!is_gpu(request)) {
     sizes.staged = std::max(static_cast<double>(most) * rank * 8, settled);
+    if (request.backends.front()->exchange() == kernels::Exchange::host) // beside others' GPUs
+      sizes.staged += static_cast<double>(staged_bytes(both, row_bytes));
     return;
   }
-  const i64 row_bytes = saturated(rank * 8);
   const double numbers = 8 * rank * (rank + 2); // a Gram matrix, with largest magnitudes and inner products
   sizes.exchanged =
       static_cast<double>(most) * rank * 8 + 8 * static_cast<double>(lists) + l.shared.processes * numbers;
