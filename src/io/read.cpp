@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include <fmt/ranges.h>
+
 #include "core/sentence.hpp"
 #include "io/binary.hpp"
 #include "io/container.hpp"
