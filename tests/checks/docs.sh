@@ -61,7 +61,7 @@ fresh_tree
 sed -i '/The number of modes\./d' "$scratch/tree/include/td/td.h"
 must_fail 'td_tensor_order' "$scratch/tree/scripts/docs"
 
-# The reference of C, most of the time that a site takes, is left out here.
+# Without the reference of C, which takes most of the time.
 fresh_tree
 sed -i '/^```{doxygengroup}/,/^```$/s/^/% /' "$scratch/tree/docs/c.md"
 cat >>"$scratch/tree/docs/quick_start.md" <<'END'

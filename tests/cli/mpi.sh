@@ -25,6 +25,16 @@ expect 0 processes 3 cpd x.tns -r 2 --max-iters 3
 [ "$(grep -c '^stopped' out)" -eq 1 ] || fail "$(grep -c '^stopped' out) processes print, expected 1"
 says out "process 0 of 3"
 
+# Or each reads a file of its own.
+head -2000 x.tns >part.0.tns
+tail -n +2001 x.tns >part.1.tns
+expect 0 processes 2 cpd part.%p.tns --file-per-process 1 -r 4 --tol 0 --max-iters 8 --json
+is_json out "d['tensor']['entries'] == json.load(open('alone'))['tensor']['entries'] and all(abs(a - b) < 1e-8 for a, b in
+  zip(d['history']['fit'], json.load(open('alone'))['history']['fit']))"
+rm part.1.tns
+expect 3 processes 2 cpd part.%p.tns --file-per-process 1 -r 2
+says err "part.1.tns"
+
 # A dense file, of which each process reads a slab.
 for file in dense.npy dense.tdb dense.txt; do
   expect 0 "$td" generate $file --dense --dims 20,12,9 --rank 2 --seed 3
