@@ -118,7 +118,7 @@ private:
   }
 
   /// Blocks of a checkpoint are put together; of one process alone its first worker has all rows, and the others none.
-  /// Of eigenvectors those of process 0 count, as roundings of processes may differ.
+  /// The eigenvectors of process 0 count, as roundings of processes may differ.
   void make_model_whole() {
     const bool in_blocks = any(!model_.whole());
     if (settings_.nvecs && !in_blocks)
