@@ -41,10 +41,8 @@ struct Readers {
     return std::vector<i64>(mine.begin(), mine.end());
   };
 
-  /// The range of so many elements that is this one's.
+  /// The range of so many elements of the file that all read that is this one's.
   Range own(i64 elements) const noexcept {
-    if (own_files)
-      return {0, elements};
     const Range units = part_of({0, elements / unit}, number, count);
     return {units.begin * unit, units.end * unit};
   }

@@ -406,6 +406,35 @@ TEST(PlannedProcesses, BlocksOfAModelAreAllThatAProcessHas) {
     }
 }
 
+// Beside others' GPUs what a process exchanges is staged, as theirs is.
+TEST(PlannedProcesses, ACpuBesideGpusStages) {
+  const std::string devices = process_devices();
+  if (devices.find("cpu") == devices.npos || devices.find("cuda") == devices.npos)
+    GTEST_SKIP() << "no processes with GPUs and without in TD_TEST_DEVICES";
+  Random random(79);
+  const Entries e = drawn(random, {30000, 20000, 20000}, 60000, 1);
+  Options options = iterations(2);
+  options.set("model", "distributed");
+  Processes processes(2);
+  processes.run(devices, [&](int rank, td_context *context) {
+    const Tensor x = build(context, of_process(e, rank, 2), Options{});
+    const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), rank_of_model,
+                                 static_cast<const td_options *>(options));
+    for (const bool counted : {false, true}) {
+      live = most = 0;
+      counting = counted;
+      cpals(context, x, rank_of_model, options);
+      counting = false;
+    }
+    if (devices_of_process(devices, rank).find("cpu") != std::string::npos) {
+      const int64_t planned = number(plan, "host_bytes.solver");
+      EXPECT_GE(planned, most);
+      EXPECT_LT(planned, most + most / 10); // a start and rows on their way are not at the same moment
+    }
+  });
+  EXPECT_EQ(processes.trouble(), "");
+}
+
 // Seconds are messages at the latency and bytes at the rate.
 TEST(PlannedProcesses, TheNetworkIsAnOption) {
   const Entries e = drawn(*std::make_unique<Random>(74), {3000, 2000, 1000}, 5000, 1);
