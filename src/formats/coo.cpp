@@ -2,8 +2,8 @@
 
 #include <numeric>
 
+#include "formats/duplicates.hpp"
 #include "formats/key.hpp"
-#include "formats/merge.hpp"
 #include "formats/radix_sort.hpp"
 
 namespace td::formats {

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "core/strides.hpp"
-#include "formats/merge.hpp"
+#include "formats/duplicates.hpp"
 #include "kernels/memory_order.hpp"
 
 namespace td::formats {

@@ -3,8 +3,8 @@
 
 #include "formats/bin_sort.hpp"
 #include "formats/coo.hpp"
+#include "formats/duplicates.hpp"
 #include "formats/key.hpp"
-#include "formats/merge.hpp"
 
 namespace td::formats {
 

@@ -10,7 +10,7 @@
 #include "core/parallel.hpp"
 #include "core/sentence.hpp"
 #include "core/strides.hpp"
-#include "formats/merge.hpp"
+#include "formats/duplicates.hpp"
 
 namespace td::tensor {
 

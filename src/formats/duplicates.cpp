@@ -1,4 +1,4 @@
-#include "formats/merge.hpp"
+#include "formats/duplicates.hpp"
 
 namespace td::formats {
 
