@@ -39,7 +39,7 @@ std::string why_sharding(Format format, ShardingRule rule, bool deterministic, H
     return fmt::format("asked for by option 'sharding'{}", gathers);
   if (format != Format::sorted)
     return "entries stand in no order of rows: equally many for each worker, and sums are merged";
-  return "each row to one worker, heaviest ranges first to the least loaded; rows above a fair share are cut";
+  return "each row to one worker, heaviest ranges first to the least loaded; rows above an equal load are split";
 }
 
 std::string why_conflicts(kernels::Conflicts conflicts, Format format, bool cells, bool gpu) {

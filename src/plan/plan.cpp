@@ -94,20 +94,20 @@ SweepTree tree_by(GroupsSetting groups, double most_bytes, const Layout &l, cons
 /// Bytes that a partial product may take at most, wherever the tensor lies.
 double quarter_of(const Layout &l) { return (l.bytes.stored + l.lent_bytes) / 4; }
 
-/// Bytes that a partial product may take on a device that keeps `kept` bytes of the tensor: a quarter of the tensor
-/// where it fits besides, and where the tensor is streamed little of the room that it leaves less of. In order the
-/// choice may not depend on how many devices there are.
-double most_on_device(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
+/// Bytes that a partial product may take on a device that holds `resident_now` bytes of the tensor: a quarter of the
+/// tensor where it fits besides, and where the tensor is streamed little of the room that it leaves less of. In order
+/// the choice may not depend on how many devices there are.
+double most_on_device(const Layout &l, const PlanRequest &request, const Asked &asked, i64 resident_now) {
   const bool slabs = takes_slabs(l.slabs(), static_cast<int>(request.backends.size()), asked.tensor.sharding,
                                  asked.solver.deterministic);
   const double workers = slabs ? static_cast<double>(request.backends.size()) : 1;
-  const auto room = static_cast<double>(request.backends.front()->room() + kept);
+  const auto room = static_cast<double>(request.backends.front()->room() + resident_now);
   const double quarter = quarter_of(l);
   const double resident = l.in_place ? 0 : 4 * quarter / workers;
   return resident + quarter <= room ? quarter : std::min(quarter, room / 16);
 }
 
-SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &asked, i64 kept) {
+SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &asked, i64 resident_now) {
   const GroupsSetting none{Ask::none, "none"};
   GroupsSetting groups = l.sparse ? none : asked.tensor.groups_for(l.type);
   if (asked.solver.solve == Solve::qr && groups.ask != Ask::named)
@@ -120,7 +120,7 @@ SweepTree tree_of(const Layout &l, const PlanRequest &request, const Asked &aske
   if (groups.ask != Ask::automatic)
     return tree_by(groups, 0, l, request);
   if (is_gpu(request))
-    return tree_by(groups, most_on_device(l, request, asked, kept), l, request);
+    return tree_by(groups, most_on_device(l, request, asked, resident_now), l, request);
   SweepTree tree = tree_by(groups, quarter_of(l), l, request);
   const SweepPrediction sweep = sweep_of(l, tree, request, asked, {});
   const i64 need = solver_need(sizes_of(l, tree, sweep, request, asked)).together().total();
@@ -141,10 +141,10 @@ Plan finish(Stored x, const PlanRequest &request) {
   plan.available = memory_of(request, l.exists ? saturated(l.bytes.stored) : 0);
   plan.rates = rates_for(plan, request);
 
-  i64 kept = 0;
-  for (const i64 bytes : x.kept)
-    kept = std::max(kept, bytes);
-  const SweepTree tree = tree_of(l, request, asked, kept);
+  i64 resident_now = 0;
+  for (const i64 bytes : x.resident)
+    resident_now = std::max(resident_now, bytes);
+  const SweepTree tree = tree_of(l, request, asked, resident_now);
   if (!l.sparse) {
     plan.layout.groups = tree.text();
     plan.sweeps = tree.period() / std::ssize(tree.updated());
@@ -173,7 +173,7 @@ Plan finish(Stored x, const PlanRequest &request) {
   } else {
     plan.solver = need.host;
     plan.host.solver = need.host.total();
-    place_on_devices(plan, x.kept, request, holding);
+    place_on_devices(plan, x.resident, request, holding);
     plan.device.solver = need.workers.total();
     if (plan.device.streamed > 0 && plan.seconds_mttkrp > 0)
       predict_streaming(plan, rate_of_fetching(*request.backends.front()));
@@ -281,10 +281,10 @@ int processes_of(const PlanRequest &request) {
 bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
 
 SweepTree require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request,
-                         bool checkpoint, i64 kept) {
+                         bool checkpoint, i64 resident_now) {
   Asked asked(settings, request.options);
   asked.checkpoint = checkpoint;
-  SweepTree tree = tree_of(layout, request, asked, kept);
+  SweepTree tree = tree_of(layout, request, asked, resident_now);
   const SweepPrediction sweep = sweep_of(layout, tree, request, asked, {});
   const SolverNeed need = solver_need(sizes_of(layout, tree, sweep, request, asked));
   const auto workers = request.backends.size();

@@ -90,14 +90,14 @@ struct Stored {
   Layout layout;
   TensorSettings settings;
   std::vector<Partition> partitions; // of the work on each mode
-  std::vector<i64> kept;             // bytes of entries that each worker's device has by now; empty: none
+  std::vector<i64> resident;         // bytes of entries that each worker's device has by now; empty: none
 };
 
 /// Throws Status::host_memory, with what would need less, if CP-ALS on a tensor of this layout does not fit. Gives the
-/// partial products that sweeps of a dense tensor go through, of which GPUs hold `kept` bytes already; of a sparse one,
-/// and with option "solve" = "qr" unless groups are named, none.
+/// partial products that sweeps of a dense tensor go through, of which GPUs hold `resident_now` bytes already; of a
+/// sparse one, and with option "solve" = "qr" unless groups are named, none.
 SweepTree require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request,
-                         bool checkpoint, i64 kept);
+                         bool checkpoint, i64 resident_now);
 
 /// Bytes that kernels of one worker take while they compute MTTKRP in a mode.
 double mttkrp_workspace(const Layout &layout, const TensorSettings &settings, const PlanRequest &request, int mode);

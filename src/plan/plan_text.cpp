@@ -34,7 +34,7 @@ std::string load_text(const ModePlan &mode) {
   std::string text = fmt::format("; entries a worker {:.0f}, the largest {:.1f} % above the mean",
                                  fmt::join(mode.load, " + "), 100 * mode.imbalance);
   if (mode.split_rows > 0)
-    text += fmt::format(", {} row{} cut, else {:.1f} %", mode.split_rows, mode.split_rows == 1 ? "" : "s",
+    text += fmt::format(", {} row{} split, else {:.1f} %", mode.split_rows, mode.split_rows == 1 ? "" : "s",
                         100 * mode.unsplit);
   return text;
 }

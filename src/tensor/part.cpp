@@ -49,7 +49,7 @@ void select(const kernels::SortedView &x, const std::vector<Wanted> &wanted, Ran
   }
 }
 
-/// From the first row of a load to the last, with rows of others between them.
+/// The range from the first row of a load to the last, with rows of others between them.
 Range rows_of(const Load &load) {
   Range rows{std::numeric_limits<i64>::max(), 0};
   const auto include = [&](Range more) { rows = {std::min(rows.begin, more.begin), std::max(rows.end, more.end)}; };

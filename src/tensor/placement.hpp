@@ -18,7 +18,7 @@ public:
   explicit Placement(const StoredForm &stored) : stored_(stored), host_(stored.view(OnHost::all)) {}
   /// The form is lent in the memory of a device, whose kernels work on it where it lies.
   Placement(const StoredForm &stored, const kernels::TensorView &lent) : stored_(stored), host_(lent) {}
-  Placement(const StoredForm &stored, std::shared_ptr<const detail::KeptForm> kept)
+  Placement(const StoredForm &stored, std::shared_ptr<const detail::ResidentForm> kept)
       : stored_(stored), host_(stored.view(kept->whole ? OnHost::sizes : OnHost::all)), kept_(std::move(kept)) {}
 
   i64 entries() const { return kernels::entries_of(host_); }
@@ -61,8 +61,8 @@ private:
   std::vector<Range> ordered_spans() const;
 
   StoredForm stored_;
-  kernels::TensorView host_;                     // of what is whole on a device, perhaps with nothing but sizes
-  std::shared_ptr<const detail::KeptForm> kept_; // null: all of it is where the kernels work
+  kernels::TensorView host_;                         // of what is whole on a device, perhaps with nothing but sizes
+  std::shared_ptr<const detail::ResidentForm> kept_; // null: all of it is where the kernels work
   const Gather *gather_ = nullptr;
 };
 

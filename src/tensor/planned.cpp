@@ -55,10 +55,10 @@ plan::Plan plan_of_whole(const Tensor &x, const plan::PlanRequest &request) {
   return plan_of({std::move(layout), settings, {}, {}}, request);
 }
 
-i64 most_kept(const Tensor &x, const plan::PlanRequest &request) {
+i64 most_resident(const Tensor &x, const plan::PlanRequest &request) {
   i64 most = 0;
   for (const auto &backend : request.backends)
-    most = std::max(most, x.kept_on(*backend));
+    most = std::max(most, x.resident_bytes_on(*backend));
   return most;
 }
 
@@ -70,7 +70,7 @@ plan::Plan plan_of(const Tensor &x, const plan::PlanRequest &request) {
     return plan_of_whole(x, request);
   plan::Stored stored{layout_of(x, request), x.settings(), {}, {}};
   for (const auto &backend : request.backends)
-    stored.kept.push_back(x.kept_on(*backend));
+    stored.resident.push_back(x.resident_bytes_on(*backend));
   const Sharding sharding(x, static_cast<int>(request.backends.size()),
                           plan::SolverSettings(request.options).deterministic);
   for (int mode = 0; mode < x.order(); ++mode) {
@@ -120,7 +120,7 @@ plan::Plan plan_of_processes(const EntriesView &entries, const plan::PlanRequest
 
 plan::SweepTree require_solver(const Tensor &x, const plan::PlanRequest &request, bool checkpoint) {
   plan::require_rank(request.rank);
-  return require_solver(layout_of(x, request), x.settings(), request, checkpoint, most_kept(x, request));
+  return require_solver(layout_of(x, request), x.settings(), request, checkpoint, most_resident(x, request));
 }
 
 void require_mttkrp(const Tensor &x, const plan::PlanRequest &request, int mode) {

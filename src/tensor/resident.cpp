@@ -15,7 +15,7 @@ namespace td::tensor {
 namespace {
 
 using detail::Arrays;
-using detail::KeptForm;
+using detail::ResidentForm;
 
 constexpr const char *what = "a copy of the tensor on the GPU";
 
@@ -137,7 +137,7 @@ public:
     if (backend.room() >= spare && device.most == unlimited) {
       const kernels::TensorView host = stored.view(stored.selection() == nullptr ? OnHost::sizes : OnHost::lists);
       if (Form form = keep_whole(backend, stored, host, bytes_of(host), built)) {
-        device.kept.insert_or_assign(key, Kept{stored.whole(), std::move(form)});
+        device.copies.insert_or_assign(key, Copy{stored.whole(), std::move(form)});
         return;
       }
     }
@@ -151,14 +151,14 @@ public:
     Device &device = *found;
     const std::lock_guard lock(device.mutex);
     const i64 before = device.bytes();
-    for (i64 freed = 0; auto &[key, kept] : device.kept)
-      while (freed < bytes && kept.form != nullptr && kept.form->entry_bytes() > 0)
-        freed += shrink(kept);
+    for (i64 freed = 0; auto &[key, copy] : device.copies)
+      while (freed < bytes && copy.form != nullptr && copy.form->entry_bytes() > 0)
+        freed += shrink(copy);
     if (before > 0 && !temporary)
       device.most = std::max<i64>(0, before - bytes - before / 16);
   }
 
-  i64 kept(const void *memory) {
+  i64 bytes(const void *memory) {
     Device *const found = device_at(memory);
     if (found == nullptr)
       return 0;
@@ -167,28 +167,28 @@ public:
   }
 
 private:
-  using Form = std::shared_ptr<const KeptForm>;
-  struct Kept {
+  using Form = std::shared_ptr<const ResidentForm>;
+  struct Copy {
     StoredForm whole;
     Form form;
   };
   struct Device {
     std::mutex mutex; // of its own, so that workers upload to theirs at the same time
-    std::map<FormKey, Kept> kept;
+    std::map<FormKey, Copy> copies;
     i64 most = unlimited; // of entries' bytes; less once memory was asked back for good
     i64 bytes() const {
       i64 sum = 0;
-      for (const auto &[key, some] : kept)
+      for (const auto &[key, some] : copies)
         sum += some.form == nullptr ? 0 : some.form->entry_bytes();
       return sum;
     }
-    /// What is kept for other partitions than the key's goes, for none (the whole form), too: of one form, or of all.
+    /// Copies for other partitions than the key's go, for none (the whole form), too: of one form, or of all.
     void drop_others(const FormKey &own, bool of_all_forms) {
-      for (auto at = kept.begin(); at != kept.end();) {
+      for (auto at = copies.begin(); at != copies.end();) {
         const bool other = at->first.part != own.part && (of_all_forms || at->first.number == own.number);
         if (other)
           at->second.whole.view(OnHost::all); // what was built there may be nowhere else
-        at = other ? kept.erase(at) : std::next(at);
+        at = other ? copies.erase(at) : std::next(at);
       }
     }
   };
@@ -199,13 +199,13 @@ private:
             const Range *held) {
     Device &device = device_of(backend);
     const std::lock_guard lock(device.mutex);
-    Form &form = device.kept.try_emplace(key, Kept{stored.whole(), nullptr}).first->second.form;
+    Form &form = device.copies.try_emplace(key, Copy{stored.whole(), nullptr}).first->second.form;
     if (form == nullptr || !form->complete())
       form = place(backend, device, key, stored, all, form, held);
     return form;
   }
 
-  /// Gives null if nothing was ever kept in this memory().
+  /// Gives null if nothing was ever resident in this memory().
   Device *device_at(const void *memory) {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(memory);
@@ -228,10 +228,10 @@ private:
     const i64 entries = std::max(all.entries, mine.entries);
     i64 lists = std::max(all.lists, mine.lists); // of those that are not there yet
     i64 there = 0;
-    for (const auto &[other, kept] : device.kept)
-      if (other.part == key.part && kept.form != nullptr) {
-        lists -= kept.form->list_bytes;
-        there += kept.form->entry_bytes();
+    for (const auto &[other, copy] : device.copies)
+      if (other.part == key.part && copy.form != nullptr) {
+        lists -= copy.form->list_bytes;
+        there += copy.form->entry_bytes();
       }
     const auto room_now = [&] {
       return std::min(backend.room() - std::max<i64>(lists, 0), device.most - device.bytes());
@@ -248,7 +248,7 @@ private:
     // What was held as one range, and evicted, is held span by span from now on.
     const bool begun = before != nullptr && (held == nullptr || !before->parts.empty() ||
                                              before->spans.size() == spans_in(host, *held).size());
-    auto form = begun             ? std::make_shared<KeptForm>(*before)
+    auto form = begun             ? std::make_shared<ResidentForm>(*before)
                 : held != nullptr ? start_held(backend, stored, host, mine, *held, fits)
                                   : start_spans(backend, stored, host, mine, room + there);
     if (form == nullptr)
@@ -271,7 +271,7 @@ private:
 
   static Form keep_whole(kernels::Backend &backend, const StoredForm &stored, const kernels::TensorView &host,
                          const FormBytes &mine, const std::shared_ptr<const kernels::DeviceArrays> &built) {
-    auto form = std::make_shared<KeptForm>();
+    auto form = std::make_shared<ResidentForm>();
     form->whole = true;
     form->lists = keep_arrays(backend, host, stored.selection(), true, built);
     form->list_bytes = mine.lists;
@@ -279,8 +279,8 @@ private:
     return form->lists.size() == FormView(host).arrays().size() ? form : nullptr;
   }
 
-  std::shared_ptr<KeptForm> start_spans(kernels::Backend &backend, const StoredForm &stored,
-                                        const kernels::TensorView &host, const FormBytes &mine, i64 room) const {
+  std::shared_ptr<ResidentForm> start_spans(kernels::Backend &backend, const StoredForm &stored,
+                                            const kernels::TensorView &host, const FormBytes &mine, i64 room) const {
     auto form = start_lists(backend, stored, host, mine);
     if (form == nullptr)
       return nullptr;
@@ -304,9 +304,9 @@ private:
   }
 
   /// Where workers gather a form: what one holds, which is cut where all gather if there is no room for all of it.
-  static std::shared_ptr<KeptForm> start_held(kernels::Backend &backend, const StoredForm &stored,
-                                              const kernels::TensorView &host, const FormBytes &mine, Range held,
-                                              bool fits) {
+  static std::shared_ptr<ResidentForm> start_held(kernels::Backend &backend, const StoredForm &stored,
+                                                  const kernels::TensorView &host, const FormBytes &mine, Range held,
+                                                  bool fits) {
     auto form = start_lists(backend, stored, host, mine);
     if (form == nullptr)
       return nullptr;
@@ -320,9 +320,9 @@ private:
   }
 
   /// A form with its lists alone; null if they do not fit.
-  static std::shared_ptr<KeptForm> start_lists(kernels::Backend &backend, const StoredForm &stored,
-                                               const kernels::TensorView &host, const FormBytes &mine) {
-    auto form = std::make_shared<KeptForm>();
+  static std::shared_ptr<ResidentForm> start_lists(kernels::Backend &backend, const StoredForm &stored,
+                                                   const kernels::TensorView &host, const FormBytes &mine) {
+    auto form = std::make_shared<ResidentForm>();
     form->lists = keep_arrays(backend, host, stored.selection(), false);
     form->list_bytes = mine.lists;
     form->each = mine.each;
@@ -333,7 +333,7 @@ private:
   }
 
   static void pin(kernels::Backend &backend, const StoredForm &stored, const kernels::TensorView &host, Range entries,
-                  KeptForm &form) {
+                  ResidentForm &form) {
     for (const FormArray &array : FormView(host).arrays())
       if (array.entries)
         detail::for_sources(array, detail::byte_range(array, entries), stored.selection(),
@@ -344,15 +344,15 @@ private:
   }
 
   /// Gives the bytes that are free when nobody works on them any more.
-  static i64 shrink(Kept &kept) {
-    Form &form = kept.form;
+  static i64 shrink(Copy &copy) {
+    Form &form = copy.form;
     const i64 before = form->entry_bytes();
     if (form->whole) {
-      kept.whole.view(OnHost::all); // what was built there may be nowhere else
+      copy.whole.view(OnHost::all); // what was built there may be nowhere else
       form = nullptr;
       return before;
     }
-    auto less = std::make_shared<KeptForm>(*form);
+    auto less = std::make_shared<ResidentForm>(*form);
     less->parts.pop_back();
     form = std::move(less);
     return before - form->entry_bytes();
@@ -378,6 +378,6 @@ void Resident::adopt(kernels::Backend &backend, const FormKey &key, const Stored
     state_->adopt(backend, key, stored, built, spare);
 }
 
-i64 Resident::kept(const void *memory) const { return state_->kept(memory); }
+i64 Resident::bytes(const void *memory) const { return state_->bytes(memory); }
 
 } // namespace td::tensor

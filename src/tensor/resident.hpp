@@ -33,7 +33,7 @@ public:
   Resident(const Resident &) = delete;
   Resident &operator=(const Resident &) = delete;
 
-  /// A form for this backend's kernels: the host's own where they work in host memory; else what is kept of it, for
+  /// A form for this backend's kernels: the host's own where they work in host memory; else what is resident of it, for
   /// which room is looked for now. `all` is what the tensor's forms, or their parts for this worker, take together:
   /// where that is too much, each gets the same fraction of the room, but for what was built there and is kept whole. A
   /// part takes the place of other parts of its form, and of the whole form. Throws Status::device_memory if not even
@@ -52,7 +52,7 @@ public:
              const std::shared_ptr<const kernels::DeviceArrays> &built, i64 spare);
 
   /// Says how many bytes of entries are resident in a memory().
-  i64 kept(const void *memory) const;
+  i64 bytes(const void *memory) const;
 
 private:
   class State;

@@ -19,7 +19,7 @@ Matrix column_of(void *data, i64 count, i64 bytes) {
 } // namespace
 
 StreamBuffers::StreamBuffers(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some,
-                             const detail::KeptForm &kept, const std::vector<Passing> &ranges, const Gather *gather)
+                             const detail::ResidentForm &kept, const std::vector<Passing> &ranges, const Gather *gather)
     : backend_(backend), host_(host), some_(some), kept_(kept), ranges_(ranges), gather_(gather) {
   bool fetches = false;
   for (const Passing &range : ranges)

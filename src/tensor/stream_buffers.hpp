@@ -5,7 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "kernels/backend.hpp"
-#include "tensor/kept_form.hpp"
+#include "tensor/resident_form.hpp"
 
 namespace td::tensor {
 
@@ -27,7 +27,7 @@ struct Passing {
 class StreamBuffers {
 public:
   StreamBuffers(kernels::Backend &backend, const kernels::TensorView &host, const Selection *some,
-                const detail::KeptForm &kept, const std::vector<Passing> &ranges, const Gather *gather);
+                const detail::ResidentForm &kept, const std::vector<Passing> &ranges, const Gather *gather);
   StreamBuffers(const StreamBuffers &) = delete;
   StreamBuffers &operator=(const StreamBuffers &) = delete;
   ~StreamBuffers(); // waits until nothing is copied to them any more
@@ -51,7 +51,7 @@ private:
   kernels::Backend &backend_;
   const kernels::TensorView &host_;
   const Selection *some_;
-  const detail::KeptForm &kept_;
+  const detail::ResidentForm &kept_;
   const std::vector<Passing> &ranges_;
   const Gather *gather_;
   std::vector<FormArray> arrays_; // of entries

@@ -107,7 +107,7 @@ public:
   Placement whole_view(kernels::Backend &backend) const;
 
   /// Says how many bytes of keys, indices and values are resident on a GPU.
-  i64 kept_on(const kernels::Backend &backend) const { return resident_.kept(backend.memory()); }
+  i64 resident_bytes_on(const kernels::Backend &backend) const { return resident_.bytes(backend.memory()); }
 
   /// Modes that share partial products, and what MTTKRP of a group's merged modes works on.
   const plan::Groups &groups() const noexcept { return *groups_; }

@@ -103,7 +103,7 @@ TEST(PlanBuilt, ComesToTheHostOnlyWhenItIsNeededThere) {
     const tensor::FormBytes bytes = sizes_of(*x, format);
 
     // On the device it is at once, and there is nothing to copy again.
-    EXPECT_EQ(x->kept_on(device), bytes.entries);
+    EXPECT_EQ(x->resident_bytes_on(device), bytes.entries);
     device.take_uploaded();
     for (int mode = 0; mode < 3; ++mode) {
       EXPECT_TRUE(p.product(*x, mode, device).same_bits(p.product(*host, mode, *reference)));
@@ -152,7 +152,7 @@ TEST(PlanBuilt, ComesToTheHostOnlyWhenItIsNeededThere) {
     EXPECT_TRUE(p.product(*x, 0, device).same_bits(p.product(*host, 0, *reference)));
     EXPECT_EQ(memory.downloaded, all);
     EXPECT_EQ(device.take_uploaded(), 0);
-    EXPECT_EQ(x->kept_on(device), bytes.entries);
+    EXPECT_EQ(x->resident_bytes_on(device), bytes.entries);
   }
 }
 
@@ -172,7 +172,7 @@ TEST(PlanBuilt, GoesToTheHostBeforeItIsGivenBack) {
         EXPECT_LT(device.own()->downloaded, kept / 2) << "more than one copy was given back";
       }
       if (!some) {
-        EXPECT_EQ(x->kept_on(device), 0);
+        EXPECT_EQ(x->resident_bytes_on(device), 0);
       }
       p.expect_same_products(*x, device, *host, device);
       expect_same_arrays(*x, *host, format);
@@ -205,7 +205,7 @@ TEST(PlanBuilt, GoesToAnotherDevice) {
     p.expect_same_products(*x, second, *host, second);
     EXPECT_GE(first.own()->downloaded, sizes_of(*x, format).entries);
     EXPECT_LE(first.own()->downloaded, second.take_uploaded() / 2); // which had the host's tensor too
-    EXPECT_GT(x->kept_on(first), 0);
+    EXPECT_GT(x->resident_bytes_on(first), 0);
   }
 }
 
@@ -252,7 +252,7 @@ TEST(PlanBuilt, StaysWithinTheRoomWhileItIsBuilt) {
       SmallDevice device(room);
       device.set_building(building);
       const Made x = p.make(format, &device); // the device looks that there is room for each copy
-      EXPECT_EQ(x->kept_on(device), kept);
+      EXPECT_EQ(x->resident_bytes_on(device), kept);
       p.expect_same_products(*x, device, *host, device);
       expect_same_arrays(*x, *host, format);
     }

@@ -88,7 +88,7 @@ TEST(Part, GivesWhatTheWholeFormGives) {
             if (workers > 3)
               continue;
             for (const auto &device : devices) { // room for a quarter of its entries
-              const i64 kept = x->kept_on(*device), lists = device->kept() - kept;
+              const i64 kept = x->resident_bytes_on(*device), lists = device->kept() - kept;
               device->run_short(much);
               device->set_limit(lists + kept / 4);
             }
@@ -171,7 +171,7 @@ TEST(Part, IsMadeWhereItIsToBe) {
         i64 uploaded = 0, there = 0;
         for (const auto &device : devices) {
           uploaded += device->take_uploaded();
-          there += x->kept_on(*device);
+          there += x->resident_bytes_on(*device);
         }
         i64 entries_of_all = 0, lists_of_tiles = 0;
         for (int mode = 0; mode < 3; ++mode) {
@@ -200,7 +200,7 @@ TEST(Part, IsMadeWhereItIsToBe) {
           }
         }
         devices.front()->run_short(much);
-        EXPECT_EQ(x->kept_on(*devices.front()), 0);
+        EXPECT_EQ(x->resident_bytes_on(*devices.front()), 0);
         for (int mode = 0; mode < 3; ++mode)
           EXPECT_TRUE(product(*x, mode, backends_of(devices), true)
                           .same_bits(product(*host, mode, reference_backends(workers), true)))
@@ -225,7 +225,7 @@ TEST(Part, IsMadeAsFarAsThereIsRoom) {
     options.set_text("format", "sorted");
     const auto x =
         tensor::Tensor::make_sparse(formats::Given(entries.view()), options, 1, "", tensor::Target::gpu, builders);
-    EXPECT_EQ(x->kept_on(*devices[2]) > 0, building == 0) << "the first builds where one cannot";
+    EXPECT_EQ(x->resident_bytes_on(*devices[2]) > 0, building == 0) << "the first builds where one cannot";
     EXPECT_LE(devices[1]->kept(), room);
     for (int mode = 0; mode < 3; ++mode)
       EXPECT_TRUE(
@@ -273,7 +273,7 @@ TEST(Part, OneThatFailsEndsWhatAllMake) {
       ++failures;
       x = build();
     }
-    EXPECT_GT(x->kept_on(failing), 0);
+    EXPECT_GT(x->resident_bytes_on(failing), 0);
     if (!failing.has_failed())
       break;
   }
@@ -324,7 +324,7 @@ TEST(Part, EachDeviceHasAPth) {
     const auto one = small_devices(1, much);
     const std::vector<double> expected = fitted(*x, backends_of(one));
     const i64 all_with_lists = one[0]->kept();
-    EXPECT_EQ(x->kept_on(*one[0]), all);
+    EXPECT_EQ(x->resident_bytes_on(*one[0]), all);
     std::vector<std::shared_ptr<SmallDevice>> earlier; // a tensor knows devices by where they are
     for (const int workers : {2, 3, 4}) {
       SCOPED_TRACE(testing::Message() << c.format << ", tiles " << c.tiles << ", heavy " << c.heavy << ", " << workers
@@ -333,7 +333,7 @@ TEST(Part, EachDeviceHasAPth) {
       expect_near(fitted(*x, backends_of(devices)), expected);
       i64 sum = 0;
       for (const auto &device : devices) {
-        const i64 kept = x->kept_on(*device);
+        const i64 kept = x->resident_bytes_on(*device);
         EXPECT_LE(static_cast<double>(kept), static_cast<double>(all) / workers * (1 + plan::most_imbalance));
         // Each device lists all tiles, and a list of blocks or rows has an end.
         const double lists = static_cast<double>(all_with_lists - all);
@@ -372,7 +372,7 @@ TEST(Part, EachDeviceHasAPthOfWhatAllNeed) {
       }
       i64 sum = 0;
       for (const auto &device : devices) {
-        const i64 kept = x->kept_on(*device);
+        const i64 kept = x->resident_bytes_on(*device);
         EXPECT_LE(static_cast<double>(kept), static_cast<double>(all) / workers * (1 + plan::most_imbalance));
         EXPECT_LE(device->kept() - kept, lists + 5 * 256); // a copy begins at a border of 256 bytes
         sum += kept;
@@ -405,7 +405,7 @@ TEST(Part, WhatAllNeedFitsDevicesThatAreEachTooSmall) {
       device->run_short(much); // and when all is asked back
     }
     EXPECT_EQ(fitted(*x, backends_of(tight), true), expected);
-    EXPECT_EQ(x->kept_on(*tight[0]), 0);
+    EXPECT_EQ(x->resident_bytes_on(*tight[0]), 0);
   }
 }
 
@@ -432,7 +432,7 @@ TEST(Part, FitsDevicesThatAreEachTooSmall) {
       device->run_short(much); // and when all is asked back
     }
     expect_near(fitted(*x, backends_of(tight)), expected);
-    EXPECT_EQ(x->kept_on(*tight[0]), 0);
+    EXPECT_EQ(x->resident_bytes_on(*tight[0]), 0);
   }
 }
 
@@ -493,7 +493,7 @@ TEST(Part, ResidualsTakeNoMoreOrAPth) {
     const auto devices = small_devices(2, much), one = small_devices(1, much);
     expect_near(fitted(*x, backends_of(devices), in_order, "always"), fitted(*x, backends_of(one), in_order, "always"));
     for (const auto &device : devices)
-      EXPECT_LE(static_cast<double>(x->kept_on(*device)),
+      EXPECT_LE(static_cast<double>(x->resident_bytes_on(*device)),
                 0.5 * (1 + plan::most_imbalance) * static_cast<double>(all + more));
   }
 }
@@ -507,20 +507,20 @@ TEST(Part, TakesThePlaceOfWholeForms) {
       const auto devices = small_devices(2, much);
       const auto x = make(entries, {{"format", format}}, devices[0].get());
       const i64 all = entry_bytes(*x, std::string_view(format) == "sorted");
-      EXPECT_EQ(x->kept_on(*devices[0]), all);
+      EXPECT_EQ(x->resident_bytes_on(*devices[0]), all);
       if (tight)
         for (const auto &device : devices)
           device->set_limit(devices[0]->kept());
       const std::vector<double> together = fitted(*x, backends_of(devices));
       for (const auto &device : devices) {
-        EXPECT_LE(static_cast<double>(x->kept_on(*device)),
+        EXPECT_LE(static_cast<double>(x->resident_bytes_on(*device)),
                   0.5 * (1 + plan::most_imbalance) * static_cast<double>(all));
         EXPECT_EQ(device->take_fetched(), 0);
       }
       // The other way round, one device alone needs all of them again.
       const std::vector<double> alone = fitted(*x, {devices[0]});
       expect_near(alone, together);
-      EXPECT_GE(x->kept_on(*devices[0]), all);
+      EXPECT_GE(x->resident_bytes_on(*devices[0]), all);
       EXPECT_EQ(devices[0]->take_fetched(), 0);
       devices[0]->run_short(much);
       expect_near(fitted(*x, backends_of(devices)), together);
@@ -556,7 +556,7 @@ TEST(Part, HasSlabsOfADenseTensor) {
           }
           const i64 slab = 6 * 5 * 9 * 8;
           for (const auto &device : devices)
-            EXPECT_EQ(x->kept_on(*device), part_of({0, 12}, &device - devices.data(), workers).size() * slab);
+            EXPECT_EQ(x->resident_bytes_on(*device), part_of({0, 12}, &device - devices.data(), workers).size() * slab);
         }
 }
 
@@ -578,12 +578,12 @@ TEST(Part, GathersSpansOfADenseTensor) {
       EXPECT_EQ(fit(*x, devices), expected);
       for (const auto &device : devices) {
         EXPECT_EQ(device->take_fetched() > 0, tight);
-        EXPECT_LE(x->kept_on(*device), (25 + workers - 1) / workers * (all / 25));
+        EXPECT_LE(x->resident_bytes_on(*device), (25 + workers - 1) / workers * (all / 25));
       }
       if (tight)
         continue;
-      devices[1]->run_short(all / 10); // its piece goes, and there is no room besides a span
-      EXPECT_EQ(x->kept_on(*devices[1]), 0);
+      devices[1]->run_short(all / 10); // what it has goes, and there is no room besides a span
+      EXPECT_EQ(x->resident_bytes_on(*devices[1]), 0);
       EXPECT_EQ(fit(*x, devices), expected);
       EXPECT_GT(devices[1]->take_fetched(), 0);
     }
@@ -645,7 +645,7 @@ TEST(Part, APlanTellsWhatDevicesHold) {
       fitted(*x, request.backends, c.in_order);
       double entries = 0;
       for (const auto &device : tight)
-        entries += static_cast<double>(x->kept_on(*device));
+        entries += static_cast<double>(x->resident_bytes_on(*device));
       EXPECT_GT(some.device.streamed, 0);
       // As many parts of copies stay as are whole, up to a twelfth of the room each for every copy.
       EXPECT_NEAR(static_cast<double>(some.device.streamed), all - entries, 0.25 * static_cast<double>(kept) + 6000);
@@ -666,7 +666,7 @@ TEST(Part, APlanTellsWhatSplittingIsFor) {
     EXPECT_GT(heavy.unsplit, 4 * 0.6 - 1);
     EXPECT_EQ(heavy.split_rows, in_order ? 0 : 1);
     EXPECT_EQ(heavy.imbalance == heavy.unsplit, in_order);
-    EXPECT_EQ(plan.describe().find(fmt::format("1 row cut, else {:.1f} %", 100 * heavy.unsplit)) == std::string::npos,
+    EXPECT_EQ(plan.describe().find(fmt::format("1 row split, else {:.1f} %", 100 * heavy.unsplit)) == std::string::npos,
               in_order);
   }
 }

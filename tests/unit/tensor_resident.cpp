@@ -402,7 +402,7 @@ TEST(PlanResident, APlanTellsWhatIsStreamed) {
     run.backends = {device};
     set(run, {{"max_iters", "2"}});
     solvers::cpals(run);
-    const auto kept = static_cast<double>(x->kept_on(*device));
+    const auto kept = static_cast<double>(x->resident_bytes_on(*device));
     const i64 copies = std::string_view(format) == "sorted" ? 3 : 1;
     i64 entries = 0;
     for (int m = 0; m < copies; ++m)

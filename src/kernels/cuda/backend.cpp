@@ -213,7 +213,7 @@ std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &e
   if (entries.nnz == 0 || entries.nnz > most_built_entries)
     return nullptr;
   const i64 bytes = bytes_to_build(entries, together);
-  const i64 limit = device_.kept()->limit;
+  const i64 limit = device_.resident()->limit;
   if (bytes > (limit > 0 ? limit : device_.memory_bytes()))
     return nullptr;
   // Building ends soon, so without a limit it may take what is left free for work in between.
@@ -226,7 +226,7 @@ std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &e
 }
 
 i64 CudaBackend::room_to_build(const EntriesView &entries, bool together) const {
-  return device_.kept()->limit > 0 ? bytes_to_build(entries, together) : 0;
+  return device_.resident()->limit > 0 ? bytes_to_build(entries, together) : 0;
 }
 
 void CudaBackend::mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> factors, Matrix out) {

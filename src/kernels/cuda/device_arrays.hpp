@@ -9,7 +9,7 @@ namespace td::kernels::cuda {
 /// They count to what the device's context keeps.
 class CudaArrays final : public DeviceArrays {
 public:
-  explicit CudaArrays(const Gpu &device) : memory_(device.memory()), kept_(device.kept()) {
+  explicit CudaArrays(const Gpu &device) : memory_(device.memory()), resident_(device.resident()) {
     memories_.reserve(2); // so that taking one does not fail
   }
   CudaArrays(const CudaArrays &) = delete;
@@ -26,7 +26,7 @@ public:
 
 private:
   Memory &memory_;
-  std::shared_ptr<Kept> kept_;
+  std::shared_ptr<ResidentBytes> resident_;
   std::vector<Array> memories_;
   std::vector<Array> arrays_;
 };

@@ -56,8 +56,8 @@ cudaError_t copy_alike(char *to, const char *from, const char *host, i64 bytes, 
 
 } // namespace
 
-Gpu::Gpu(Memory &memory, i64 limit) : memory_(memory), kept_(std::make_shared<Kept>()) {
-  kept_->limit = limit;
+Gpu::Gpu(Memory &memory, i64 limit) : memory_(memory), resident_(std::make_shared<ResidentBytes>()) {
+  resident_->limit = limit;
   const CurrentDevice current(ordinal());
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, ordinal()), "asking what GPU it is");
@@ -252,23 +252,23 @@ double Gpu::seconds_between(std::size_t first, std::size_t second) {
 
 std::shared_ptr<void> Gpu::keep(i64 bytes, const char *what) {
   if (bytes == 0)
-    return kept_; // anything but null
-  if (kept_->limit > 0 && bytes > kept_->limit - kept_->bytes)
+    return resident_; // anything but null
+  if (resident_->limit > 0 && bytes > resident_->limit - resident_->bytes)
     return nullptr;
   void *memory = memory_.try_allocate(bytes, what, stream_);
   if (memory == nullptr)
     return nullptr;
-  kept_->bytes += bytes;
-  return {memory, [&owner = memory_, kept = kept_, bytes](void *p) {
+  resident_->bytes += bytes;
+  return {memory, [&owner = memory_, resident = resident_, bytes](void *p) {
             owner.release(p);
-            kept->bytes -= bytes;
+            resident->bytes -= bytes;
           }};
 }
 
 // A sixteenth of the memory is left for factors, sums and what other programs take meanwhile.
 i64 Gpu::room() const {
   const i64 free = memory_.free_bytes() - memory_bytes_ / 16;
-  return kept_->limit > 0 ? std::min(kept_->limit - kept_->bytes, free) : free;
+  return resident_->limit > 0 ? std::min(resident_->limit - resident_->bytes, free) : free;
 }
 
 Gpu::Passing &Gpu::passing(int buffer) {

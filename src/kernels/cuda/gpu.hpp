@@ -19,8 +19,8 @@
 
 namespace td::kernels::cuda {
 
-/// What the copies that a context keeps take, also after its end.
-struct Kept {
+/// Bytes of the copies that are resident for a context, also after its end.
+struct ResidentBytes {
   i64 limit = 0; // 0: none
   std::atomic<i64> bytes = 0;
 };
@@ -80,7 +80,7 @@ public:
   void mark(std::size_t moment);
   double seconds_between(std::size_t first, std::size_t second);
 
-  const std::shared_ptr<Kept> &kept() const noexcept { return kept_; }
+  const std::shared_ptr<ResidentBytes> &resident() const noexcept { return resident_; }
 
   // These are as the backend's; what is kept is yet to be filled.
   std::shared_ptr<void> keep(i64 bytes, const char *what);
@@ -139,7 +139,7 @@ private:
   cudaEvent_t arrived_ = nullptr;
   void *arriving_to_ = nullptr; // where the download under way goes to; null: there is none
   i64 arriving_bytes_ = 0;
-  std::shared_ptr<Kept> kept_;
+  std::shared_ptr<ResidentBytes> resident_;
   cusolverDnHandle_t solver_ = nullptr;
   cublasHandle_t blas_ = nullptr;
   std::vector<cudaEvent_t> moments_;

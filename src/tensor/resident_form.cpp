@@ -1,4 +1,4 @@
-#include "tensor/kept_form.hpp"
+#include "tensor/resident_form.hpp"
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ ByteRange byte_range(const FormArray &array, Range entries) {
   return {begin, entries.end * array.each - begin};
 }
 
-i64 KeptForm::entry_bytes() const noexcept { return whole ? whole_bytes : held().size() * each; }
+i64 ResidentForm::entry_bytes() const noexcept { return whole ? whole_bytes : held().size() * each; }
 
 i64 longest_of(const std::vector<Range> &spans) noexcept {
   i64 most = 0;
@@ -20,17 +20,17 @@ i64 longest_of(const std::vector<Range> &spans) noexcept {
   return most;
 }
 
-Range KeptForm::held() const noexcept {
+Range ResidentForm::held() const noexcept {
   return parts.empty() ? Range{} : Range{spans.front().begin, spans[parts.size() - 1].end};
 }
 
-std::size_t KeptForm::part_with(i64 entry) const noexcept {
+std::size_t ResidentForm::part_with(i64 entry) const noexcept {
   const auto next =
       std::upper_bound(spans.begin(), spans.end(), entry, [](i64 k, const Range &span) { return k < span.begin; });
   return static_cast<std::size_t>(next - spans.begin()) - 1;
 }
 
-bool KeptForm::holds(Range entries) const noexcept {
+bool ResidentForm::holds(Range entries) const noexcept {
   const Range there = held();
   return whole || (there.begin <= entries.begin && entries.begin < there.end &&
                    entries.end <= spans[part_with(entries.begin)].end);

@@ -16,8 +16,8 @@ using Arrays = std::vector<std::shared_ptr<const void>>;
 /// Entries of the longest span.
 i64 longest_of(const std::vector<Range> &spans) noexcept;
 
-/// What is kept of one form. Does not change once made.
-struct KeptForm {
+/// What a device has of one form. Does not change once made.
+struct ResidentForm {
   bool whole = false;
   Arrays lists; // of a whole form all arrays; in the order in which a view tells its arrays
   i64 list_bytes = 0;
@@ -29,9 +29,9 @@ struct KeptForm {
   Arrays pins;
 
   bool complete() const noexcept { return whole || parts.size() == spans.size(); }
-  i64 entry_bytes() const noexcept; // that are kept
+  i64 entry_bytes() const noexcept; // that are resident
   i64 longest() const noexcept { return longest_of(spans); }
-  Range held() const noexcept; // entries that are kept, of a form that is not whole
+  Range held() const noexcept; // entries that are resident, of a form that is not whole
   std::size_t part_with(i64 entry) const noexcept;
   bool holds(Range entries) const noexcept; // in one of the spans
 };
