@@ -21,7 +21,7 @@ using namespace td;
 using kernels::Backend;
 using kernels::DeviceBuffer;
 
-constexpr i64 piece = i64{64} << 20; // bytes of the plain copy at a time
+constexpr i64 chunk = i64{64} << 20; // bytes of the plain copy at a time
 
 void check(cudaError_t result, const char *what) {
   if (result != cudaSuccess) {
@@ -146,13 +146,13 @@ double copy_ms(i64 bytes, int repeats) {
   void *host = nullptr;
   void *device = nullptr;
   cudaStream_t stream = nullptr;
-  check(cudaMallocHost(&host, static_cast<std::size_t>(piece)), "pinned memory");
-  check(cudaMalloc(&device, static_cast<std::size_t>(piece)), "device memory");
+  check(cudaMallocHost(&host, static_cast<std::size_t>(chunk)), "pinned memory");
+  check(cudaMalloc(&device, static_cast<std::size_t>(chunk)), "device memory");
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-  std::fill_n(static_cast<unsigned char *>(host), piece, static_cast<unsigned char>(5));
+  std::fill_n(static_cast<unsigned char *>(host), chunk, static_cast<unsigned char>(5));
   const double ms = median_ms(repeats, [&] {
-    for (i64 done = 0; done < bytes; done += piece)
-      check(cudaMemcpyAsync(device, host, static_cast<std::size_t>(std::min(piece, bytes - done)),
+    for (i64 done = 0; done < bytes; done += chunk)
+      check(cudaMemcpyAsync(device, host, static_cast<std::size_t>(std::min(chunk, bytes - done)),
                             cudaMemcpyHostToDevice, stream),
             "copying");
     check(cudaStreamSynchronize(stream), "copying");

@@ -55,7 +55,7 @@ void print_iterations(const std::vector<SweepFigures> &sweeps) {
                prediction(s.predicted_iteration, s.iteration, 13), 100 * s.mttkrp_sum / s.iteration);
 }
 
-/// What measuring costs is told by the iterations of both runs.
+/// The iterations of both runs say what measuring costs.
 void print_breakdown(const std::vector<SweepFigures> &sweeps, const Wish &wish) {
   for (const SweepFigures &s : sweeps) {
     if (s.workers.empty())

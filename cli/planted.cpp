@@ -122,7 +122,7 @@ std::vector<std::int64_t> support_sizes(const Recipe &recipe) {
   std::sort(by_length.begin(), by_length.end(),
             [&](std::size_t a, std::size_t b) { return recipe.dims[a] < recipe.dims[b]; });
   std::vector<std::int64_t> sizes(recipe.dims.size());
-  // The same number of slices in every mode, where modes are long enough; short ones pass their share on.
+  // The same number of slices in every mode, where modes are long enough; short ones leave theirs to the others.
   double left = wanted;
   auto modes_left = static_cast<double>(recipe.dims.size());
   for (const auto m : by_length) {

@@ -15,7 +15,7 @@ struct RecipeFlags {
   CLI::Option *skew = nullptr;
   Recipe recipe; // as far as flags say it; see wanted()
 
-  /// Without --seed where that is the solver's.
+  /// Leaves out --seed where that is the solver's.
   void add(CLI::App &app, bool with_seed = true);
   bool given() const { return !dims.empty() || !like.empty(); }
   /// The whole recipe. Throws Failure for flags that do not fit together.

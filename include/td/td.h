@@ -306,7 +306,7 @@ TD_API void td_communicator_destroy(td_communicator *communicator);
  *                          that works on them. What is asked of the tensor is answered for the whole; "stored_here"
  *                          tells how many entries this process holds
  *    td_tensor_create_dense_block    each process brings a block of a dense tensor
- *    td_tensor_read        each process parses a share of one file, which all can read; gzip is inflated by each, and
+ *    td_tensor_read        each process parses a part of one file, which all can read; gzip is inflated by each, and
  *                          dense text is parsed by process 0. With option "file_per_process" = 1 each reads all of a
  *                          sparse file of its own, of the same format and index base as the others', and of the same
  *                          dims where it states them (where none does, they are the largest indices of all); "%p" in

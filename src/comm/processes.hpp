@@ -44,7 +44,7 @@ public:
 class Processes {
 public:
   Processes(int rank, int size, const ProcessFunctions &functions);
-  /// For workers, of which process p has `workers[p]`.
+  /// The ranks are those of workers, of which process p has `workers[p]`.
   Processes(int rank, std::span<const int> workers, const ProcessFunctions &functions);
   Processes(const Processes &) = delete;
   Processes &operator=(const Processes &) = delete;

@@ -14,7 +14,7 @@ namespace {
 // Places for segments of rows that tiles may make, each a counter while a copy is built: for each entry, and at least.
 constexpr i64 most_places = 2;
 constexpr i64 few_places = i64{1} << 20;
-// On a GPU:
+// These are for a GPU:
 constexpr int least_bits = 5;
 constexpr double clear_gain = 0.95; // tiles must be so much cheaper than none
 

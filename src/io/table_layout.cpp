@@ -15,7 +15,7 @@ namespace td::io {
 
 namespace {
 
-/// In the order of option "separator", behind auto.
+/// The words of option "separator" in its order, behind auto.
 constexpr std::array separators = {',', '\t', ';', '|'};
 
 std::string_view name_of(char separator) {

@@ -8,7 +8,7 @@ namespace td::io {
 
 namespace {
 
-/// Behind the first newline at or after `from`, or the end.
+/// Gives where the first newline at or after rest.begin ends, or the end.
 i64 behind_newline(const Source &source, Range rest) {
   constexpr i64 block = i64{1} << 12; // lines are short
   Buffer<char> room;

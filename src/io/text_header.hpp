@@ -11,7 +11,7 @@
 
 namespace td::io {
 
-/// In the order of option "dialect", behind auto.
+/// The words of option "dialect" in its order, behind auto.
 enum class Dialect { frostt, parti, toolbox, genten, matrix_market };
 std::string_view name_of(Dialect dialect) noexcept;
 

@@ -9,7 +9,7 @@
 
 namespace td::io {
 
-/// In the order of option "file_format", behind auto.
+/// The words of option "file_format" in its order, behind auto.
 enum class FileFormat { frostt, toolbox, genten, parti, binary, npy, splatt };
 
 /// The format is one of text.

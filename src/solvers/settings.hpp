@@ -10,7 +10,7 @@
 
 namespace td::solvers {
 
-/// In the order of option "exact_residual".
+/// The words of option "exact_residual", in its order.
 enum class ExactResidual { automatic, never, always };
 
 /// What the driver goes by, whatever the method, which shares these options with all others.

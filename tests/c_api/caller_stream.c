@@ -21,7 +21,7 @@ static void be_slow(void *unused) {
   sleep_for(100);
 }
 
-/* Until it is told to end, or for ten seconds. */
+/* Keeps the stream busy until it is asked to end, or for ten seconds. */
 static void be_busy(void *end) {
   int k;
   for (k = 0; k < 10000 && !*(volatile int *)end; ++k)

@@ -24,7 +24,7 @@ static void end_capture(void) {
   cuda_graph_destroy(graph);
 }
 
-/* With the stream being captured. */
+/* Makes the calls while the stream is being captured. */
 static void calls(void) {
   double out[most_rows * columns], fit = 0;
   td_context *fresh = NULL;

@@ -12,7 +12,7 @@ static int is_text(td_status status, const char *came, const char *expected) {
   return status == TD_OK && strcmp(came, expected) == 0;
 }
 
-/* That a tensor or a ktensor has the labels of this test. */
+/* Checks that a tensor or a ktensor has the labels of this test. */
 #define HAS_LABELS(noun, handle)                                                                                       \
   do {                                                                                                                 \
     char text_[64];                                                                                                    \

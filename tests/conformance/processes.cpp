@@ -169,7 +169,7 @@ TEST(OnProcessesShapes, CoordinatesBeyondAKey) {
   expect_right({2, "coo", TD_F64, 30}, all, Bring::scattered, process_devices());
 }
 
-// Each worker of a process has its share of the entries, whatever the rows are like.
+// Workers of a process have equally many entries, whatever the rows are like.
 TEST(OnProcessesShapes, EntriesAreSpreadEvenly) {
   Random random(10);
   Entries all({50, 4000, 30000});

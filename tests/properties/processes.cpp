@@ -294,7 +294,7 @@ TEST(SharedCpals, SolvesByQr) {
       distinct_entries(random, {3, 40, 5}, 60, TD_F64); // a dim below the rank, as are rows of processes
   for (const int size : sizes) {
     Processes processes(size);
-    std::vector<int64_t> told(static_cast<std::size_t>(size)), sent(told);
+    std::vector<int64_t> predicted(static_cast<std::size_t>(size)), sent(predicted);
     const Context alone = make_context("cpu");
     const Came expected = came_of(cpals(alone, make_sparse(alone, few), 4, by_qr));
     processes.run(process_devices(), [&](int rank, td_context *context) {
@@ -305,12 +305,12 @@ TEST(SharedCpals, SolvesByQr) {
       };
       const Plan plan = make<Plan>(td_plan_create_for_tensor, context, static_cast<const td_tensor *>(x), int64_t{4},
                                    static_cast<const td_options *>(by_qr));
-      told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
+      predicted[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
       sent[static_cast<std::size_t>(rank)] = exchanged("3") - exchanged("2");
       expect_near(came_of(cpals(context, x, 4, by_qr)).fit, expected.fit, 1e-6, "fit");
     });
     EXPECT_EQ(processes.trouble(), "");
-    EXPECT_EQ(sent, told);
+    EXPECT_EQ(sent, predicted);
   }
 }
 
@@ -662,7 +662,7 @@ Entries skewed(Random &random, const std::vector<int64_t> &dims, int64_t nnz) {
 
 /// What the plan of each process tells that it sends in an iteration, and what it has sent in each of a run's.
 struct Traffic {
-  std::vector<int64_t> told, sent;
+  std::vector<int64_t> predicted, sent;
 };
 
 /// `made` makes each process's part of a tensor of a context.
@@ -678,7 +678,7 @@ Traffic traffic_of(int size, const Options &options, int64_t iterations, int64_t
     EXPECT_EQ(get<int64_t>(td_plan_get_i64, plan, "processes"), size);
     const Fitted run = cpals(context, x, rank_of_model, options);
     EXPECT_EQ(report_i64(run.report, "iterations"), iterations);
-    traffic.told[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
+    traffic.predicted[static_cast<std::size_t>(rank)] = get<int64_t>(td_plan_get_i64, plan, "host_bytes.exchanged");
     traffic.sent[static_cast<std::size_t>(rank)] = report_i64(run.report, "exchanged_bytes");
   });
   EXPECT_EQ(processes.trouble(), "");
@@ -686,11 +686,11 @@ Traffic traffic_of(int size, const Options &options, int64_t iterations, int64_t
 }
 
 /// The sum over processes of what each tells; each sends that in ten iterations ten times.
-template <class Made> int64_t told_and_sent(int size, Made &&made) {
+template <class Made> int64_t predicted_and_sent(int size, Made &&made) {
   const Traffic traffic = traffic_of(size, ten_steps, 10, 5, made);
-  for (std::size_t rank = 0; rank < traffic.told.size(); ++rank)
-    EXPECT_EQ(traffic.sent[rank], 10 * traffic.told[rank]) << "process " << rank << " of " << size;
-  return std::accumulate(traffic.told.begin(), traffic.told.end(), int64_t{0});
+  for (std::size_t rank = 0; rank < traffic.predicted.size(); ++rank)
+    EXPECT_EQ(traffic.sent[rank], 10 * traffic.predicted[rank]) << "process " << rank << " of " << size;
+  return std::accumulate(traffic.predicted.begin(), traffic.predicted.end(), int64_t{0});
 }
 
 // The plan of a process tells how many bytes it sends in an iteration, and it sends these; and all together less than
@@ -701,7 +701,7 @@ TEST(SharedPlan, TellsWhatIsSent) {
   for (const char *stored : {"f64", "f32"}) {
     const bool sums = std::string(stored) == "f32"; // added in f64: sums take twice what rows do
     for (const int size : {2, 7, 8}) {
-      const int64_t all = told_and_sent(size, [&](td_context *context, int rank) {
+      const int64_t all = predicted_and_sent(size, [&](td_context *context, int rank) {
         return make_sparse(context, of_process(e, rank, size), {sums ? TD_F32 : TD_F64, TD_I64, 0},
                            sums ? Options{{"accumulate", "f64"}} : Options{});
       });
@@ -717,7 +717,7 @@ TEST(SharedPlan, TellsWhatIsSentOfADenseTensor) {
   Random random(66);
   const Entries cells = random_cells(random, {24, 25, 26}, TD_F64);
   for (const int size : {2, 3, 7, 8}) {
-    const int64_t all = told_and_sent(size, [&](td_context *context, int rank) {
+    const int64_t all = predicted_and_sent(size, [&](td_context *context, int rank) {
       return make_dense_block(context, cells, rank, size, Blocks::slabs);
     });
     if (size == 8 &&
@@ -743,7 +743,7 @@ TEST(SharedPlan, TellsWhatIsSentWhereAllHoldTheWhole) {
     const int workers = workers_of_all(size);
     for (int rank = 0; rank < size; ++rank) {
       const int here = workers_of_process(rank); // what each of them sends is rounded up
-      EXPECT_NEAR(static_cast<double>(traffic.told[static_cast<std::size_t>(rank)]),
+      EXPECT_NEAR(static_cast<double>(traffic.predicted[static_cast<std::size_t>(rank)]),
                   static_cast<double>(here * (workers - 1) * all) / workers, here);
     }
     EXPECT_EQ(std::accumulate(traffic.sent.begin(), traffic.sent.end(), int64_t{0}), (workers - 1) * all * 5);
@@ -790,7 +790,7 @@ TEST(SharedPlan, TellsThatEachHoldsTheWhole) {
   }
 }
 
-/// What a tensor that processes read from one file is, by products with it, and by what is told of it.
+/// What a tensor that processes read from one file is, by products with it, and by what it says of itself.
 void expect_read(const Entries &e, const std::string &path, const Options &options = Options{}) {
   Random random(62);
   const Context alone = make_context("cpu");

@@ -17,7 +17,7 @@ double benefit_of(const std::vector<double> &b, i64 cols, const std::vector<i64>
   return total;
 }
 
-/// Over all ways of choosing columns in order.
+/// The best of all ways of choosing columns, each tried.
 double best_by_trial(const std::vector<double> &b, i64 rows, i64 cols) {
   std::vector<i64> sequence(static_cast<std::size_t>(cols));
   std::iota(sequence.begin(), sequence.end(), i64{0});

@@ -70,7 +70,7 @@ public:
   __device__ void arrive_after_copies() {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address()) : "memory");
   }
-  /// Until all have arrived for the time whose number is odd or even.
+  /// Waits until all have arrived for the time whose number is odd or even.
   __device__ void wait(u32 parity) {
     u32 done = 0;
     do {

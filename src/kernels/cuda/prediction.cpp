@@ -192,7 +192,7 @@ private:
     const Subtensor largest{dims, std::vector<i64>(dims.size(), 0), 0, 0};
     Prediction f = predict_mttkrp(DenseView{dims, x.type, nullptr, {}, x.largest},
                                   SubtensorStep(ordered.args(), largest).args(), rates_, chip_);
-    f.kernel += ", of pieces that are brought together where gaps part them";
+    f.kernel += ", of blocks that are gathered where gaps separate them";
     const auto bytes = static_cast<double>(subtensors.most()) * static_cast<double>(size_of(x.type));
     f.bytes += bytes;
     if (known())

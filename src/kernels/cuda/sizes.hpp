@@ -54,8 +54,6 @@ inline int blco_copies(const MttkrpArgs &args, int multiprocessors) {
 /// A copy has rows of a multiple of 16 bytes.
 inline i64 blco_copy_ld(i64 columns) { return (columns + 3) / 4 * 4; }
 
-// ---- partial products of dense tensors ----
-
 // ---- factors ----
 
 inline constexpr i64 most_blocks = 512; // that sum over rows: their sums are added up

@@ -39,7 +39,7 @@ struct Total {
   __device__ static double join(double a, double b) { return a + b; }
 };
 
-/// Over a warp, in all its lanes.
+/// Combines a number of each lane of a warp; all lanes get the result.
 template <class Op> __device__ double over_warp(double x) {
   for (int step = warp / 2; step > 0; step /= 2)
     x = Op::join(x, __shfl_xor_sync(0xffffffffu, x, step));
