@@ -8,13 +8,13 @@ namespace td::kernels::cuda {
 CudaArrays::~CudaArrays() {
   for (const Array &memory : memories_) {
     memory_.release(const_cast<void *>(memory.data));
-    kept_->bytes -= memory.bytes;
+    resident_->bytes -= memory.bytes;
   }
 }
 
 void CudaArrays::take(void *memory, i64 bytes) {
   memories_.push_back({memory, bytes});
-  kept_->bytes += bytes;
+  resident_->bytes += bytes;
 }
 
 // On a stream of its own: the context that built them may be at work in another thread, or gone.
