@@ -126,7 +126,7 @@ Result sweeps(Backend &backend, const tensor::Tensor &x, const tensor::FormBytes
   sweep();
   result.first_s = seconds_since(begin);
   result.ms = median_ms(repeats, sweep);
-  result.kept = resident.kept(backend.memory());
+  result.kept = resident.bytes(backend.memory());
   for (std::size_t m = 0; m < out.size(); ++m)
     backend.download(result.products[m].data(), out[m].data, out[m].rows * rank * 8);
   return result;

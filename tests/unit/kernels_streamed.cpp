@@ -113,7 +113,7 @@ void check(Open &&open, const Stored<T> &x, i64 rank, i64 part, const std::vecto
         tensor::Resident resident(part);
         const auto some = resident.on(*little, 0, host);
         SCOPED_TRACE(testing::Message() << name << ", mode " << mode << ", " << name_of(value_type_of<T>) << ", rank "
-                                        << rank << ", share " << share << ", kept " << resident.kept(little->memory())
+                                        << rank << ", share " << share << ", kept " << resident.bytes(little->memory())
                                         << " of " << bytes.entries);
         ASSERT_TRUE(some.streamed());
         const bool dense = std::string_view(name) == "dense";

@@ -179,7 +179,7 @@ template <class T> void check_shares() {
                   EXPECT_EQ(fetched, 0);
                 }
                 if (share == 0) {
-                  EXPECT_EQ(resident.kept(device.memory()), 0);
+                  EXPECT_EQ(resident.bytes(device.memory()), 0);
                 }
                 if (share == 0 && !stored_order && rows.size() == n && entries.size() == nnz) {
                   EXPECT_GE(fetched, bytes.entries);
@@ -188,7 +188,7 @@ template <class T> void check_shares() {
                 }
                 if (share == 0.5 && part == 100 && !stored_order && rows.size() == n && entries.size() == nnz &&
                     bytes.entries > 20000 && !std::holds_alternative<kernels::DenseView>(host)) {
-                  EXPECT_GT(resident.kept(device.memory()), bytes.entries / 3);
+                  EXPECT_GT(resident.bytes(device.memory()), bytes.entries / 3);
                   EXPECT_LT(fetched, bytes.entries * 2 / 3 + 256 * 6 * 20);
                 }
               }
@@ -234,11 +234,11 @@ TEST(PlanResident, FormsShareTheRoomEvenly) {
   for (int m = 0; m < 3; ++m) {
     const auto host = p.x.sorted[static_cast<std::size_t>(m)].view();
     EXPECT_TRUE(resident.on(device, m, host, all).streamed());
-    const i64 kept = resident.kept(device.memory()) - before;
+    const i64 kept = resident.bytes(device.memory()) - before;
     before += kept;
     EXPECT_NEAR(static_cast<double>(kept), static_cast<double>(all.entries) / 6, 100 * 16);
     resident.on(device, m, host, all); // asking again changes nothing
-    EXPECT_EQ(resident.kept(device.memory()), before);
+    EXPECT_EQ(resident.bytes(device.memory()), before);
   }
 }
 
@@ -255,7 +255,7 @@ TEST(PlanResident, GivesBackWhatIsAskedForAndWorksOn) {
                     [&](const MttkrpArgs &args) { resident.on(device, 0, host).mttkrp(device, args); });
     };
     const auto expected = run();
-    const i64 before = resident.kept(device.memory());
+    const i64 before = resident.bytes(device.memory());
     ASSERT_GT(before, bytes.entries / 4);
     {
       const auto in_use = resident.on(device, 0, host); // keeps what it has until it ends
@@ -263,13 +263,13 @@ TEST(PlanResident, GivesBackWhatIsAskedForAndWorksOn) {
       EXPECT_TRUE(run().same_bits(expected));
     }
     EXPECT_TRUE(run().same_bits(expected));
-    const i64 after = resident.kept(device.memory());
+    const i64 after = resident.bytes(device.memory());
     EXPECT_LE(after, before - bytes.entries / 8);
     EXPECT_GT(after, 0);
     EXPECT_TRUE(run().same_bits(expected));
-    EXPECT_EQ(resident.kept(device.memory()), after) << "what was asked back is taken again";
+    EXPECT_EQ(resident.bytes(device.memory()), after) << "what was asked back is taken again";
     device.run_short(1 << 30);
-    EXPECT_EQ(resident.kept(device.memory()), 0);
+    EXPECT_EQ(resident.bytes(device.memory()), 0);
     EXPECT_TRUE(run().same_bits(expected));
   }
 }
@@ -283,13 +283,13 @@ TEST(PlanResident, TakesAgainWhatWasAskedForAWhile) {
     SmallDevice device(bytes.lists + static_cast<i64>(share * static_cast<double>(bytes.entries)));
     tensor::Resident resident(50);
     resident.on(device, 0, host);
-    const i64 before = resident.kept(device.memory());
+    const i64 before = resident.bytes(device.memory());
     for (const i64 some : {bytes.entries / 8, i64{1} << 30}) {
       device.run_short(some, true);
-      EXPECT_LE(resident.kept(device.memory()), std::max<i64>(before - some, 0));
+      EXPECT_LE(resident.bytes(device.memory()), std::max<i64>(before - some, 0));
       resident.on(device, 0, host);
       // All but one part: parts are copied from up to 255 bytes before their begin, which takes room, too.
-      EXPECT_GE(resident.kept(device.memory()), before - (share < 1 ? 50 * bytes.each : 0));
+      EXPECT_GE(resident.bytes(device.memory()), before - (share < 1 ? 50 * bytes.each : 0));
     }
   }
 }
@@ -303,7 +303,7 @@ TEST(PlanResident, TakesMoreWhenThereIsMore) {
   EXPECT_TRUE(resident.on(device, 0, host).streamed());
   device.set_limit(2 * (bytes.lists + bytes.entries));
   EXPECT_FALSE(resident.on(device, 0, host).streamed());
-  EXPECT_EQ(resident.kept(device.memory()), bytes.entries);
+  EXPECT_EQ(resident.bytes(device.memory()), bytes.entries);
 }
 
 // What came first does not keep out what comes next: its copies give way to lists.
