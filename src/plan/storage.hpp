@@ -41,7 +41,9 @@ struct Storage {
 /// have no meaning for that format, and for a format that cannot hold these dims.
 Storage decide_storage(const formats::EntryShape &numbered, const StorageRequest &request);
 
-/// decide_groups says which modes of a tensor in format sorted share a partial product, and so a copy.
+/// decide_groups says which modes of a tensor in format sorted share a partial product, and so a copy. It is a step of
+/// its own since it goes by how many entries have the same indices of some modes: known once entries are sorted and
+/// duplicates are summed, which the format decides about.
 void decide_groups(Storage &storage, const formats::EntryShape &numbered, const StorageRequest &request);
 
 /// A dense tensor has one form; its groups are those of Groups(dims, type, settings.groups_for(type)).
