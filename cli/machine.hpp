@@ -1,6 +1,6 @@
-// What the machine can do: the measure that measured times are held against. The host's rates are measured here, by other
-// loops than a plan's: were a plan's taken, a rate that it has wrong would be wrong in floor and prediction alike. A
-// GPU's are the plan's, since td's backend alone has CUDA.
+// What the machine can do: the measure that measured times are held against. The host's rates are measured here, by
+// other loops than a plan's: were a plan's taken, a rate that it has wrong would be wrong in floor and prediction
+// alike. A GPU's are the plan's, since td's backend alone has CUDA.
 #pragma once
 
 #include <cstdint>
