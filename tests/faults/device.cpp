@@ -24,6 +24,35 @@ td_status scenario(Handles &h, const std::string &format, const char *init, int 
   return td_ktensor_fit(h.context, h.k, h.x, &fit, nullptr, nullptr, nullptr);
 }
 
+/// A run on the tests' devices, which exchange so.
+td_status exchanging_scenario(const char *exchange, double *fit) {
+  Handles h;
+  TRY(td_options_create(h.options.out()));
+  TRY(td_options_set_str(h.options, "exchange", exchange));
+  TRY(td_context_create(devices().substr(0, devices().find('/')).c_str(), h.options, h.context.out()));
+  TRY(td_options_create(h.options.out()));
+  TRY(make_tensor(h, "sorted"));
+  TRY(td_options_set_i64(h.options, "max_iters", 5));
+  TRY(td_cpals(h.context, h.x, 2, nullptr, h.options, nullptr, nullptr, h.k.out(), h.report.out()));
+  return td_ktensor_fit(h.context, h.k, h.x, fit, nullptr, nullptr, nullptr);
+}
+
+// The first test of all, with no context before it: which GPUs reach each other is asked once.
+TEST(DeviceLinks, ThatAreMissingAreGoneAround) {
+  double by_host = 0, by_auto = 0, by_peer = 0;
+  if (one_gpu() || exchanging_scenario("host", &by_host) != TD_OK)
+    GTEST_SKIP() << "needs two GPUs: " << last_error();
+  linked = false;
+  EXPECT_EQ(exchanging_scenario("peer", &by_peer), TD_ERR_BACKEND_UNAVAILABLE);
+  EXPECT_NE(last_error().find("do not reach each other's memories"), std::string::npos) << last_error();
+  EXPECT_EQ(exchanging_scenario("auto", &by_auto), TD_OK) << last_error();
+  linked = true;
+  EXPECT_NEAR(by_auto, by_host, 1e-12);
+  EXPECT_GT(by_host, 0);
+  EXPECT_EQ(exchanging_scenario("peer", &by_peer), TD_OK) << last_error();
+  EXPECT_NEAR(by_peer, by_host, 1e-12);
+}
+
 TEST_F(Device, EachAllocationMayFail) {
   for (const char *format : {"coo", "blco", "sorted", "dense", "tile", "gemm"})
     for (const char *init : {"random", "nvecs"})

@@ -29,6 +29,7 @@ inline bool pins = true;                      // host memory can be pinned
 inline long pinned = 0;                       // ranges of it
 inline long resources = 0;                    // streams, events and pinned buffers that were asked for
 inline long failing_resource = -1;            // the one that is not given, counted from 0; below 0: none
+inline bool linked = true;                    // GPUs reach each other's memory
 inline int stream_error = 0;                  // what asking for a stream's state gives, unless 0
 
 inline void *runtime() {
@@ -126,6 +127,14 @@ extern "C" __attribute__((visibility("default"))) int cudaFreeAsync(void *memory
     tdtest::sizes.erase(found);
   }
   return release(memory, stream);
+}
+
+extern "C" __attribute__((visibility("default"))) int cudaDeviceCanAccessPeer(int *can, int device, int other) {
+  static auto *ask = tdtest::real<int(int *, int, int)>("cudaDeviceCanAccessPeer");
+  const int result = ask(can, device, other);
+  if (!tdtest::linked)
+    *can = 0;
+  return result;
 }
 
 extern "C" __attribute__((visibility("default"))) int cudaStreamIsCapturing(void *stream, int *state) {
