@@ -43,7 +43,7 @@ std::string Context::describe() const {
     return fmt::format("process {} of {}, {}", processes->rank(), processes->size(), one);
   if (backends.size() == 1)
     return one;
-  if (backends.front()->memory() == nullptr)
+  if (!backends.front()->has_own_memory())
     return fmt::format("{} workers, each {}", backends.size(), one);
   std::string all = fmt::format("{} workers: {}", backends.size(), one);
   for (std::size_t worker = 1; worker < backends.size(); ++worker)

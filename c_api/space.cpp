@@ -8,7 +8,7 @@ namespace td::c_api {
 
 Space::Space(const Context &context, td_space space) : budget_(context.budget()), context_(context) {
   kernels::Backend &backend = *context.backends.front();
-  if (space == TD_DEVICE && backend.memory() != nullptr)
+  if (space == TD_DEVICE && backend.has_own_memory())
     gpu_ = &backend;
   else
     require_host(space);

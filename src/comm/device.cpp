@@ -385,7 +385,7 @@ Communicators make_device_communicators(const std::vector<kernels::Backend *> &d
 
 std::unique_ptr<Communicator> make_process_communicator(Processes &processes, kernels::Backend &device) {
   const Exchange wanted = device.exchange();
-  if (device.memory() == nullptr && wanted != Exchange::host)
+  if (!device.has_own_memory() && wanted != Exchange::host)
     return make_process_communicator(processes);
   if (wanted != Exchange::host) {
     auto linked = std::make_unique<LinkedProcesses>(processes, device);

@@ -32,7 +32,7 @@ private:
 };
 
 std::vector<std::unique_ptr<Communicator>> communicators_for(const Backends &backends) {
-  if (backends.front()->memory() == nullptr)
+  if (!backends.front()->has_own_memory())
     return make_thread_communicators(static_cast<int>(backends.size()));
   std::vector<kernels::Backend *> devices;
   for (const auto &backend : backends)

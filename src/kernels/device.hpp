@@ -134,6 +134,8 @@ public:
 
   /// Names the memory that the kernels work on: null for the host's, else the same for all backends of one GPU.
   virtual const void *memory() const noexcept { return nullptr; }
+  /// Whether that is memory which the host does not work in: a GPU's.
+  bool has_own_memory() const noexcept { return memory() != nullptr; }
 
   // ---- for memory() that is not the host's: copies that stay there, and copies that pass through ----
 

@@ -278,7 +278,7 @@ int processes_of(const PlanRequest &request) {
   return static_cast<int>(std::max<i64>(1, request.options.integer("processes")));
 }
 
-bool is_gpu(const PlanRequest &request) { return request.backends.front()->memory() != nullptr; }
+bool is_gpu(const PlanRequest &request) { return request.backends.front()->has_own_memory(); }
 
 SweepTree require_solver(const Layout &layout, const TensorSettings &settings, const PlanRequest &request,
                          bool checkpoint, i64 resident_now) {

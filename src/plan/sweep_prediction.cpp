@@ -57,7 +57,7 @@ private:
   }
 
   bool all_rows() const {
-    return work_.backend.memory() != nullptr && computes_all_rows(layout_.format, work_.deterministic);
+    return work_.backend.has_own_memory() && computes_all_rows(layout_.format, work_.deterministic);
   }
 
   kernels::MttkrpArgs args_for(int mode, std::span<const ConstMatrix> factors, i64 rows, i64 entries,

@@ -212,7 +212,7 @@ private:
     if (!settings_.breakdown)
       return iterate(backend, others);
     std::vector<kernels::Device *> devices;
-    if (processes_ == nullptr && backend.memory() != nullptr)
+    if (processes_ == nullptr && backend.has_own_memory())
       for (const auto &device : request_.backends)
         devices.push_back(device.get());
     iterate(backend, *make_measured_communicator(others, backend, std::move(devices)));
@@ -235,7 +235,7 @@ private:
       {
         // A device of its own has nothing to do meanwhile.
         const kernels::InPhase phase(backend,
-                                     backend.memory() != nullptr ? kernels::Phase::idle : kernels::Phase::compute);
+                                     backend.has_own_memory() ? kernels::Phase::idle : kernels::Phase::compute);
         Due due;
         if (records(others))
           due = due_here();

@@ -22,7 +22,7 @@ constexpr i64 staging_bytes = i64{32} << 20; // columns that pass between host a
 class RowList {
 public:
   RowList(kernels::Backend &backend, std::span<const i64> rows) : rows_(rows.empty() ? nullptr : rows.data()) {
-    if (rows.empty() || backend.memory() == nullptr)
+    if (rows.empty() || !backend.has_own_memory())
       return;
     copy_ = kernels::DeviceBuffer(backend, static_cast<i64>(rows.size_bytes()), "a list of rows");
     backend.upload(copy_.data(), rows.data(), copy_.bytes());
@@ -69,7 +69,7 @@ template <class Body> void for_host_rows(const ConstMatrix &a, Body &&body) {
 /// to[k, r] := from[r, rows[k]]; with no rows: k itself. `on_device`: from is in the backend's memory(), else
 /// in the host's.
 void take_columns(kernels::Backend &backend, ConstMatrix from, bool on_device, std::span<const i64> rows, Matrix to) {
-  if (on_device || backend.memory() == nullptr)
+  if (on_device || !backend.has_own_memory())
     return backend.gather_transposed(from, RowList(backend, rows).data(), to);
   if (!rows.empty()) { // only the rows that are needed go to the device
     for_host_rows(to, [&](Range some, Matrix staged) {
@@ -89,7 +89,7 @@ void take_columns(kernels::Backend &backend, ConstMatrix from, bool on_device, s
 
 /// to[r, rows[k]] := from[k, r]; the other elements of `to` are not written.
 void give_columns(kernels::Backend &backend, ConstMatrix from, std::span<const i64> rows, Matrix to, bool on_device) {
-  if (on_device || backend.memory() == nullptr)
+  if (on_device || !backend.has_own_memory())
     return backend.scatter_transposed(from, RowList(backend, rows).data(), to);
   if (!rows.empty()) {
     for_host_rows(from, [&](Range some, Matrix staged) {

@@ -295,13 +295,13 @@ void Sweep::add_block(int mode) {
   const ConstMatrix start = problem_.start.factor(mode);
   const i64 at_once = std::min(plan::start_rows_at_once, start.rows);
   DeviceMatrix some; // where the backend does not work in the host's memory
-  if (backend_.memory() != nullptr && at_once > 0)
+  if (backend_.has_own_memory() && at_once > 0)
     some = DeviceMatrix(backend_, at_once, rank_, start.type, "rows of a start");
   for (i64 begin = 0; begin < start.rows; begin += at_once) {
     const ConstMatrix rows = start.slice(begin, std::min(begin + at_once, start.rows));
-    if (backend_.memory() != nullptr)
+    if (backend_.has_own_memory())
       upload_rows(backend_, rows, {}, some.view(rows.rows));
-    add_gram(mode, backend_.memory() != nullptr ? ConstMatrix(some.view(rows.rows)) : rows);
+    add_gram(mode, backend_.has_own_memory() ? ConstMatrix(some.view(rows.rows)) : rows);
   }
 }
 
@@ -380,7 +380,7 @@ void Sweep::mttkrp(i64 iteration, std::size_t k) {
 // only where it is short: workers, whose times differ, go by those of one, as it broadcast an iteration before. Where
 // processes exchange by way of the host, sums of that MTTKRP would be waited for at once.
 void Sweep::begin_next() {
-  if (!begins_next_ || qr_ || backend_.memory() == nullptr || problem_.settings.breakdown ||
+  if (!begins_next_ || qr_ || !backend_.has_own_memory() || problem_.settings.breakdown ||
       (problem_.x.distribution() != nullptr && !others_.gathers_beside()) ||
       iteration_ + 1 >= problem_.settings.max_iters || !chunks_.front().products.empty())
     return;

@@ -25,7 +25,7 @@ Begun begin_building(const Builders &builders, const formats::Given &given, cons
   if (builders.empty() || !settings.numbers_rows() || settings.groups.ask == plan::Ask::named ||
       formats::linear_bits(entries.dims) > formats::max_linear_bits)
     return {};
-  if (builders.size() > 1 && builders.front()->memory() != nullptr && given.is_on_host())
+  if (builders.size() > 1 && builders.front()->has_own_memory() && given.is_on_host())
     if (auto all = JointBuilding::begin(builders, entries, settings.sharding))
       return {nullptr, std::move(all)};
   return {builders.front()->begin_building(entries, false), nullptr};

@@ -118,7 +118,7 @@ Selection select_slabs(const kernels::DenseView &x, Range slabs) {
 Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backend &backend, Communicator &others)
     : x_(x), sharding_(sharding), worker_(worker), backend_(backend), others_(others) {
   const int workers = sharding.workers();
-  if (backend.memory() == nullptr || workers == 1)
+  if (!backend.has_own_memory() || workers == 1)
     return;
   if (!x.sparse()) {
     const i64 slabs = x.dims()[static_cast<std::size_t>(x.slab_mode())];

@@ -30,7 +30,7 @@ void Placement::mttkrp(kernels::Backend &backend, const kernels::MttkrpArgs &arg
     return mttkrp_gathered(backend, args);
   const bool in_order = args.conflicts == kernels::Conflicts::owner;
   const bool by_span = in_order && all_entries() > plan::span_entries(all_entries());
-  const bool in_place = kept_ == nullptr && backend.memory() != nullptr; // lent
+  const bool in_place = kept_ == nullptr && backend.has_own_memory(); // lent
   if ((kept_ == nullptr && !in_place) || ((in_place || kept_->whole) && !by_span)) {
     backend.mttkrp(whole("MTTKRP").view(), args);
     return;
@@ -87,7 +87,7 @@ void Placement::mttkrp_slabs(kernels::Backend &backend, std::span<const ConstMat
     backend.mttkrp_slabs(std::get<kernels::DenseView>(slice.view()), factors,
                          out.slice(those.begin * dims.front(), those.end * dims.front()));
   };
-  in_order = in_order && backend.memory() != nullptr;
+  in_order = in_order && backend.has_own_memory();
   if (!in_order && (kept_ == nullptr || kept_->whole))
     return compute(whole("MTTKRP").view(), {0, entries()});
   const auto spans = in_order ? ordered_spans() : kept_->spans;
@@ -112,7 +112,7 @@ std::vector<Range> Placement::ordered_spans() const {
 }
 
 void Placement::unfolding_normal(kernels::Backend &backend, int mode, ConstMatrix omega, Matrix y, i64 most) const {
-  if (kept_ == nullptr && backend.memory() == nullptr)
+  if (kept_ == nullptr && !backend.has_own_memory())
     return backend.unfolding_normal(host_, mode, omega, y, false);
   const auto spans = fiber_spans(host_, mode, most);
   each(backend, spans, [&](const kernels::TensorView &x, std::size_t k) {

@@ -369,12 +369,12 @@ Placement Resident::on(kernels::Backend &backend, const FormKey &key, const Stor
                        const Range *held) {
   if (stored.lent_in() != nullptr)
     return {stored, stored.lent(backend.memory())};
-  return backend.memory() == nullptr ? Placement(stored) : state_->on(backend, key, stored, all, held);
+  return backend.has_own_memory() ? state_->on(backend, key, stored, all, held) : Placement(stored);
 }
 
 void Resident::adopt(kernels::Backend &backend, const FormKey &key, const StoredForm &stored,
                      const std::shared_ptr<const kernels::DeviceArrays> &built, i64 spare) {
-  if (backend.memory() != nullptr)
+  if (backend.has_own_memory())
     state_->adopt(backend, key, stored, built, spare);
 }
 

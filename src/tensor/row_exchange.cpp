@@ -31,7 +31,7 @@ struct Staged {
 
 RowExchange::RowExchange(const Distribution &rows, kernels::Backend &backend, Communicator &others)
     : rows_(rows), backend_(backend), others_(others) {
-  if (backend.memory() == nullptr)
+  if (!backend.has_own_memory())
     return;
   for (int m = 0; m < static_cast<int>(rows.dims().size()); ++m) {
     const std::span<const i64> list = rows.shared_rows(m);
@@ -76,7 +76,7 @@ void RowExchange::gather(int mode, Matrix a, std::span<const Reduced> sums) cons
 
 void RowExchange::settle(int mode, ConstMatrix held, Matrix block) const {
   const ConstMatrix own = held.slice(0, own_rows(rows_, mode));
-  if (backend_.memory() == nullptr)
+  if (!backend_.has_own_memory())
     return rows_.settle(mode, own, block);
   const Staged here(own);
   if (own.rows > 0)
@@ -86,7 +86,7 @@ void RowExchange::settle(int mode, ConstMatrix held, Matrix block) const {
 
 void RowExchange::fetch(int mode, ConstMatrix block, Matrix held) const {
   const Matrix own = held.slice(0, own_rows(rows_, mode));
-  if (backend_.memory() == nullptr) {
+  if (!backend_.has_own_memory()) {
     rows_.fetch(mode, block, own);
   } else {
     const Staged here(own);

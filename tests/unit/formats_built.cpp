@@ -46,7 +46,7 @@ protected:
       ASSERT_EQ(error.status(), Status::backend_unavailable) << error.what();
       GTEST_SKIP() << error.what();
     }
-    if (in_software() == 0 && backends_.front()->memory() == nullptr)
+    if (in_software() == 0 && !backends_.front()->has_own_memory())
       GTEST_SKIP() << GetParam() << " has no memory of its own";
   }
   /// How many stand for devices; 0: these are others.

@@ -42,7 +42,7 @@ template <class T> struct Numbers {
 /// The matrices in the backend's memory.
 std::vector<ConstMatrix> copied(const Backend &backend, Copies &copies, std::vector<ConstMatrix> matrices) {
   for (ConstMatrix &a : matrices)
-    if (backend.memory() != nullptr)
+    if (backend.has_own_memory())
       a.data = copies.of_bytes(a.data, a.rows * a.ld * size_of(a.type));
   return matrices;
 }
@@ -144,7 +144,7 @@ template <class T> TestMatrix<T> slabs(Backend &backend, const Numbers<T> &x, co
   std::vector<ConstMatrix> factors = copied(backend, copies, views(x.factors));
   factors.front() = factors.back() = {}; // not read
   const kernels::TensorView dense = kernels::DenseView{x.dims, value_type_of<T>, values.data()};
-  const auto there = std::get<kernels::DenseView>(backend.memory() != nullptr ? copies.of(dense) : dense);
+  const auto there = std::get<kernels::DenseView>(backend.has_own_memory() ? copies.of(dense) : dense);
   Placed<T> out(backend, TestMatrix<T>(x.dims.front() * x.dims.back(), x.rows.cols(), 1));
   backend.mttkrp_slabs(there, factors, out.view());
   return out.download();
@@ -194,7 +194,7 @@ TEST(KernelsCells, Devices) {
   for (std::string word; words >> word;)
     try {
       for (const auto &backend : kernels::open_backends(kernels::parse_devices(word), 1))
-        if (backend->memory() != nullptr) {
+        if (backend->has_own_memory()) {
           check_device<double>(*backend);
           check_device<float>(*backend);
           check_slabs<double>({backend});

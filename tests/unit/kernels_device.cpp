@@ -44,7 +44,7 @@ protected:
     for (std::string word; words >> word;)
       try {
         for (auto &backend : kernels::open_backends(kernels::parse_devices(word, true), threads))
-          if (backend->memory() != nullptr)
+          if (backend->has_own_memory())
             all.push_back(std::move(backend));
       } catch (const Error &error) {
         EXPECT_EQ(error.status(), Status::backend_unavailable) << error.what();

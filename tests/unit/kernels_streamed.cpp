@@ -52,7 +52,7 @@ protected:
     spec.memory_limit = limit;
     try {
       auto backend = kernels::open_backends(spec, 1).front();
-      return backend->memory() == nullptr ? nullptr : backend;
+      return backend->has_own_memory() ? backend : nullptr;
     } catch (const Error &error) {
       EXPECT_EQ(error.status(), Status::backend_unavailable) << error.what();
       return nullptr;
