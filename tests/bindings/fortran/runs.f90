@@ -135,7 +135,7 @@ program runs
   call expect('the kept report', kept%iterations(), 3)
   call expect_text('by whom', report%stop_reason(), 'callback')
   weights = again%weights()
-  call expect('a valid model', all(weights >= 0) .and. again%rank() == 2)
+  call expect('a valid model', again%rank() == 2 .and. all(weights >= 0))
   calls = 0
   call td_cpals(x, 2, again, tol=0.0_real64, max_iters=2, progress=nested)
   call expect('runs within a run', calls, 2)
