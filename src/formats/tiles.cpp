@@ -53,6 +53,11 @@ void require_few(const TileRule &rule, std::span<const i64> dims, int mode, i64 
         rule.rows, places, nnz, most);
 }
 
+kernels::gpu::RowTypes row_types(const TileRule &rule, std::span<const i64> dims, i64 nnz) {
+  return {rule.f32_rows && kernels::gpu::pays_to_gather(dims, nnz) ? ValueType::f32 : rule.type,
+          rule.f64_sums ? ValueType::f64 : rule.type};
+}
+
 } // namespace
 
 double tiles_of(std::span<const i64> dims, int mode, std::span<const int> bits) {
@@ -112,10 +117,10 @@ std::vector<int> tile_bits(const TileRule &rule, std::span<const i64> dims, int 
   switch (rule.kind) {
   case TileRule::Kind::cpu:
     return tile_bits(dims, mode, nnz);
-  case TileRule::Kind::gpu:
-    return gpu_tile_bits(rule.chip, dims, mode, nnz,
-                         rule.f32_rows && kernels::gpu::pays_to_gather(dims, nnz) ? ValueType::f32 : rule.type,
-                         rule.f64_sums ? ValueType::f64 : rule.type);
+  case TileRule::Kind::gpu: {
+    const kernels::gpu::RowTypes types = row_types(rule, dims, nnz);
+    return gpu_tile_bits(rule.chip, dims, mode, nnz, types.rows, types.terms);
+  }
   case TileRule::Kind::rows: {
     auto bits = bits_for_rows(dims, mode, rule.rows);
     require_few(rule, dims, mode, nnz, bits);
@@ -125,6 +130,14 @@ std::vector<int> tile_bits(const TileRule &rule, std::span<const i64> dims, int 
     break;
   }
   return bits_of(dims);
+}
+
+double gpu_seconds(const TileRule &rule, std::span<const i64> dims, i64 nnz) {
+  double seconds = 0;
+  for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode)
+    seconds += kernels::gpu::SortedCost(rule.chip, dims, mode, nnz,
+                                        row_types(rule, dims, nnz))(tile_bits(rule, dims, mode, nnz));
+  return seconds;
 }
 
 } // namespace td::formats

@@ -33,6 +33,9 @@ std::vector<int> tile_bits(std::span<const i64> dims, int mode, i64 nnz);
 std::vector<int> gpu_tile_bits(const kernels::Chip &chip, std::span<const i64> dims, int mode, i64 nnz,
                                ValueType row_type, ValueType term_type);
 
+/// Seconds of one GPU for MTTKRP in all modes over sorted copies in these tiles, as gpu_tile_bits counts them.
+double gpu_seconds(const TileRule &rule, std::span<const i64> dims, i64 nnz);
+
 /// The number is rounded where it is beyond 2^53.
 double tiles_of(std::span<const i64> dims, int mode, std::span<const int> bits);
 

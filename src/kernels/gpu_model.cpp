@@ -32,7 +32,8 @@ double least_seconds(RowTypes types, const Rates &rates) {
 
 Rates nominal_rates(const Chip &chip) {
   const double part = static_cast<double>(chip.multiprocessors) / Chip().multiprocessors;
-  return {4.3e12, 33e12 * part, 8.5e12 * part, 4.6e12 * part, 30e12};
+  const double memory = chip.memory_rate / Chip().memory_rate;
+  return {4.3e12 * memory, 33e12 * part, 8.5e12 * part, 4.6e12 * memory, 30e12 * part};
 }
 
 double row_rate(double bytes, const Rates &rates, const Chip &chip) {

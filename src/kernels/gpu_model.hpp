@@ -19,8 +19,15 @@ inline constexpr double near_bytes =
 /// arrive somewhere. With 180 KB of an H200's 228 staged, walks took up to 1.3 times as long as with none.
 inline constexpr i64 room_for_far_rows = i64{64} << 10;
 
-/// An H200's rates; rows arrive at as many multiprocessors as the chip has.
+/// An H200's rates; rows arrive at as many multiprocessors as the chip has, from a memory as fast as its own.
 Rates nominal_rates(const Chip &chip);
+
+/// Bytes a second from pinned host memory: over PCIe 5 with 16 lanes.
+inline constexpr double nominal_host_rate = 50e9;
+
+/// How many times as long as over sorted copies MTTKRP over one copy in BLCO takes (bench/results,
+/// 2026-11-21-NVIDIA-H200: 1.2 to 2.5 times).
+inline constexpr double blco_times_sorted = 2;
 
 /// Whether rows that take so many bytes together come from memory, and not from the second-level cache.
 constexpr bool come_from_memory(double bytes, const Chip &chip) noexcept {

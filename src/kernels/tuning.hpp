@@ -13,6 +13,8 @@ struct Chip {
   int multiprocessors = 132;
   i64 shared_bytes = i64{227} << 10; // of shared memory that a block can have
   i64 cache_bytes = i64{60} << 20;   // of the second-level cache
+  double memory_rate = 4.9e12;       // bytes a second, as the memory's clock and width say
+  i64 memory_bytes = 0;              // that copies of tensors can take when nothing else takes any; 0: not known
 };
 
 /// What a backend's machine can do with all its threads; 0: not known.

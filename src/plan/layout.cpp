@@ -238,7 +238,7 @@ Layout dense_layout(std::span<const i64> dims, ValueType type, const StorageRequ
   if (request.settings.borrow) { // an array in host memory, first index fastest
     layout.lent_bytes = static_cast<double>(layout.nnz) * static_cast<double>(size_of(type));
     layout.bytes.stored -= layout.lent_bytes;
-    layout.in_place = !request.gpu;
+    layout.in_place = !request.is_for_gpus();
   }
   return layout;
 }

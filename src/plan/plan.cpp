@@ -185,7 +185,8 @@ Plan finish(Stored x, const PlanRequest &request) {
 } // namespace
 
 StorageRequest storage_request(const PlanRequest &request, const TensorSettings &settings) {
-  return {settings, is_gpu(request), threads_of(request), memory_of(request, 0), request.backends.front()->chip()};
+  return {settings, is_gpu(request) ? static_cast<int>(request.backends.size()) : 0, threads_of(request),
+          memory_of(request, 0), request.backends.front()->chip()};
 }
 
 namespace {

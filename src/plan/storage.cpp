@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/sentence.hpp"
 #include "formats/key.hpp"
+#include "kernels/gpu_model.hpp"
 #include "plan/grouping.hpp"
 
 namespace td::plan {
@@ -17,6 +18,22 @@ struct FormatChoice {
   Format format;
   std::string why;
 };
+
+/// Whether sorted copies of so many bytes keep GPUs waiting for what they have no room for, longer than MTTKRP takes
+/// over one copy in BLCO that they have room for. What is streamed comes while the rest is worked on. Where BLCO had to
+/// be streamed as well, it would come once for each mode, and so be no less.
+bool streams_too_long(double sorted, const formats::EntryShape &x, const StorageRequest &request,
+                      const formats::TileRule &tiles) {
+  namespace gpu = kernels::gpu;
+  const double gpus = request.gpus;
+  const double room = gpus * static_cast<double>(request.chip.memory_bytes);
+  if (room <= 0 || sorted <= room || formats::blco_footprint(x, request.threads).stored > room)
+    return false;
+  formats::TileRule rule = tiles;
+  rule.kind = formats::TileRule::Kind::gpu; // of others it is not known what they take
+  const double blco = gpu::blco_times_sorted * formats::gpu_seconds(rule, x.dims, x.nnz) / gpus;
+  return (sorted - room) / (gpus * gpu::nominal_host_rate) > blco;
+}
 
 FormatChoice choose_format(const formats::EntryShape &x, const StorageRequest &request,
                            const formats::TileRule &tiles) {
@@ -37,6 +54,12 @@ FormatChoice choose_format(const formats::EntryShape &x, const StorageRequest &r
   const double sorted = formats::sorted_footprint(x, tiles, request.threads).stored;
   const double quarter = static_cast<double>(request.memory.bytes) / 4;
   const bool fits = sorted <= quarter;
+  const bool only_sorted = request.settings.tiles.ask == Ask::named || request.settings.groups.ask == Ask::named;
+  if (fits && request.is_for_gpus() && !only_sorted && streams_too_long(sorted, x, request, tiles))
+    return {Format::blco,
+            fmt::format("one copy fits the memory of the GPU{}, where copies sorted by each mode, which take {}, would "
+                        "be streamed from the host for longer than working on the one copy takes",
+                        request.gpus == 1 ? "" : "s", size_text(saturated(sorted)))};
   return {fits ? Format::sorted : Format::blco,
           fmt::format("a copy sorted by each mode is fastest and takes {}, {} a quarter of the memory that there is",
                       size_text(saturated(sorted)), fits ? "at most" : "more than")};
@@ -109,29 +132,29 @@ void require_meaning(const TensorSettings &settings, Format format, int order, V
 Storage decide_storage(const formats::EntryShape &numbered, const StorageRequest &request) {
   const TensorSettings &settings = request.settings;
   Storage storage;
-  storage.tiles = settings.tile_rule(numbered.type, request.gpu);
+  storage.tiles = settings.tile_rule(numbered.type, request.is_for_gpus());
   storage.tiles.chip = request.chip;
   auto [format, why] = choose_format(numbered, request, storage.tiles);
   storage.format = format;
   storage.why = {std::move(why), why_rows(settings.empty_rows, format), "each mode works on the one copy of the tensor",
                  why_tiles(storage.tiles, format)};
-  require_meaning(settings, format, static_cast<int>(numbered.dims.size()), numbered.type, request.gpu);
+  require_meaning(settings, format, static_cast<int>(numbered.dims.size()), numbered.type, request.is_for_gpus());
   return storage;
 }
 
 void decide_groups(Storage &storage, const formats::EntryShape &numbered, const StorageRequest &request) {
   GroupsSetting groups = request.settings.groups_for(numbered.type);
   // A partition that is asked for by name is made for a GPU, too.
-  if (request.gpu && groups.ask == Ask::automatic)
+  if (request.is_for_gpus() && groups.ask == Ask::automatic)
     groups.ask = Ask::none;
   Grouping grouping = sparse_groups(numbered, groups);
   storage.partition = std::move(grouping.groups);
-  storage.why.groups = why_groups(request.settings, numbered.type, request.gpu, std::move(grouping.why));
+  storage.why.groups = why_groups(request.settings, numbered.type, request.is_for_gpus(), std::move(grouping.why));
 }
 
 Storage dense_storage(int order, ValueType type, const StorageRequest &request) {
   const TensorSettings &settings = request.settings;
-  require_meaning(settings, Format::dense, order, type, request.gpu);
+  require_meaning(settings, Format::dense, order, type, request.is_for_gpus());
   Storage storage;
   storage.format = Format::dense;
   const char *groups = settings.groups.ask == Ask::automatic

@@ -14,10 +14,12 @@ namespace td::plan {
 /// This is what a decision is made from, besides the tensor.
 struct StorageRequest {
   const TensorSettings &settings;
-  bool gpu = false; // whose kernels it is for; else the CPU's
+  int gpus = 0; // that take part; 0: it is for the CPU's kernels
   int threads = 1;
   HostMemory memory;
-  kernels::Chip chip = {}; // of the GPU
+  kernels::Chip chip = {}; // of each GPU
+
+  bool is_for_gpus() const noexcept { return gpus > 0; }
 };
 
 /// Why a tensor is stored as it is, a sentence each.
@@ -37,6 +39,7 @@ struct Storage {
 
 /// The format of a sparse tensor whose rows are numbered as TensorSettings::numbers_rows says. By auto: a copy sorted
 /// by each mode if these take at most a quarter of the memory, else BLCO; beyond formats::max_linear_bits, coordinates.
+/// BLCO as well where it fits the memories of the GPUs and these copies would be streamed for longer than BLCO takes.
 /// Coordinates keep their indices: then rows have no numbers of their own. Throws Status::unsupported for settings that
 /// have no meaning for that format, and for a format that cannot hold these dims.
 Storage decide_storage(const formats::EntryShape &numbered, const StorageRequest &request);

@@ -120,7 +120,8 @@ std::shared_ptr<Tensor> Tensor::build_sparse(const formats::Given &given, bool c
     begun.one = builders.front()->begin_building(entries, false);
     building = begun.get();
   }
-  const plan::StorageRequest request{settings, gpu, threads, MemoryBudget(settings.memory_limit, 0).left(),
+  const int gpus = gpu ? std::max(1, static_cast<int>(builders.size())) : 0;
+  const plan::StorageRequest request{settings, gpus, threads, MemoryBudget(settings.memory_limit, 0).left(),
                                      !builders.empty() ? builders.front()->chip() : kernels::Chip{}};
   x->storage_ = decide_storage({x->stored_dims(), entries.nnz, x->type_}, request);
   const bool coordinates = x->format() == plan::Format::coo;
@@ -195,7 +196,7 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   const i64 elements = element_count(array.dims);
   const auto x = begin_dense(array.dims, array.value_type, settings, threads, std::move(source), target);
   require_storage(x->storage_, {array.dims, elements, array.value_type},
-                  {settings, target == Target::gpu, threads, MemoryBudget(settings.memory_limit, 0).left()});
+                  {settings, target == Target::gpu ? 1 : 0, threads, MemoryBudget(settings.memory_limit, 0).left()});
   x->dense_ = formats::build_dense(array, threads);
   x->facts_ = facts_of(x->dense_->values, threads);
   x->list_forms();
@@ -207,7 +208,7 @@ std::shared_ptr<Tensor> Tensor::begin_dense(std::span<const i64> dims, ValueType
                                             const plan::TensorSettings &settings, int threads, std::string source,
                                             Target target) {
   std::shared_ptr<Tensor> x(new Tensor(dims, type, settings, std::move(source), target));
-  x->storage_ = plan::dense_storage(x->order(), type, {settings, target == Target::gpu, threads, {}});
+  x->storage_ = plan::dense_storage(x->order(), type, {settings, target == Target::gpu ? 1 : 0, threads, {}});
   x->groups_ = std::make_unique<const plan::Groups>(dims, settings.groups_for(type));
   return x;
 }

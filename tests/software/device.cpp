@@ -235,6 +235,11 @@ public:
     kept_->memory = memory_;
   }
 
+  kernels::Chip chip() const override {
+    kernels::Chip chip;
+    chip.memory_bytes = limit_;
+    return chip;
+  }
   std::string describe() const override { return fmt::format("cuda:{}, in software", memory_->ordinal()); }
 
   // ---- memory ----

@@ -123,7 +123,7 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
     }
     l.depth_modes = l.leading ? order - cut : cut;
     deal_out(l, rank, chip);
-    const double cost = dense_cycles(l, chip, nominal_memory_bytes);
+    const double cost = dense_cycles(l, chip, nominal_memory_bytes(chip));
     if (best.cut == 0 || cost < least) {
       best = l;
       least = cost;

@@ -136,8 +136,11 @@ inline i64 dense_shared_bytes(const DenseLayout &l) {
   return dense_shared_bytes(l.leading, size_of(l.type), l.multiply, l.width(), l.stages);
 }
 
-/// Bytes a cycle and multiprocessor from memory, of an H200: for decisions, which go by no measurement.
-inline constexpr double nominal_memory_bytes = 18;
+/// Bytes a cycle and multiprocessor from memory, as an H200 has 18: for decisions, which go by no measurement.
+inline double nominal_memory_bytes(const Chip &chip) noexcept {
+  const Chip h200;
+  return 18 * (chip.memory_rate / h200.memory_rate) * h200.multiprocessors / chip.multiprocessors;
+}
 
 /// Cycles of all multiprocessors together, where each gets so many bytes a cycle from memory.
 double dense_cycles(const DenseLayout &layout, const Chip &chip, double memory_bytes);

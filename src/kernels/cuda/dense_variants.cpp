@@ -255,7 +255,7 @@ GemmLayout gemm_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, 
   double least = 0;
   for (int cut = 1; cut < static_cast<int>(dims.size()); ++cut) {
     GemmLayout l = cut_gemm(dims, cut, mode, rows, rank, type, sums, chip);
-    const double cost = gemm_cycles(l, rank, chip, nominal_memory_bytes);
+    const double cost = gemm_cycles(l, rank, chip, nominal_memory_bytes(chip));
     if (best.cut == 0 || cost < least) {
       best = std::move(l);
       least = cost;
@@ -274,7 +274,8 @@ DenseKernel dense_kernel(const DenseView &x, const MttkrpArgs &args, const Chip 
   const i64 rows = std::max<i64>(args.rows.size(), 1);
   const DenseLayout fused = dense_layout(x.dims, args.mode, rows, rank, x.type, Multiply::f64, chip);
   const GemmLayout gemm = gemm_layout(x.dims, args.mode, rows, rank, x.type, args.out.type, chip);
-  return gemm_cycles(gemm, rank, chip, nominal_memory_bytes) < dense_cycles(fused, chip, nominal_memory_bytes)
+  return gemm_cycles(gemm, rank, chip, nominal_memory_bytes(chip)) <
+                 dense_cycles(fused, chip, nominal_memory_bytes(chip))
              ? DenseKernel::gemm
              : DenseKernel::fused;
 }

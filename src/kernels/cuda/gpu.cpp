@@ -54,6 +54,16 @@ cudaError_t copy_alike(char *to, const char *from, const char *host, i64 bytes, 
   return result;
 }
 
+/// Bytes a second: two transfers a cycle of the memory's clock, each as wide as its bus.
+double memory_rate(int ordinal) {
+  int kilohertz = 0;
+  int bits = 0;
+  check(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, ordinal), "asking for the memory's clock");
+  check(cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, ordinal), "asking for the memory's width");
+  const double rate = 2e3 * kilohertz * bits / 8;
+  return rate > 0 ? rate : Chip().memory_rate; // some virtual GPUs do not say
+}
+
 } // namespace
 
 Gpu::Gpu(Memory &memory, i64 limit) : memory_(memory), resident_(std::make_shared<ResidentBytes>()) {
@@ -63,7 +73,9 @@ Gpu::Gpu(Memory &memory, i64 limit) : memory_(memory), resident_(std::make_share
   check(cudaGetDeviceProperties(&properties, ordinal()), "asking what GPU it is");
   name_ = properties.name;
   memory_bytes_ = static_cast<i64>(properties.totalGlobalMem);
-  chip_ = {properties.multiProcessorCount, static_cast<i64>(properties.sharedMemPerBlockOptin), properties.l2CacheSize};
+  const i64 usable = memory_bytes_ - memory_bytes_ / 16;
+  chip_ = {properties.multiProcessorCount, static_cast<i64>(properties.sharedMemPerBlockOptin), properties.l2CacheSize,
+           memory_rate(ordinal()), limit > 0 ? std::min(limit, usable) : usable};
   capability_ = 10 * properties.major + properties.minor;
   stream_ = memory_.open_stream();
 }
