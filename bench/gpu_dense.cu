@@ -2,7 +2,8 @@
 // rate, or its multiplications at the rate of DGEMM, both measured in the same run. Each result is compared with one
 // that is summed element by element.
 // usage: gpu_dense [RANK,RANK,... [SHAPE,SHAPE,... [KERNEL,KERNEL,...]]]
-//   32, 200x150x12x250 and fused if not given; kernels as option dense_kernel has them, and tile:6 for tiles 6 wide
+//   32, 200x150x12x250 and fused if not given; kernels as option dense_kernel has them, tile:6 for tiles 6 wide, and
+//   ready for cuBLAS on a Khatri-Rao product that is ready in memory
 #include <cmath>
 #include <cstdio>
 #include <sstream>
@@ -10,6 +11,7 @@
 
 #include <cublas_v2.h>
 
+#include "gpu_ready_products.cuh"
 #include "gpu_tensors.cuh"
 #include "kernels/cuda/backend.hpp"
 
@@ -22,12 +24,6 @@ template <class T> __global__ void fill(T *to, i64 n, u64 seed) {
   FOR_EACH(k, n)
   to[k] = static_cast<T>(uniform(seed << 40 ^ static_cast<u64>(k)));
 }
-
-struct Dims {
-  int order = 0;
-  i64 dims[max_order];
-};
-template <class T> struct Factors { const T *of[max_order]; };
 
 /// sums[i, r] for some rows: a block a row and column.
 template <class T>
@@ -61,13 +57,6 @@ __global__ void sum_elements(Dims x, const T *values, Factors<T> factors, int mo
   }
 }
 
-void need(cublasStatus_t status) {
-  if (status != CUBLAS_STATUS_SUCCESS) {
-    std::printf("cuBLAS: status %d\n", static_cast<int>(status));
-    std::exit(1);
-  }
-}
-
 template <class T> struct TypeOf;
 template <> struct TypeOf<double> { static constexpr ValueType value = ValueType::f64; };
 template <> struct TypeOf<float> { static constexpr ValueType value = ValueType::f32; };
@@ -76,6 +65,8 @@ template <> struct TypeOf<float> { static constexpr ValueType value = ValueType:
 struct Variant {
   std::string name;
   kernels::DenseChoice choice;
+
+  bool is_ready() const { return name == "ready"; }
 };
 
 Variant variant_of(const std::string &name) {
@@ -87,12 +78,14 @@ Variant variant_of(const std::string &name) {
                                                           {"gemm", DenseKernel::gemm},
                                                           {"fused", DenseKernel::fused},
                                                           {"fused_tf32", DenseKernel::fused_tf32}};
+  if (name == "ready")
+    return {name, {}};
   const auto colon = name.find(':');
   for (const auto &[word, kernel] : kernels)
     if (name.substr(0, colon) == word && (colon == std::string::npos || kernel == DenseKernel::tile))
       return {name, {kernel, colon == std::string::npos ? 0 : std::stoll(name.substr(colon + 1))}};
   throw std::runtime_error("kernel '" + name +
-                           "': expected auto, elem, slice, tile, tile:WIDTH, gemm, fused or fused_tf32");
+                           "': expected auto, elem, slice, tile, tile:WIDTH, gemm, fused, fused_tf32 or ready");
 }
 
 struct Rates {
@@ -119,6 +112,9 @@ struct Expected {
   }
 };
 
+/// Matrix products of f32 add in f32: 10^-4 is that of a hundred thousand terms whose roundings mostly cancel.
+template <class T> double most_error(bool adds_in_f32) { return sizeof(T) == 8 ? 1e-12 : adds_in_f32 ? 1e-4 : 1e-6; }
+
 /// `bytes` and `flops`: seconds that they take at least.
 template <class T>
 void measure(CudaBackend &backend, const kernels::DenseView &x, kernels::MttkrpArgs args, const Variant &variant,
@@ -131,16 +127,27 @@ void measure(CudaBackend &backend, const kernels::DenseView &x, kernels::MttkrpA
   const double floor = 1e3 * std::max(bytes, flops);
   const double worst = expected.worst_error(out.host());
   const kernels::Prediction predicted = backend.predict_mttkrp(x, args, backend.rates());
-  // Matrix products of f32 add in f32: 10^-4 is that of a hundred thousand terms whose roundings mostly cancel.
   const bool in_f32 = sizeof(T) == 4 && variant.choice.kernel == kernels::DenseKernel::gemm;
-  const double most = sizeof(T) == 8 ? 1e-12 : in_f32 ? 1e-4 : 1e-6;
   std::printf("%9.3f ms, floor %8.3f (%s), %5.1f %% of it, predicted %9.3f, workspace %8.1f MB, error %.0e%s\n", ms,
               floor, bytes > flops ? "bytes" : "flops", 100 * floor / ms, 1e3 * predicted.seconds,
-              predicted.bytes / 1e6, worst, worst <= most ? "" : " WRONG");
+              predicted.bytes / 1e6, worst, worst <= most_error<T>(in_f32) ? "" : " WRONG");
 }
 
 template <class T>
-void run(CudaBackend &backend, const std::vector<i64> &dims, const std::vector<i64> &ranks,
+void measure_ready(cublasHandle_t cublas, cudaStream_t stream, const Dims &dims, const Array<T> &values,
+                   const Factors<T> &factors, int mode, i64 rank, const Array<T> &out, const Expected &expected) {
+  const Ready ready = multiply_ready(cublas, stream, dims, values.data(), factors, mode, rank, out.data());
+  if (!std::isfinite(ready.ms)) {
+    std::printf("%s\n", ready.how.c_str());
+    return;
+  }
+  const double worst = expected.worst_error(out.host());
+  std::printf("%9.3f ms, %s, error %.0e%s\n", ready.ms, ready.how.c_str(), worst,
+              worst <= most_error<T>(true) ? "" : " WRONG");
+}
+
+template <class T>
+void run(CudaBackend &backend, cublasHandle_t cublas, const std::vector<i64> &dims, const std::vector<i64> &ranks,
          const std::vector<Variant> &variants, const Rates &rates) {
   constexpr ValueType type = TypeOf<T>::value;
   Dims shape;
@@ -182,9 +189,15 @@ void run(CudaBackend &backend, const std::vector<i64> &dims, const std::vector<i
       for (const Variant &variant : variants) {
         std::printf("  %-22s %s R %-5lld mode %d %-8s: ", name.c_str(), type == ValueType::f64 ? "f64" : "f32",
                     static_cast<long long>(rank), mode, variant.name.c_str());
+        const Expected to_find{expected, columns, step * rank};
+        if (variant.is_ready()) {
+          measure_ready(cublas, backend.gpu().stream(), shape, values, factors, mode, rank, out, to_find);
+          std::fflush(stdout);
+          continue;
+        }
         const kernels::MttkrpArgs args{mode, matrices, {out.data(), type, rows, rank, rank}, {0, rows}, {0, n}};
         try {
-          measure(backend, x, args, variant, out, {expected, columns, step * rank}, bytes, flops);
+          measure(backend, x, args, variant, out, to_find, bytes, flops);
         } catch (const std::exception &error) { // one that takes too much memory leaves the others their turn
           std::printf("%s\n", error.what());
         }
@@ -212,6 +225,9 @@ int main(int argc, char **argv) {
   CudaBackend backend(0, 0, {});
   Gpu &gpu = backend.gpu();
   std::printf("%s\n", backend.describe().c_str());
+  cublasHandle_t cublas = nullptr;
+  need(cublasCreate(&cublas));
+  need(cublasSetStream(cublas, gpu.stream()));
   Rates rates;
   {
     const i64 numbers = i64{1} << 28;
@@ -224,9 +240,6 @@ int main(int argc, char **argv) {
       check(cudaMemcpyAsync(b.data(), a.data(), bytes, cudaMemcpyDeviceToDevice, gpu.stream()), "copying");
     };
     rates.copy = 2e3 * static_cast<double>(bytes) / median_ms(gpu.stream(), copy, 7);
-    cublasHandle_t cublas = nullptr;
-    need(cublasCreate(&cublas));
-    need(cublasSetStream(cublas, gpu.stream()));
     const int size = 8192;
     const double one = 1;
     const double zero = 0;
@@ -235,16 +248,16 @@ int main(int argc, char **argv) {
                        a.data() + i64{size} * size, size, &zero, b.data(), size));
     };
     rates.dgemm = 2e3 * size * double(size) * size / median_ms(gpu.stream(), multiply, 5);
-    need(cublasDestroy(cublas));
   }
   std::printf("copies %.2f TB/s, DGEMM of 8192 cubed %.1f TFLOP/s\n", rates.copy / 1e12, rates.dgemm / 1e12);
   for (const auto &shape : split(argc > 2 ? argv[2] : "200x150x12x250", ',')) {
     std::vector<i64> dims;
     for (const auto &d : split(shape, 'x'))
       dims.push_back(std::stoll(d));
-    run<double>(backend, dims, ranks, variants, rates);
-    run<float>(backend, dims, ranks, variants, rates);
+    run<double>(backend, cublas, dims, ranks, variants, rates);
+    run<float>(backend, cublas, dims, ranks, variants, rates);
   }
+  need(cublasDestroy(cublas));
   return 0;
 }
 
