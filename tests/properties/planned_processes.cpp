@@ -53,6 +53,8 @@ namespace {
 using namespace tdtest;
 
 constexpr int64_t rank_of_model = 5;
+const std::vector<int> sizes = light() ? std::vector{2, 7} : std::vector{2, 7, 8};
+const std::vector<int> few_sizes = light() ? std::vector{3} : std::vector{2, 3, 4};
 
 int64_t number(const td_plan *plan, const char *key) { return get<int64_t>(td_plan_get_i64, plan, key); }
 
@@ -147,7 +149,7 @@ TEST(PlannedProcesses, ASizeTellsWhatIsSent) {
   for (const auto &dims : std::vector<std::vector<int64_t>>{
            {3000, 20000, 4000}, {300, 24, 1000}, {90000, 60000, 70000}, {500, 7, 40, 600}}) {
     const Entries e = drawn(random, dims, 40000, 1);
-    for (const int size : {2, 7, 8}) {
+    for (const int size : sizes) {
       SCOPED_TRACE(std::to_string(dims[0]) + " ... on " + std::to_string(size));
       const Counted came = run_on(size, e);
       const Plan plan = shape_plan(e, size);
@@ -173,7 +175,7 @@ TEST(PlannedProcesses, ASizeTellsWhatGpusHold) {
   const std::vector<const char *> keys{"device_bytes.tensor", "device_bytes.solver", "host_bytes.tensor",
                                        "host_bytes.building", "host_bytes.solver",   "host_bytes.exchanged"};
   for (const char *format : {"sorted", "blco", "coo"})
-    for (const int size : {2, 3, 4}) {
+    for (const int size : few_sizes) {
       SCOPED_TRACE(std::string(format) + " on " + std::to_string(size));
       const Options stored{{"format", format}};
       std::vector<std::vector<int64_t>> there(keys.size(), std::vector<int64_t>(static_cast<std::size_t>(size)));
@@ -218,7 +220,7 @@ TEST(PlannedProcesses, ASizeTellsWhatARunInOrderTakes) {
   if (one != "cpu")
     keys.insert(keys.end(), {"device_bytes.tensor", "device_bytes.solver"});
   for (const char *format : {"sorted", "blco", "coo"})
-    for (const int size : {2, 3, 4}) {
+    for (const int size : few_sizes) {
       SCOPED_TRACE(std::string(format) + " on " + std::to_string(size));
       const Options stored{{"format", format}}, in_order{{"deterministic", "1"}};
       std::vector<double> there(keys.size()); // of all processes
@@ -319,7 +321,7 @@ TEST(PlannedProcesses, AFileTellsWhatIsSent) {
   const std::string path = folder.file("x.tdb");
   const Context alone = make_context("cpu", Options{{"threads", "1"}});
   check(td_tensor_write(make_sparse(alone, e), path.c_str(), nullptr));
-  for (const int size : {2, 7, 8}) {
+  for (const int size : sizes) {
     const Counted came = run_on(size, e);
     const Options options{{"processes", std::to_string(size)}};
     const Plan plan = make<Plan>(td_plan_read, static_cast<td_context *>(alone), path.c_str(), rank_of_model,
@@ -337,7 +339,7 @@ TEST(PlannedProcesses, BytesAreThoseAllocated) {
   Random random(73);
   const Entries e = drawn(random, {30000, 4000, 5000}, 100000, 1);
   for (const char *format : {"sorted", "blco", "coo"})
-    for (const int size : {2, 7, 8}) {
+    for (const int size : sizes) {
       SCOPED_TRACE(std::string(format) + " on " + std::to_string(size));
       const Options stored{{"format", format}};
       const Plan plan = shape_plan(e, size, stored);

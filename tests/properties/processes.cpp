@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <span>
 
 #include <gtest/gtest.h>
 
@@ -17,7 +16,7 @@ namespace {
 
 using namespace tdtest;
 
-constexpr int sizes[] = {1, 2, 3, 4, 7};
+const std::vector<int> sizes = light() ? std::vector{1, 2, 3} : std::vector{1, 2, 3, 4, 7};
 
 bool on_gpus() { return process_devices() != "cpu"; }
 
@@ -179,8 +178,7 @@ void expect_same_bits(const Entries &all, td_type type, const std::string &forma
     return make_sparse(context, size == 0 ? all : of_process(all, rank, size), {type, TD_I64, 0}, stored);
   };
   const Came expected = came_of(cpals(alone, made(alone, 0, 0), 3, options));
-  const bool few = light() && workers_of_all(3) > 3; // several GPUs a process
-  for (const int size : std::span(sizes).first(few ? 3 : std::size(sizes))) {
+  for (const int size : sizes) {
     SCOPED_TRACE(format + " on " + std::to_string(size) + " processes");
     Processes processes(size);
     processes.run(process_devices(), [&](int rank, td_context *context) {
@@ -354,7 +352,7 @@ TEST(SharedCpals, NumbersFarFromOne) {
 TEST(SharedCpals, ExactResidual) {
   Random random(56);
   const Planted p = planted(random, {12, 10, 8}, 2, 0, 0);
-  const Options always{{"tol", "1e-10"}, {"max_iters", "500"}, {"exact_residual", "always"}};
+  const Options always{{"tol", "1e-8"}, {"max_iters", "500"}, {"exact_residual", "always"}};
   for (const Came &came : run_on(3, p.entries, TD_F64, 2, always))
     EXPECT_GT(came.fit.back(), 1 - 1e-6);
   Entries few({2, 1, 2}); // elements, fewer than processes

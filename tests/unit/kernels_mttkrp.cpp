@@ -142,8 +142,10 @@ TYPED_TEST(KernelsMttkrp, EveryOrder) {
 }
 
 TYPED_TEST(KernelsMttkrp, LongDenseTiles) { // more than one tile on both sides of the mode, and n of one and of many
-  for (const auto &dims : std::vector<std::vector<i64>>{
-           {300, 7, 5}, {40, 20, 9, 6}, {6, 700, 2}, {100, 1, 30}, {4500, 2, 3}, {700, 150}, {3, 300, 60}})
+  std::vector<std::vector<i64>> all{{40, 20, 9, 6}, {6, 700, 2}, {4500, 2, 3}, {3, 300, 60}};
+  if (!light())
+    all.insert(all.end(), {{300, 7, 5}, {100, 1, 30}, {700, 150}});
+  for (const auto &dims : all)
     check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 8000, 0, 6), true), 17, 0, 4);
 }
 
@@ -153,8 +155,9 @@ TYPED_TEST(KernelsMttkrp, RowThatHoldsMostOfTheTensor) {
   for (std::size_t k = 0; k < heavy.values.size(); ++k)
     entries.add({17, heavy.columns[1][k], heavy.columns[2][k]}, heavy.values[k]);
   const Stored<TypeParam> x(std::move(entries), false);
-  check(x, 16, 0, 12);
   check(x, 3, 2, 13);
+  if (!light())
+    check(x, 16, 0, 12);
 }
 
 TYPED_TEST(KernelsMttkrp, KeysOf128Bits) { // 6 modes of 14 bits; 5 other modes make 70

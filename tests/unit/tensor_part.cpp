@@ -540,7 +540,8 @@ TensorPointer make_dense(const std::vector<i64> &dims, const char *groups, const
 // A device has slabs of a dense tensor, here of the last mode. Where a row's sum may not be split others' pass by.
 TEST(Part, HasSlabsOfADenseTensor) {
   const std::vector<i64> dims{6, 5, 9, 12};
-  for (const char *groups : {"none", "0,1|2,3", "0|1,2|3", "0,1,2|3", "0|1|2,3", "multi-sweep"})
+  for (const char *groups : light() ? std::vector{"0,1|2,3", "0|1|2,3", "multi-sweep"}
+                                    : std::vector{"none", "0,1|2,3", "0|1,2|3", "0,1,2|3", "0|1|2,3", "multi-sweep"})
     for (const int workers : light() ? std::vector{3, 13} : std::vector{2, 3, 5, 12, 13})
       for (const char *sharding : {"auto", "rows"})
         for (const bool in_order : {false, true}) {
@@ -685,7 +686,7 @@ TEST(Part, SpansInOrderAreThoseOfTheWholeForm) {
                         Case{"coo", "none", {2}}}) {
     const auto x = make(entries, {{"format", c.format}, {"tiles", c.tiles}});
     ASSERT_GT(x->facts().nnz, plan::span_entries(x->facts().nnz));
-    for (const int mode : c.modes) {
+    for (const int mode : light() ? std::vector{c.modes.back()} : c.modes) {
       SCOPED_TRACE(testing::Message() << c.format << ", tiles " << c.tiles << ", mode " << mode);
       const auto one = small_devices(1, much), two = small_devices(2, much), three = small_devices(3, 8000000);
       const auto expected = product(*x, mode, backends_of(one), true);
