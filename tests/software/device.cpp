@@ -477,11 +477,11 @@ public:
   }
   void prepare_solve(const kernels::SolveColumns &columns, double ridge, double cutoff,
                      const kernels::PreparedSolve &out) override {
+    const Working working(*this); // once for all
     ReferenceBackend::prepare_solve(columns, ridge, cutoff, out);
     if (!is_beside_)
       return;
     const auto rank_bytes = static_cast<std::size_t>(columns.rank) * sizeof(double);
-    const Memory::Access access(*memory_);
     for (double *const matrix : {out.v, out.f})
       be_late(matrix, matrix, rank_bytes * static_cast<std::size_t>(columns.rank));
     for (double *const vector : {out.scales.right, out.scales.before, out.scales.solved})
@@ -533,6 +533,10 @@ public:
   void combine_rows(ConstMatrix parts, kernels::Combine how, void *out) override {
     const Working access(*this);
     ReferenceBackend::combine_rows(parts, how, out);
+  }
+  void combine_all(std::span<const kernels::Combined> all) override {
+    const Working access(*this); // once for all
+    ReferenceBackend::combine_all(all);
   }
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override {
     const Working access(*this);
@@ -620,6 +624,9 @@ private:
   bool arrive() {
     if (!trouble_.empty())
       throw_error(Status::internal, "{}", std::exchange(trouble_, {}));
+    if (arrivals_.empty())
+      return true;
+    const Memory::Access access(*memory_); // once for all: rights that change take longer than the work
     for (; !arrivals_.empty(); arrivals_.pop_front()) {
       const Arrival next = arrivals_.front();
       std::vector<char> bytes;
@@ -629,7 +636,6 @@ private:
       if (std::ssize(bytes) != next.bytes)
         throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", peers_->rank(), next.bytes,
                     next.from, bytes.size());
-      const Memory::Access access(*memory_);
       if (next.to != nullptr)
         std::copy(bytes.begin(), bytes.end(), next.to);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 
 #include <sys/mman.h>
@@ -10,8 +11,8 @@ namespace td::software {
 
 namespace {
 
-constexpr i64 page = 4096;
-constexpr i64 all = i64{1} << 34; // of addresses; pages are there once they are touched
+constexpr i64 page = i64{1} << 21; // a large one: rights of a whole one change about as soon as those of a small one
+constexpr i64 all = i64{1} << 34;  // of addresses; pages are there once they are touched
 constexpr i64 alignment = 256;
 
 /// Bytes of the pages that hold so many.
@@ -20,16 +21,18 @@ constexpr i64 pages_of(i64 bytes) { return (bytes + page - 1) / page * page; }
 } // namespace
 
 Memory::Memory(int ordinal) : ordinal_(ordinal) {
-  void *pages = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED)
+  mapped_ = mmap(nullptr, all + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped_ == MAP_FAILED)
     throw std::bad_alloc();
-  pages_ = static_cast<char *>(pages);
-  // Rights of large pages change several times faster. Where the system has none, that is all that differs.
-  madvise(pages, all, MADV_HUGEPAGE);
+  void *pages = mapped_;
+  std::size_t there = all + page;
+  pages_ = static_cast<char *>(std::align(page, all, pages, there));
+  // Where the system has no large pages, tests take longer, and that is all that differs.
+  madvise(pages_, all, MADV_HUGEPAGE);
   free_[0] = all;
 }
 
-Memory::~Memory() { munmap(pages_, all); }
+Memory::~Memory() { munmap(mapped_, all + page); }
 
 void *Memory::allocate(i64 bytes) {
   if (bytes > all || (left_ >= 0 && left_-- == 0))

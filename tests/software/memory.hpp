@@ -48,7 +48,8 @@ private:
 
   int ordinal_;
   std::atomic<i64> left_ = -1; // allocations until one fails
-  char *pages_ = nullptr;
+  void *mapped_ = nullptr;
+  char *pages_ = nullptr; // within it, where a page begins
   std::mutex mutex_;
   int open_ = 0;
   i64 used_ = 0;              // bytes up to the last page of a block: few, since each access changes the rights of all
