@@ -174,7 +174,7 @@ RowCounts RowCounts::even(i64 dim, i64 entries) {
 i64 RowCounts::before(i64 slot) const noexcept {
   if (listed_)
     return row_begin_[static_cast<std::size_t>(slot)];
-  return part_of({0, entries_}, slot, dim_).begin;
+  return slot == dim_ ? entries_ : part_of({0, entries_}, slot, dim_).begin;
 }
 
 i64 RowCounts::slot_of(i64 entry) const noexcept {

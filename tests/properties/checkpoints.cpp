@@ -20,7 +20,6 @@ namespace {
 
 using namespace tdtest;
 
-constexpr int order = 3;
 constexpr int rank = 2;
 constexpr int saved_iterations = 4;
 
@@ -118,7 +117,7 @@ TEST_F(Checkpoints, ContentThatNoRunLeaves) {
     const char *section = names.emplace_back(std::string("series.") + series).c_str();
     for (const double v : {nan, infinity, -infinity})
       forgeries.push_back(number(section, series, 0, v));
-    for (const std::uint64_t n : {0, 1, 3})
+    for (const std::uint64_t n : {0U, 1U, 3U})
       forgeries.push_back(count(section, series, n));
   }
   for (const Forgery &f : forgeries) {

@@ -183,7 +183,7 @@ TEST_F(KernelsDevice, RandomIsTheSameEverywhere) {
 TEST_F(KernelsDevice, Hadamard) {
   for (const auto &device : backends_)
     for (const i64 rank : ranks())
-      for (const std::size_t modes : {3, 6}) { // kernels may take some modes at a time
+      for (const std::size_t modes : {3U, 6U}) { // kernels may take some modes at a time
         const auto a = TestMatrix<double>::random(rank, rank, 0, 54);
         const DeviceBuffer on_a = upload(*device, &a.at(0, 0), rank * rank);
         const std::vector<const double *> host(modes, &a.at(0, 0)), placed(modes, on_a.f64());
@@ -456,7 +456,7 @@ void expect_combined_together(Backend &device, std::size_t count) {
 
 TEST_F(KernelsDevice, CombineAll) {
   for (const auto &device : backends_)
-    for (const std::size_t count : {0, 1, 2, 3, 4})
+    for (const std::size_t count : {0U, 1U, 2U, 3U, 4U})
       expect_combined_together(*device, count);
 }
 
@@ -775,8 +775,9 @@ template <class T> void check_compare(Backend &reference, Backend &device) {
         const Copy copy(device, host);
         const i64 all = kernels::entries_of(host);
         for (const Range range : {Range{0, all}, Range{all / 4, all / 4 * 3}, Range{5, 5}}) {
-          const Numbers expected =
-              numbers(reference, 3, [&](double *out) { reference.compare(host, &weights.at(0, 0), f, range, out); });
+          const Numbers expected = numbers(reference, 3, [&, &host = host](double *out) {
+            reference.compare(host, &weights.at(0, 0), f, range, out);
+          });
           const auto run = [&] {
             return numbers(device, 3,
                            [&](double *out) { device.compare(copy.view(), w.f64(), placed.views, range, out); });

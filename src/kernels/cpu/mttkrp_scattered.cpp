@@ -65,7 +65,8 @@ public:
       batch_.load(x_, range);
       if (!every_row_)
         count = drop_other_rows(range);
-      add(batch_.products(), rows_.data(), count);
+      if (count > 0)
+        add(batch_.products(), rows_.data(), count);
     }
   }
 

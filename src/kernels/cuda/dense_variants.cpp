@@ -179,7 +179,6 @@ GemmLayout cut_gemm(std::span<const i64> dims, int cut, int mode, i64 rows, i64 
   l.dim = dims[static_cast<std::size_t>(mode)];
   l.type = sums;
   l.widens = type != sums;
-  double all_rows = 1;
   for (int m = 0; m < static_cast<int>(dims.size()); ++m) {
     const i64 dim = dims[static_cast<std::size_t>(m)];
     l.leading_size *= m < cut ? dim : 1;
@@ -191,7 +190,6 @@ GemmLayout cut_gemm(std::span<const i64> dims, int cut, int mode, i64 rows, i64 
     if (m == mode)
       l.place = l.row_dims.size();
     l.row_dims.push_back(m == mode ? std::max<i64>(rows, 1) : dim);
-    all_rows *= number(l.row_dims.back());
   }
   l.direct = l.row_dims.size() == 1;
   l.makes_products = l.depth_modes > 1 || l.widens || rank % 2 == 1; // whose rows begin with 16 bytes
