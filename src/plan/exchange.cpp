@@ -213,6 +213,10 @@ double seconds_left(const Plan &plan, const Asked &asked, std::size_t mode, doub
   return all - beside * (std::min(all, plan.modes[mode].seconds) - in_memory);
 }
 
+/// Seconds that a mode's exchanges take beside their bytes: kernels that start, and GPUs that wait for each other. On
+/// two H200 it is what iterations of small dense tensors, and of nell2, took longer than the rest (bench/results).
+constexpr double start_of_exchanges = 40e-6;
+
 } // namespace
 
 void predict_exchange(Plan &plan, const PlanRequest &request, const Asked &asked, const SweepTree &tree,
@@ -241,6 +245,7 @@ void predict_exchange(Plan &plan, const PlanRequest &request, const Asked &asked
     plan.seconds_exchange += by_rows && !deterministic && holding != Holding::gathered && rate > 0
                                  ? seconds_left(plan, asked, m, of_mode, of_mode * each)
                                  : of_mode * each;
+    plan.seconds_exchange += rate > 0 ? start_of_exchanges : 0;
   }
   if (holding == Holding::gathered) {
     const double gathered = others * gathered_bytes(l, tree, deterministic);
