@@ -146,7 +146,6 @@ TEST_P(PlannedMemory, is_what_is_allocated) {
 /// Sanitizers, whose runs are light, look at code that those of one kind share.
 std::vector<Case> cases() {
   std::vector<Case> all{
-
       Case{"coo", {30000, 4000, 5000}, 60000, 0, "coo", "auto", "auto", 16, "cpu"},
       Case{"blco", {30000, 4000, 5000}, 60000, 0, "blco", "auto", "auto", 33, "cpu"},
       Case{"blco_blocks", {1 << 18, 1 << 18, 1 << 18, 1 << 18}, 60000, 0, "blco", "auto", "keep", 2, "cpu"},
