@@ -11,34 +11,48 @@ namespace {
 
 i64 rounded_up(i64 a, i64 b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-/// Neighbouring slots that one worker takes.
+/// Neighbouring rows that one worker takes.
 struct Shard {
-  Range slots;
+  Range rows;
   i64 entries = 0;
+  i64 long_row = -1; // the only one that has entries, if it has more than a load
 };
 
 /// Cuts the rows at the row borders nearest to equal loads, and around each row that is longer than such a load. So a
-/// shard is such a row, or has at most two loads.
+/// shard is such a row, or has at most two loads. Each has entries.
 std::vector<Shard> shards_of(const RowCounts &counts, i64 wanted) {
   const i64 count = std::min(wanted, counts.entries());
   const i64 load = rounded_up(counts.entries(), count);
-  std::vector<i64> cuts{0, counts.slots()};
-  for (i64 k = 0; k < count; ++k) {
-    const i64 at = part_of({0, counts.entries()}, k, count).begin;
-    const i64 slot = counts.slot_of(at);
-    const i64 begin = counts.before(slot);
-    const i64 end = counts.before(slot + 1);
-    const bool long_row = end - begin > load;
-    if (long_row || at - begin <= end - at)
-      cuts.push_back(slot);
-    if (long_row || at - begin > end - at)
-      cuts.push_back(slot + 1);
+  std::vector<i64> begins; // of the loads
+  for (i64 k = 0; k < count; ++k)
+    begins.push_back(part_of({0, counts.entries()}, k, count).begin);
+  counts.expect(begins);
+  std::vector<i64> cuts{0, counts.dim()}, long_rows;
+  for (const i64 at : begins) {
+    const i64 row = counts.row_of(at);
+    const i64 begin = counts.before(row);
+    const i64 end = counts.before(row + 1);
+    const bool is_long = end - begin > load;
+    if (is_long || at - begin <= end - at)
+      cuts.push_back(row);
+    if (is_long || at - begin > end - at)
+      cuts.push_back(row + 1);
+    if (is_long)
+      long_rows.push_back(row);
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::vector<Shard> shards;
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k)
-    shards.push_back({{cuts[k], cuts[k + 1]}, counts.before(cuts[k + 1]) - counts.before(cuts[k])});
+  i64 begin = 0; // of the next shard: before its first row that has entries
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
+    const Range rows{cuts[k], cuts[k + 1]};
+    if (const i64 entries = counts.before(rows.end) - counts.before(rows.begin); entries > 0)
+      shards.push_back({{std::exchange(begin, rows.end), rows.end},
+                        entries,
+                        std::binary_search(long_rows.begin(), long_rows.end(), rows.begin) ? rows.begin : -1});
+    else if (!shards.empty())
+      shards.back().rows.end = begin = rows.end;
+  }
   return shards;
 }
 
@@ -75,15 +89,13 @@ std::vector<int> assign(const std::vector<Shard> &shards, int workers) {
 class Attempt {
 public:
   Attempt(const RowCounts &counts, int workers, i64 shards_per_worker)
-      : counts_(counts), shards_(shards_of(counts, shards_per_worker * workers)), taker_(assign(shards_, workers)),
+      : shards_(shards_of(counts, shards_per_worker * workers)), taker_(assign(shards_, workers)),
         mean_(rounded_up(counts.entries(), workers)) {
     partition_.owned.resize(static_cast<std::size_t>(workers));
     partition_.load.resize(static_cast<std::size_t>(workers));
     for (std::size_t k = 0; k < shards_.size(); ++k) {
-      const auto [slots, entries] = shards_[k];
-      load(taker_[k]) += entries;
-      const Range rows{slots.begin == 0 ? 0 : counts.row(slots.begin),
-                       slots.end == counts.slots() ? counts.dim() : counts.row(slots.end)};
+      const Range rows = shards_[k].rows;
+      load(taker_[k]) += shards_[k].entries;
       auto &ranges = partition_.owned[static_cast<std::size_t>(taker_[k])];
       if (!ranges.empty() && ranges.back().end == rows.begin)
         ranges.back().end = rows.end;
@@ -100,9 +112,9 @@ public:
     for (int w = 0; w < partition_.workers(); ++w) {
       if (load(w) <= most)
         continue;
-      const i64 slot = longest_row_alone(w);
-      if (slot >= 0 && counts_.in(slot) > longer_than)
-        split(slot, w);
+      const Shard *longest = longest_row(w);
+      if (longest != nullptr && longest->entries > longer_than)
+        split(*longest, w);
     }
   }
 
@@ -116,21 +128,20 @@ public:
 private:
   i64 &load(int worker) { return partition_.load[static_cast<std::size_t>(worker)]; }
 
-  /// The slot of the longest row that is a shard by itself, or -1.
-  i64 longest_row_alone(int worker) const {
-    i64 longest = -1;
-    for (std::size_t k = 0; k < shards_.size(); ++k) {
-      const Range slots = shards_[k].slots;
-      if (taker_[k] == worker && slots.size() == 1 && (longest < 0 || shards_[k].entries > counts_.in(longest)))
-        longest = slots.begin;
-    }
+  /// The longest row that is a shard by itself, or null.
+  const Shard *longest_row(int worker) const {
+    const Shard *longest = nullptr;
+    for (std::size_t k = 0; k < shards_.size(); ++k)
+      if (taker_[k] == worker && shards_[k].long_row >= 0 &&
+          (longest == nullptr || shards_[k].entries > longest->entries))
+        longest = &shards_[k];
     return longest;
   }
 
-  void split(i64 slot, int owner) {
+  void split(const Shard &shard, int owner) {
     std::vector<std::pair<int, i64>> loads;
-    i64 excess = std::min(load(owner) - mean_, counts_.in(slot));
-    loads.emplace_back(owner, counts_.in(slot)-excess);
+    i64 excess = std::min(load(owner) - mean_, shard.entries);
+    loads.emplace_back(owner, shard.entries - excess);
     load(owner) -= excess;
     while (excess > 0) { // all together have at most workers * mean, so somebody is below the mean
       const auto least =
@@ -141,7 +152,7 @@ private:
       excess -= given;
     }
     std::sort(loads.begin(), loads.end());
-    SplitRow row{counts_.row(slot), owner, {}};
+    SplitRow row{shard.long_row, owner, {}};
     i64 begin = 0;
     for (const auto &[worker, entries] : loads) {
       if (entries > 0)
@@ -151,7 +162,6 @@ private:
     partition_.split.push_back(std::move(row));
   }
 
-  const RowCounts &counts_;
   std::vector<Shard> shards_;
   std::vector<int> taker_; // [shards]
   i64 mean_;               // rounded up
@@ -160,30 +170,28 @@ private:
 
 } // namespace
 
-RowCounts::RowCounts(i64 dim, std::span<const i64> row_index, std::span<const i64> row_begin)
-    : dim_(dim), entries_(row_index.empty() ? 0 : row_begin.back()), listed_(true), row_index_(row_index),
-      row_begin_(row_begin) {}
+ListedRows::ListedRows(i64 dim, std::span<const i64> row_index, std::span<const i64> row_begin)
+    : RowCounts(dim, row_index.empty() ? 0 : row_begin.back()), row_index_(row_index), row_begin_(row_begin) {}
 
-RowCounts RowCounts::even(i64 dim, i64 entries) {
-  RowCounts counts;
-  counts.dim_ = dim;
-  counts.entries_ = entries;
-  return counts;
+i64 ListedRows::before(i64 row) const {
+  const auto next = std::lower_bound(row_index_.begin(), row_index_.end(), row);
+  return row_begin_[static_cast<std::size_t>(next - row_index_.begin())];
 }
 
-i64 RowCounts::before(i64 slot) const noexcept {
-  if (listed_)
-    return row_begin_[static_cast<std::size_t>(slot)];
-  return slot == dim_ ? entries_ : part_of({0, entries_}, slot, dim_).begin;
+i64 ListedRows::row_of(i64 entry) const {
+  const auto next = std::upper_bound(row_begin_.begin(), row_begin_.end(), entry);
+  return row_index_[static_cast<std::size_t>(next - row_begin_.begin()) - 1];
 }
 
-i64 RowCounts::slot_of(i64 entry) const noexcept {
-  Range slots{0, this->slots()}; // the last slot that begins at or before the entry, and the next
-  while (slots.size() > 1) {
-    const i64 middle = slots.begin + slots.size() / 2;
-    (before(middle) <= entry ? slots.begin : slots.end) = middle;
+i64 EvenRows::before(i64 row) const { return row == dim() ? entries() : part_of({0, entries()}, row, dim()).begin; }
+
+i64 EvenRows::row_of(i64 entry) const {
+  Range rows{0, dim()}; // the last row that begins at or before the entry, and the next
+  while (rows.size() > 1) {
+    const i64 middle = rows.begin + rows.size() / 2;
+    (before(middle) <= entry ? rows.begin : rows.end) = middle;
   }
-  return slots.begin;
+  return rows.begin;
 }
 
 std::vector<Range> Partition::whole_rows(int worker) const {
@@ -243,9 +251,14 @@ Partition partition_entries(const RowCounts &counts, int workers) {
       return i64{0};
     if (entry == counts.entries())
       return counts.dim();
-    const i64 slot = counts.slot_of(entry);
-    return counts.row(slot) + (counts.before(slot) < entry ? 1 : 0);
+    const i64 row = counts.row_of(entry);
+    return row + (counts.before(row) < entry ? 1 : 0);
   };
+  std::vector<i64> borders;
+  for (int w = 0; w < workers; ++w)
+    if (const Range mine = part_of({0, counts.entries()}, w, workers); mine.size() > 0)
+      borders.insert(borders.end(), {mine.begin, mine.end - 1});
+  counts.expect(borders);
   Partition d;
   d.unsplit = partition_rows(counts, workers, false).imbalance();
   for (int w = 0; w < workers; ++w) {
@@ -257,15 +270,15 @@ Partition partition_entries(const RowCounts &counts, int workers) {
       owned.push_back(rows);
     if (mine.size() == 0)
       continue;
-    std::vector<i64> ends{counts.slot_of(mine.begin), counts.slot_of(mine.end - 1)};
+    std::vector<i64> ends{counts.row_of(mine.begin), counts.row_of(mine.end - 1)};
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-    for (const i64 slot : ends) {
-      const Range row{counts.before(slot), counts.before(slot + 1)};
+    for (const i64 at : ends) {
+      const Range row{counts.before(at), counts.before(at + 1)};
       const Range part{std::max(row.begin, mine.begin), std::min(row.end, mine.end)};
       if (part.size() == row.size())
         continue;
-      if (d.split.empty() || d.split.back().row != counts.row(slot))
-        d.split.push_back({counts.row(slot), w, {}});
+      if (d.split.empty() || d.split.back().row != at)
+        d.split.push_back({at, w, {}});
       d.split.back().segments.push_back({w, {part.begin - row.begin, part.end - row.begin}});
     }
   }

@@ -9,31 +9,46 @@
 
 namespace td::plan {
 
-/// Stored entries in the rows of one mode. Slots are the rows that have entries, in ascending order.
+/// Stored entries in the rows of one mode, counted in the order of rows.
 class RowCounts {
 public:
-  /// Slot s is row row_index[s] of dim and has the entries [row_begin[s], row_begin[s + 1]). Keeps the arrays.
-  RowCounts(i64 dim, std::span<const i64> row_index, std::span<const i64> row_begin);
-  /// Every row has about the same number of entries.
-  static RowCounts even(i64 dim, i64 entries);
-
+  virtual ~RowCounts() = default;
   i64 dim() const noexcept { return dim_; }
   i64 entries() const noexcept { return entries_; }
-  i64 slots() const noexcept { return listed_ ? static_cast<i64>(row_index_.size()) : dim_; }
-  i64 row(i64 slot) const noexcept { return listed_ ? row_index_[static_cast<std::size_t>(slot)] : slot; }
-  /// Entries before a slot; slot = slots() gives all.
-  i64 before(i64 slot) const noexcept;
-  i64 in(i64 slot) const noexcept { return before(slot + 1) - before(slot); }
-  /// The slot that holds an entry, 0 <= entry < entries().
-  i64 slot_of(i64 entry) const noexcept;
+  /// Entries in the rows before one; of dim(): all.
+  virtual i64 before(i64 row) const = 0;
+  i64 in(i64 row) const { return before(row + 1) - before(row); }
+  /// The row that holds an entry, 0 <= entry < entries().
+  virtual i64 row_of(i64 entry) const = 0;
+  /// The rows of these entries are asked for next: whoever has to search for rows may search for all at once.
+  virtual void expect(std::span<const i64> /*entries*/) const {}
+
+protected:
+  RowCounts(i64 dim, i64 entries) : dim_(dim), entries_(entries) {}
 
 private:
-  RowCounts() = default;
-  i64 dim_ = 0;
-  i64 entries_ = 0;
-  bool listed_ = false;
-  std::span<const i64> row_index_;
-  std::span<const i64> row_begin_;
+  i64 dim_;
+  i64 entries_;
+};
+
+/// The k-th row that has entries is row_index[k] and has the entries [row_begin[k], row_begin[k + 1]). Keeps the
+/// arrays.
+class ListedRows final : public RowCounts {
+public:
+  ListedRows(i64 dim, std::span<const i64> row_index, std::span<const i64> row_begin);
+  i64 before(i64 row) const override;
+  i64 row_of(i64 entry) const override;
+
+private:
+  std::span<const i64> row_index_, row_begin_;
+};
+
+/// Every row has about the same number of entries.
+class EvenRows final : public RowCounts {
+public:
+  EvenRows(i64 dim, i64 entries) : RowCounts(dim, entries) {}
+  i64 before(i64 row) const override;
+  i64 row_of(i64 entry) const override;
 };
 
 /// A row whose entries several workers sum. Their loads stand in the order of the workers and cover its entries,

@@ -19,7 +19,7 @@ Partition even_partition(const Layout &l, std::size_t mode, int workers, Shardin
   const bool by_rows = l.format == Format::sorted && !l.partition[l.group_of(static_cast<int>(mode))].shared;
   if (!by_rows || workers == 1)
     return partition_evenly(l.stored_dims[mode], l.nnz, workers);
-  const RowCounts counts = RowCounts::even(l.stored_dims[mode], l.nnz);
+  const EvenRows counts(l.stored_dims[mode], l.nnz);
   return rule == ShardingRule::entries ? partition_entries(counts, workers)
                                        : partition_rows(counts, workers, rule == ShardingRule::automatic);
 }

@@ -340,7 +340,8 @@ plan::Partition JointBuilding::partition_of(const kernels::CopyPlan &plan) {
       index.push_back(row);
       begin.push_back(begin.back() + count);
     }
-  return partition_by({plan.dim, index, begin}, static_cast<int>(devices_.size()), partition_kind(rule_, false));
+  return partition_by(plan::ListedRows(plan.dim, index, begin), static_cast<int>(devices_.size()),
+                      partition_kind(rule_, false));
 }
 
 Copy JointBuilding::make_copy(const kernels::CopyPlan &plan) {

@@ -10,11 +10,8 @@ namespace {
 class StoredRows {
 public:
   explicit StoredRows(const kernels::SortedView &x) : x_(x) {
-    if (x.tiles == 1) {
-      index_.assign(x.row_index, x.row_index + x.rows);
-      begin_.assign(x.row_begin, x.row_begin + x.rows + 1);
+    if (x.tiles == 1)
       return;
-    }
     const i64 dim = x.dims[static_cast<std::size_t>(x.mode)];
     auto entries = Buffer<i64>::zeros(dim, "entries of rows");
     for (i64 slot = 0; slot < x.rows; ++slot)
@@ -28,7 +25,13 @@ public:
     }
   }
 
-  plan::RowCounts counts() const { return {x_.dims[static_cast<std::size_t>(x_.mode)], index_, begin_}; }
+  plan::ListedRows counts() const {
+    const i64 dim = x_.dims[static_cast<std::size_t>(x_.mode)];
+    const auto rows = static_cast<std::size_t>(x_.rows);
+    if (x_.tiles == 1)
+      return {dim, {x_.row_index, rows}, {x_.row_begin, rows + 1}};
+    return {dim, index_, begin_};
+  }
 
   /// The stored entries from the row's first + part.begin to the row's first + part.end.
   Range stored(i64 row, Range part) const {
@@ -64,7 +67,7 @@ private:
   }
 
   const kernels::SortedView &x_;
-  std::vector<i64> index_, begin_;
+  std::vector<i64> index_, begin_; // of all tiles together, where there are several
 };
 
 Sharded shard_evenly(i64 dim, i64 entries, int workers) {

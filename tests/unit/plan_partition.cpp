@@ -11,8 +11,9 @@
 namespace {
 
 using namespace td;
+using plan::EvenRows;
+using plan::ListedRows;
 using plan::Partition;
-using plan::RowCounts;
 
 /// Rows of one mode by their counts, of which some may be 0.
 struct Rows {
@@ -30,7 +31,7 @@ struct Rows {
   }
   i64 dim() const { return static_cast<i64>(count.size()); }
   i64 entries() const { return begin.back(); }
-  RowCounts counts() const { return {dim(), index, begin}; }
+  ListedRows counts() const { return {dim(), index, begin}; }
 };
 
 constexpr unsigned seed = 20261;
@@ -287,13 +288,12 @@ TEST(PlanPartition, IsAtMostFourThirdsOfTheBest) {
 }
 
 TEST(PlanPartition, EvenRowsNeedNoArrays) {
-  const RowCounts even = RowCounts::even(10, 40);
-  EXPECT_EQ(even.slots(), 10);
+  const EvenRows even(10, 40);
   EXPECT_EQ(even.before(10), 40);
-  EXPECT_EQ(even.slot_of(11), 2);
+  EXPECT_EQ(even.row_of(11), 2);
   EXPECT_EQ(text_of(plan::partition_rows(even, 2, true)), "20: 0-5\n20: 5-10\n");
   // 2^40 rows, more than any array holds.
-  const Partition large = plan::partition_rows(RowCounts::even(i64{1} << 40, i64{1} << 45), 4, true);
+  const Partition large = plan::partition_rows(EvenRows(i64{1} << 40, i64{1} << 45), 4, true);
   EXPECT_EQ(large.imbalance(), 0);
   EXPECT_EQ(large.owned[3].at(0).end, i64{1} << 40);
   EXPECT_EQ(text_of(plan::partition_evenly(5, 7, 2)), "4: 0-3\n3: 3-5\n");
