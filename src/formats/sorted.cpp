@@ -278,12 +278,6 @@ OnDevice<Sorted> build_sorted(const PackedOnDevice &p, int mode, std::span<const
   const auto row_at = rows.any_heavy() ? rows.row_at().span() : std::span<const i64>{};
   kernels::Copy copy = building.make_copy({p.layout.shift[m], p.layout.bits[m], p.dims[m], keys.tiles, keys.tile_fields,
                                            row_at, rows.heavy(), s.key_bytes, keys.moves});
-  if (!copy.row_begin.empty()) {
-    s.row_index = Buffer<i64>(std::ssize(copy.row_index), "row indices");
-    std::copy(copy.row_index.begin(), copy.row_index.end(), s.row_index.data());
-    s.row_begin = Buffer<i64>(std::ssize(copy.row_begin), "row boundaries");
-    std::copy(copy.row_begin.begin(), copy.row_begin.end(), s.row_begin.data());
-  }
   s.tile_begin = Buffer<i64>(keys.tiles + 1, "tile boundaries");
   std::copy(copy.tile_begin.begin(), copy.tile_begin.end(), s.tile_begin.data());
   fill_tile_base(s, keys);

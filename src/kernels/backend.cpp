@@ -68,4 +68,10 @@ void Backend::sum_elements(const DenseView &, double, i64, ElementSums *) {
   throw_error(Status::internal, "elements in host memory are summed by the host");
 }
 
+void Backend::find_rows(const i64 *row_index, const i64 *row_begin, std::span<const RowQuery> wanted,
+                        std::span<RowPlace> found) {
+  for (std::size_t k = 0; k < wanted.size(); ++k)
+    found[k] = find_row(row_index, row_begin, wanted[k]);
+}
+
 } // namespace td::kernels

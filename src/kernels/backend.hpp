@@ -13,6 +13,28 @@ class DeviceBuilding;
 class DeviceArrays;
 struct ElementSums;
 
+/// A row that is looked for among some slots of a sorted copy's lists, in which rows ascend.
+struct RowQuery {
+  Range slots;
+  i64 row = 0;
+};
+/// The first slot that lists the row or a greater one, or the end of the slots; and the first entry there.
+struct RowPlace {
+  i64 slot = 0;
+  i64 entry = 0;
+};
+constexpr RowPlace find_row(const i64 *row_index, const i64 *row_begin, const RowQuery &wanted) {
+  Range left = wanted.slots;
+  while (left.begin < left.end) {
+    const i64 middle = left.begin + (left.end - left.begin) / 2;
+    if (row_index[middle] < wanted.row)
+      left.begin = middle + 1;
+    else
+      left.end = middle;
+  }
+  return {left.begin, row_begin[left.begin]};
+}
+
 class Backend : public Device, public Kernels, public Tuning {
 public:
   /// Threads of the host that work for it.
@@ -30,6 +52,10 @@ public:
   virtual std::shared_ptr<const DeviceArrays> lend(const DenseView &array, std::string_view name);
   /// sums[b] := over the elements [b * block, (b + 1) * block) in the order of memory, added one after the other.
   virtual void sum_elements(const DenseView &x, double scale, i64 block, ElementSums *sums);
+
+  /// found[k] := find_row of wanted[k] in lists in this memory(). What is wanted and found is on the host.
+  virtual void find_rows(const i64 *row_index, const i64 *row_begin, std::span<const RowQuery> wanted,
+                         std::span<RowPlace> found);
 };
 
 } // namespace td::kernels

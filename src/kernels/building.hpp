@@ -66,9 +66,6 @@ struct Copy {
   std::vector<i64> tile_begin;    // [tiles + 1]
   std::vector<i64> tile_light;    // [tiles]
   std::vector<i64> heavy_entries; // [tiles] entries of a tile's heavy rows
-  // Where the arrays are keys and values alone; else empty:
-  std::vector<i64> row_index = {}; // [rows]
-  std::vector<i64> row_begin = {}; // [rows + 1]
 };
 
 /// What sum_values() finds in a block of values: sum and squares are of scale * value, the rest of the values as they
@@ -169,8 +166,8 @@ public:
   /// Room for others of the same kind, so many. They are written to here(), which arrived() tells of.
   virtual std::unique_ptr<DeviceBuilding> beside(i64 size) = 0;
   virtual void arrived() = 0;
-  /// A copy of those for which the bit of the key's field is set in words, in their order.
-  virtual std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const u64> words) = 0;
+  /// A copy of those whose key has the field in one of some ranges, ascending, in their order.
+  virtual std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const Range> fields) = 0;
 };
 
 } // namespace td::kernels

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <numeric>
 
 #include "core/buffer.hpp"
 #include "tensor/joint_copy.hpp"
-#include "tensor/part.hpp"
+#include "tensor/joint_counts.hpp"
 
 namespace td::tensor {
 
@@ -16,47 +18,71 @@ using kernels::ValueSums;
 
 namespace {
 
-/// Keys, or values, of which several devices have some each.
+/// Keys and values, or all arrays of a sorted copy, of which several devices have some each.
 class GatheredArrays final : public DeviceArrays {
 public:
   struct OfDevice {
-    std::shared_ptr<const DeviceArrays> arrays; // keys and values come first
-    Chosen entries;                             // of all
+    std::shared_ptr<const DeviceArrays> arrays; // keys and values come first, then row_index and row_begin
+    Selection some;                             // of all
   };
   GatheredArrays(std::vector<OfDevice> parts, i64 entries, i64 key_bytes, i64 value_bytes)
       : parts_(std::move(parts)), entries_(entries), each_{key_bytes, value_bytes} {}
+  /// They list so many rows.
+  void list_rows(i64 rows) { rows_ = rows; }
 
   std::vector<Array> arrays() const override {
-    return {{nullptr, entries_ * each_[0]}, {nullptr, entries_ * each_[1]}};
+    std::vector<Array> all{{nullptr, entries_ * each_[0]}, {nullptr, entries_ * each_[1]}};
+    if (rows_ >= 0)
+      all.insert(all.end(), {{nullptr, rows_ * 8}, {nullptr, (rows_ + 1) * 8}});
+    return all;
   }
 
   void download(std::span<void *const> to_host) const override {
+    const bool lists = to_host.size() > 2 && (to_host[2] != nullptr || to_host[3] != nullptr);
+    auto *const row_begin = lists ? static_cast<i64 *>(to_host[3]) : nullptr;
+    if (row_begin != nullptr)
+      std::fill_n(row_begin, rows_ + 1, i64{0});
     for (const OfDevice &part : parts_) {
-      std::vector<Buffer<std::byte>> come(2);
-      std::vector<void *> places(part.arrays->arrays().size(), nullptr);
-      for (std::size_t k = 0; k < 2; ++k)
+      const auto there = part.arrays->arrays();
+      std::vector<Buffer<std::byte>> come(there.size());
+      std::vector<void *> places(there.size(), nullptr);
+      for (std::size_t k = 0; k < to_host.size(); ++k)
         if (to_host[k] != nullptr) {
-          come[k] = Buffer<std::byte>(part.entries.count() * each_[k], "what a GPU has of a copy");
+          come[k] = Buffer<std::byte>(there[k].bytes, "what a GPU has of a copy");
           places[k] = come[k].data();
         }
       part.arrays->download(places);
       for (std::size_t k = 0; k < 2; ++k)
-        if (to_host[k] != nullptr)
-          scatter(part.entries, come[k].data(), each_[k], static_cast<std::byte *>(to_host[k]));
+        if (places[k] != nullptr)
+          scatter(part.some.entries, come[k].data(), each_[k], static_cast<std::byte *>(to_host[k]));
+      if (lists && places[2] != nullptr)
+        scatter(part.some.lists, come[2].data(), 8, static_cast<std::byte *>(to_host[2]));
+      if (row_begin != nullptr)
+        add_entries(part.some.lists, reinterpret_cast<const i64 *>(come[3].data()), row_begin);
     }
+    if (row_begin != nullptr)
+      std::partial_sum(row_begin, row_begin + rows_ + 1, row_begin);
   }
 
 private:
-  static void scatter(const Chosen &entries, const std::byte *from, i64 each, std::byte *to) {
-    entries.each({0, entries.count()}, [&](Range some) {
-      std::copy_n(from, some.size() * each, to + some.begin * each);
-      from += some.size() * each;
+  static void scatter(const Chosen &some, const std::byte *from, i64 each, std::byte *to) {
+    some.each({0, some.count()}, [&](Range range) {
+      std::copy_n(from, range.size() * each, to + range.begin * each);
+      from += range.size() * each;
+    });
+  }
+  /// Adds those of each row of a part to what stands behind the row. Several parts may have the same row.
+  static void add_entries(const Chosen &rows, const i64 *begin, i64 *to) {
+    rows.each({0, rows.count()}, [&](Range range) {
+      for (i64 row = range.begin; row < range.end; ++row, ++begin)
+        to[row + 1] += begin[1] - begin[0];
     });
   }
 
   std::vector<OfDevice> parts_;
   i64 entries_;
   i64 each_[2];
+  i64 rows_ = -1; // none are listed
 };
 
 constexpr i64 samples_of_device = 1024; // by which keys are partitioned: to a thousandth of each device's
@@ -331,50 +357,47 @@ void JointBuilding::count_fields(int shift, int bits, std::span<i64> counts) {
       counts[k] += some[k];
 }
 
+std::vector<CountedRow> JointBuilding::count_rows(const kernels::CopyPlan &plan, const Ranges &rows) {
+  std::vector<std::vector<CountedRow>> of_devices(devices_.size());
+  on_all([&](kernels::DeviceBuilding &entries, std::size_t device) {
+    of_devices[device] = tensor::count_rows(entries, plan, rows);
+  });
+  std::map<i64, i64> sums;
+  for (const std::vector<CountedRow> &some : of_devices)
+    for (const CountedRow &counted : some)
+      sums[counted.row] += counted.entries;
+  std::vector<CountedRow> all;
+  for (const auto &[row, entries] : sums)
+    all.push_back({row, entries});
+  return all;
+}
+
 plan::Partition JointBuilding::partition_of(const kernels::CopyPlan &plan) {
-  std::vector<i64> counts(static_cast<std::size_t>(plan.dim));
-  count_fields(plan.row_shift, plan.row_bits, counts);
-  std::vector<i64> index, begin{0};
-  for (i64 row = 0; row < plan.dim; ++row)
-    if (const i64 count = counts[static_cast<std::size_t>(row)]; count > 0) {
-      index.push_back(row);
-      begin.push_back(begin.back() + count);
-    }
-  return partition_by(plan::ListedRows(plan.dim, index, begin), static_cast<int>(devices_.size()),
-                      partition_kind(rule_, false));
+  const int shift = std::max(0, plan.row_bits - BucketCounts::bits);
+  std::vector<i64> counts(static_cast<std::size_t>((plan.dim - 1) >> shift) + 1);
+  count_fields(plan.row_shift + shift, plan.row_bits - shift, counts);
+  const BucketCounts rows(plan.dim, shift, counts, [&](const Ranges &some) { return count_rows(plan, some); });
+  return partition_by(rows, static_cast<int>(devices_.size()), partition_kind(rule_, false));
 }
 
 Copy JointBuilding::make_copy(const kernels::CopyPlan &plan) {
-  const auto workers = static_cast<int>(devices_.size());
-  const plan::Partition partition = partition_of(plan);
-  CopyExchange exchange(plan, partition);
-  std::vector<Copy> parts(devices_.size());
+  CopyExchange exchange(plan, partition_of(plan));
+  std::vector<std::shared_ptr<const DeviceArrays>> parts(devices_.size());
   run_workers(backends_, [&](kernels::Backend &device, Communicator &others) {
     const auto rank = static_cast<std::size_t>(others.rank());
-    parts[rank] = exchange.make_part(device, others, *devices_[rank]);
+    parts[rank] = exchange.make_part(device, others, *devices_[rank]).arrays;
   });
-  Copy all = merged_lists(parts, plan.tiles);
-  kernels::SortedView lists;
-  const i64 dims[] = {plan.dim};
-  lists.dims = dims;
-  lists.nnz = size();
-  lists.rows = std::ssize(all.row_index);
-  lists.row_index = all.row_index.data();
-  lists.row_begin = all.row_begin.data();
-  lists.tiles = plan.tiles;
-  lists.tile_begin = all.tile_begin.data();
-  lists.tile_light = all.tile_light.data();
-  const Sharded sharded = shard_copy(lists, workers, partition_kind(rule_, false));
+  JoinedCopy joined = exchange.join();
   std::vector<GatheredArrays::OfDevice> gathered;
-  held_.clear();
-  for (std::size_t worker = 0; worker < parts.size(); ++worker) {
-    held_.push_back({parts[worker].arrays, select_load(lists, sharded.loads[worker])});
-    if (parts[worker].arrays != nullptr)
-      gathered.push_back({parts[worker].arrays, held_.back().some.entries});
-  }
-  all.arrays = std::make_shared<GatheredArrays>(std::move(gathered), size(), plan.key_bytes,
-                                                size_of(devices_.front()->here().type));
-  return all;
+  for (std::size_t worker = 0; worker < parts.size(); ++worker)
+    if (parts[worker] != nullptr)
+      gathered.push_back({parts[worker], joined.sharded.selected[worker]});
+  const auto all = std::make_shared<GatheredArrays>(std::move(gathered), size(), plan.key_bytes,
+                                                    size_of(devices_.front()->here().type));
+  all->list_rows(joined.lists.tile_begin.back());
+  held_ = {std::move(parts), std::make_shared<const Sharded>(std::move(joined.sharded))};
+  joined.lists.arrays = all;
+  return std::move(joined.lists);
 }
 
 std::shared_ptr<const DeviceArrays> JointBuilding::take_entries() {
@@ -384,9 +407,9 @@ std::shared_ptr<const DeviceArrays> JointBuilding::take_entries() {
   for (std::size_t device = 0; device < devices_.size(); ++device)
     if (devices_[device]->size() > 0) {
       const i64 begin = before(device);
-      Chosen entries;
-      entries.add({begin, begin + devices_[device]->size()});
-      parts.push_back({devices_[device]->take_entries(), std::move(entries)});
+      Selection some;
+      some.entries.add({begin, begin + devices_[device]->size()});
+      parts.push_back({devices_[device]->take_entries(), std::move(some)});
     }
   return std::make_shared<GatheredArrays>(std::move(parts), all, here.key_bytes, size_of(here.type));
 }

@@ -2,13 +2,13 @@
 // makes the copies of the rows that its worker is to have. What they make is bit for bit what one of them makes.
 #pragma once
 
-#include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "comm/workers.hpp"
 #include "kernels/building.hpp"
-#include "tensor/selection.hpp"
+#include "tensor/joint_counts.hpp"
 #include "tensor/sharding.hpp"
 
 namespace td::tensor {
@@ -19,13 +19,6 @@ public:
   /// partitioned by the rule.
   static std::unique_ptr<JointBuilding> begin(const std::vector<kernels::Backend *> &devices,
                                               const EntriesView &entries, plan::ShardingRule rule);
-
-  /// Whether it pays that they make copies by the modes of a tensor. The host counts and merges their rows, about 120
-  /// ns for each, where an entry saves 5 ns (one H200 as two devices: replicas of delicious and nell2).
-  static bool makes_copies(std::span<const i64> stored_dims, i64 nnz) {
-    return std::all_of(stored_dims.begin(), stored_dims.end(),
-                       [&](i64 dim) { return dim <= std::max(nnz / 32, i64{1} << 18); });
-  }
 
   i64 size() const noexcept override;
   i64 first_outside() override;
@@ -42,16 +35,17 @@ public:
   std::vector<i64> runs(u128 mask) override;
   void sum_values(double scale, i64 block, Range entries, kernels::ValueSums *sums) override;
   void count_fields(int shift, int bits, std::span<i64> counts) override;
-  /// Its arrays are keys and values alone, in the memories of all.
+  /// Its arrays are in the memories of all.
   kernels::Copy make_copy(const kernels::CopyPlan &plan) override;
   std::shared_ptr<const kernels::DeviceArrays> take_entries() override;
 
-  /// What a device has of the last copy that was made: a worker's part, in its memory, and which of the copy it is.
+  /// What devices have of the last copy that was made: worker by worker a part, in the memory of its device. Without
+  /// parts where none was made.
   struct Held {
-    std::shared_ptr<const kernels::DeviceArrays> arrays; // null: nothing
-    Selection some;
+    std::vector<std::shared_ptr<const kernels::DeviceArrays>> parts; // [workers] null: nothing
+    std::shared_ptr<const Sharded> sharded;                          // what of the copy they are
   };
-  std::vector<Held> take_held() { return std::move(held_); }
+  Held take_held() { return std::exchange(held_, {}); }
   /// The entries that a device is given at first.
   static EntriesView given_to(std::size_t device, std::size_t devices, const EntriesView &entries,
                               std::vector<const void *> &columns);
@@ -67,13 +61,14 @@ private:
   std::size_t device_of(i64 entry) const noexcept;
   i64 before(std::size_t device) const noexcept; // entries of the devices before it
   kernels::ValueSums sum_across(double scale, Range entries);
+  std::vector<CountedRow> count_rows(const kernels::CopyPlan &plan, const Ranges &rows);
   plan::Partition partition_of(const kernels::CopyPlan &plan);
 
   Backends backends_; // not owned
   std::vector<i64> dims_;
   plan::ShardingRule rule_;
   Devices devices_;
-  std::vector<Held> held_;
+  Held held_;
 };
 
 } // namespace td::tensor

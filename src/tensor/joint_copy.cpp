@@ -1,10 +1,10 @@
 #include "tensor/joint_copy.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "kernels/backend.hpp"
+#include "tensor/joint_counts.hpp"
 
 namespace td::tensor {
 
@@ -12,41 +12,30 @@ using kernels::Copy;
 using kernels::DeviceBuilding;
 using kernels::KeysAndValues;
 
-namespace {
-
-i64 field_of(u128 key, int shift, int bits) {
-  return static_cast<i64>(key >> shift & ((u128{1} << bits) - 1)); // of an index, so bits < 64
-}
-
-std::vector<u64> no_rows(i64 dim) { return std::vector<u64>(static_cast<std::size_t>(dim / 64 + 1)); }
-
-void add_rows(std::vector<u64> &words, Range rows) {
-  for (i64 row = rows.begin; row < rows.end;) { // a word at a time
-    const i64 end = std::min(rows.end, (row / 64 + 1) * 64);
-    const u64 bits = end - row == 64 ? ~u64{0} : (u64{1} << (end - row)) - 1;
-    words[static_cast<std::size_t>(row / 64)] |= bits << row % 64;
-    row = end;
+CopyExchange::CopyExchange(const kernels::CopyPlan &plan, plan::Partition partition)
+    : plan_(plan), partition_(std::move(partition)), counts_(partition_.load.size()), runs_(partition_.load.size()),
+      found_(partition_.load.size()) {
+  for (int worker = 0; worker < partition_.workers(); ++worker)
+    for (const Range &rows : partition_.whole_rows(worker))
+      stretches_.push_back({rows, {worker}});
+  for (const plan::SplitRow &split : partition_.split) {
+    Stretch &row = stretches_.emplace_back(Stretch{{split.row, split.row + 1}, {}, &split - partition_.split.data()});
+    for (const auto &segment : split.segments)
+      row.workers.push_back(segment.worker);
   }
+  std::sort(stretches_.begin(), stretches_.end(),
+            [](const Stretch &a, const Stretch &b) { return a.rows.begin < b.rows.begin; });
 }
-
-} // namespace
-
-CopyExchange::CopyExchange(const kernels::CopyPlan &plan, const plan::Partition &partition)
-    : plan_(plan), partition_(partition), counts_(partition.load.size()), runs_(partition.load.size()) {}
 
 CopyExchange::Source CopyExchange::select(DeviceBuilding &entries, std::size_t device) {
   Source source;
   for (int worker = 0; worker < partition_.workers(); ++worker) {
-    std::vector<u64> words = no_rows(plan_.dim);
-    for (const Range &rows : partition_.whole_rows(worker))
-      add_rows(words, rows);
-    source.rows.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, words));
+    source.rows.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, partition_.whole_rows(worker)));
     counts_[device].push_back(source.rows.back()->size());
   }
   for (const plan::SplitRow &split : partition_.split) {
-    std::vector<u64> words = no_rows(plan_.dim);
-    add_rows(words, {split.row, split.row + 1});
-    source.split.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, words));
+    const Range row{split.row, split.row + 1};
+    source.split.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, {&row, 1}));
     runs_[device].push_back(runs_of(*source.split.back()));
   }
   return source;
@@ -71,7 +60,7 @@ std::vector<CopyExchange::Run> CopyExchange::runs_of(DeviceBuilding &row) const 
   for (std::size_t k = 0; k < keys.size(); ++k) {
     Run &run = runs.emplace_back(Run{0, {begins[k], begins[k + 1]}});
     for (const auto &field : fields)
-      run.tile += field_of(keys[k], field.shift, field.bits) * field.stride;
+      run.tile += index_in(keys[k], field.shift, field.bits) * field.stride;
   }
   return runs;
 }
@@ -153,81 +142,74 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
     return {};
   arrived->arrived();
   Copy copy = arrived->make_copy(plan_);
-  const auto arrays = copy.arrays->arrays();
-  for (const auto &[list, number] : {std::pair(&copy.row_index, 2), std::pair(&copy.row_begin, 3)}) {
-    const auto &array = arrays[static_cast<std::size_t>(number)];
-    list->resize(static_cast<std::size_t>(array.bytes / 8));
-    device.download(list->data(), array.data, array.bytes);
-  }
+  found_[rank] = find_stretches(device, copy, others.rank());
   return copy;
 }
 
-namespace {
-
-constexpr i64 no_row = std::numeric_limits<i64>::max();
-
-/// The rows of one part among some slots, in ascending order.
-struct Cursor {
-  const Copy *part;
-  Range slots;
-
-  i64 row() const { return slots.size() == 0 ? no_row : part->row_index[static_cast<std::size_t>(slots.begin)]; }
-  /// Where the rows from one on begin.
-  i64 slot_of(i64 row) const {
-    const auto begin = part->row_index.begin();
-    return std::lower_bound(begin + slots.begin, begin + slots.end, row) - begin;
+std::vector<CopyExchange::Found> CopyExchange::find_stretches(kernels::Backend &device, const Copy &part,
+                                                              int worker) const {
+  std::vector<kernels::RowQuery> wanted; // where each begins and ends
+  for (i64 tile = 0; tile < plan_.tiles; ++tile) {
+    const auto t = static_cast<std::size_t>(tile);
+    for (const Range slots :
+         {Range{part.tile_begin[t], part.tile_light[t]}, Range{part.tile_light[t], part.tile_begin[t + 1]}})
+      for (const Stretch &stretch : stretches_)
+        if (std::find(stretch.workers.begin(), stretch.workers.end(), worker) != stretch.workers.end())
+          wanted.insert(wanted.end(), {{slots, stretch.rows.begin}, {slots, stretch.rows.end}});
   }
-  i64 entries(i64 slot) const {
-    return part->row_begin[static_cast<std::size_t>(slot) + 1] - part->row_begin[static_cast<std::size_t>(slot)];
-  }
-};
-
-/// Adds the rows of all to a copy's lists, in ascending order, those that several have once.
-void merge(std::vector<Cursor> all, Copy &to) {
-  const auto by_row = [](const Cursor &a, const Cursor &b) { return a.row() < b.row(); };
-  for (;;) {
-    const auto least = std::min_element(all.begin(), all.end(), by_row);
-    if (least == all.end() || least->row() == no_row)
-      return;
-    const i64 first = least->row();
-    i64 shared = 0;     // entries of that row that others have, too
-    i64 limit = no_row; // the next row of another
-    for (auto cursor = all.begin(); cursor != all.end(); ++cursor) {
-      if (cursor == least)
-        continue;
-      if (cursor->row() == first)
-        shared += cursor->entries(cursor->slots.begin++);
-      limit = std::min(limit, cursor->row());
-    }
-    const i64 end = least->slot_of(limit);
-    for (i64 slot = std::exchange(least->slots.begin, end); slot < end; ++slot) {
-      to.row_index.push_back(least->part->row_index[static_cast<std::size_t>(slot)]);
-      to.row_begin.push_back(to.row_begin.back() + least->entries(slot) + std::exchange(shared, 0));
-    }
-  }
+  std::vector<kernels::RowPlace> places(wanted.size());
+  const auto arrays = part.arrays->arrays();
+  device.find_rows(static_cast<const i64 *>(arrays[2].data), static_cast<const i64 *>(arrays[3].data), wanted, places);
+  std::vector<Found> found;
+  for (std::size_t k = 0; k < places.size(); k += 2)
+    found.push_back({{places[k].slot, places[k + 1].slot}, {places[k].entry, places[k + 1].entry}});
+  return found;
 }
 
-} // namespace
-
-Copy merged_lists(const std::vector<Copy> &parts, i64 tiles) {
-  Copy all;
-  all.row_begin.push_back(0);
-  all.tile_begin.push_back(0);
-  for (i64 tile = 0; tile < tiles; ++tile) {
-    const auto t = static_cast<std::size_t>(tile);
-    std::vector<Cursor> heavy, light;
-    for (const Copy &part : parts)
-      if (!part.row_index.empty()) {
-        heavy.push_back({&part, {part.tile_begin[t], part.tile_light[t]}});
-        light.push_back({&part, {part.tile_light[t], part.tile_begin[t + 1]}});
-      }
-    const i64 before = all.row_begin.back();
-    merge(std::move(heavy), all);
-    all.tile_light.push_back(std::ssize(all.row_index));
-    all.heavy_entries.push_back(all.row_begin.back() - before);
-    merge(std::move(light), all);
-    all.tile_begin.push_back(std::ssize(all.row_index));
+// What the parts have of a tile's heavy rows, and of its light ones, follows each other by rows.
+JoinedCopy CopyExchange::join() const {
+  JoinedCopy all;
+  std::vector<Load> &loads = all.sharded.loads;
+  std::vector<Selection> &selected = all.sharded.selected;
+  selected.resize(found_.size());
+  for (int worker = 0; worker < partition_.workers(); ++worker) {
+    Load &load = loads.emplace_back(Load{partition_.whole_rows(worker), {}});
+    for (const plan::SplitRow &split : partition_.split)
+      load.split.push_back({split.row, {}});
   }
+  std::vector<std::size_t> next(found_.size());
+  i64 slot = 0, entry = 0; // of the whole
+  const auto add = [&](const Stretch &stretch) {
+    i64 slots = 0;
+    for (const int worker : stretch.workers) {
+      const auto w = static_cast<std::size_t>(worker);
+      if (found_[w].empty())
+        continue; // it has no entries at all
+      const Found &found = found_[w][next[w]++];
+      const Range entries{entry, entry + found.entries.size()};
+      if (entries.size() == 0)
+        continue;
+      selected[w].entries.add(entries);
+      selected[w].lists.add({slot, slot + found.slots.size()});
+      if (stretch.split >= 0) {
+        Range &mine = loads[w].split[static_cast<std::size_t>(stretch.split)].entries;
+        mine = {mine.size() == 0 ? entries.begin : mine.begin, entries.end};
+      }
+      entry = entries.end;
+      slots = found.slots.size(); // of a split row 1, whoever has some of it
+    }
+    slot += slots;
+  };
+  all.lists.tile_begin.push_back(0);
+  for (i64 tile = 0; tile < plan_.tiles; ++tile) {
+    const i64 before = entry;
+    std::for_each(stretches_.begin(), stretches_.end(), add);
+    all.lists.tile_light.push_back(slot);
+    all.lists.heavy_entries.push_back(entry - before);
+    std::for_each(stretches_.begin(), stretches_.end(), add);
+    all.lists.tile_begin.push_back(slot);
+  }
+  all.sharded.partition = partition_;
   return all;
 }
 

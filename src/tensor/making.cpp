@@ -115,11 +115,6 @@ std::shared_ptr<Tensor> Tensor::build_sparse(const formats::Given &given, bool c
     x->numbering_ = formats::Numbering(entries, settings.empty_rows, *building, threads);
   else if (settings.numbers_rows())
     x->numbering_ = formats::Numbering(given.on_host(), settings.empty_rows, threads);
-  if (begun.all && !JointBuilding::makes_copies(x->stored_dims(), entries.nnz)) {
-    begun = Begun{};
-    begun.one = builders.front()->begin_building(entries, false);
-    building = begun.get();
-  }
   const int gpus = gpu ? std::max(1, static_cast<int>(builders.size())) : 0;
   const plan::StorageRequest request{settings, gpus, threads, MemoryBudget(settings.memory_limit, 0).left(),
                                      !builders.empty() ? builders.front()->chip() : kernels::Chip{}};
@@ -175,16 +170,18 @@ void Tensor::adopt(const Begun &begun, const Builders &builders, const formats::
     return resident_.adopt(builder, number, form, form.built(builder.memory()),
                            last ? 0 : builder.room_to_build(given.view(), false));
   }
-  const std::vector<JointBuilding::Held> held = begun.all->take_held();
-  if (held.empty()) // of BLCO, which no worker has a part of yet
+  const JointBuilding::Held held = begun.all->take_held();
+  if (held.parts.empty()) // of BLCO, which no worker has a part of yet
     form.view(OnHost::all);
+  else
+    sharded_.push_back(held.sharded);
   std::vector<const void *> columns;
-  for (std::size_t worker = 0; worker < held.size(); ++worker) {
-    if (held[worker].arrays == nullptr)
+  for (std::size_t worker = 0; worker < held.parts.size(); ++worker) {
+    if (held.parts[worker] == nullptr)
       continue;
     const EntriesView given_there = JointBuilding::given_to(worker, builders.size(), given.view(), columns);
     resident_.adopt(*builders[worker], {number, {static_cast<int>(builders.size()), static_cast<int>(worker), false}},
-                    StoredForm(form, held[worker].some), held[worker].arrays,
+                    StoredForm(form, held.sharded->selected[worker]), held.parts[worker],
                     last ? 0 : builders[worker]->room_to_build(given_there, true));
   }
 }

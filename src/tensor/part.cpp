@@ -60,18 +60,6 @@ Range rows_of(const Load &load) {
   return rows.begin < rows.end ? rows : Range{};
 }
 
-/// What a load has of the rows before one.
-Load load_before(const Load &load, i64 row) {
-  Load some;
-  for (const Range &rows : load.whole)
-    if (rows.begin < row)
-      some.whole.push_back({rows.begin, std::min(rows.end, row)});
-  for (const Load::RowSegment &split : load.split)
-    if (split.row < row)
-      some.split.push_back(split);
-  return some;
-}
-
 /// Gives those of the ranges that begin at begin[0 .. count] which hold some of the entries, at least one.
 Range ranges_with(const i64 *begin, i64 count, Range entries) {
   const auto holding = [&](i64 entry) { return std::upper_bound(begin, begin + count + 1, entry) - begin - 1; };
@@ -140,10 +128,16 @@ Part::Part(const Tensor &x, const Sharding &sharding, int worker, kernels::Backe
     return;
   }
   for (int number = 0; number < copies && x.sparse() && x.partitioned_by_rows(); ++number) {
-    const auto copy = std::get<kernels::SortedView>(x.form(number).view(OnHost::lists));
     const plan::Group &modes = x.groups().modes(number);
-    const Load &load = modes.size() > 1 ? sharding.cell_load(number, worker) : sharding.load(modes.front(), worker);
-    forms_.emplace_back(x.form(number), select_load(copy, load));
+    const bool alone = modes.size() == 1;
+    const StoredForm &form = x.form(number);
+    if (const Selection *made = alone ? sharding.selected(modes.front(), worker) : nullptr) {
+      forms_.emplace_back(form, *made);
+      continue;
+    }
+    const auto copy = std::get<kernels::SortedView>(form.view(OnHost::lists));
+    const Load &load = alone ? sharding.load(modes.front(), worker) : sharding.cell_load(number, worker);
+    forms_.emplace_back(form, select_load(copy, load));
   }
   for (const StoredForm &form : forms_) {
     const FormBytes bytes = bytes_of(form.view(OnHost::sizes));
@@ -202,24 +196,42 @@ bool Part::cuts_rows(int mode) const {
 }
 
 std::vector<LoadPart> Part::cut_load(int mode, std::span<const i64> before) const {
-  const Load &load = sharding_.load(mode, worker_);
-  const Range all = rows_of(load);
-  const auto copy = std::get<kernels::SortedView>(x_.form(x_.groups().group_of(mode)).view(OnHost::lists));
-  std::vector<LoadPart> parts;
-  LoadPart next{{all.begin, all.begin}, {}};
-  i64 listed = 0;
-  const auto end_at = [&](i64 row) {
-    next.rows.end = std::clamp(row, next.rows.begin, all.end);
-    const Selection before = select_load(copy, load_before(load, next.rows.end));
-    next.entries.end = before.entries.count();
-    next.full = before.lists.count() - std::exchange(listed, before.lists.count()) == next.rows.size();
-    parts.push_back(next);
-    next = {{next.rows.end, next.rows.end}, {next.entries.end, next.entries.end}};
-  };
+  const int number = x_.groups().group_of(mode);
+  const Range all = rows_of(sharding_.load(mode, worker_));
+  std::vector<i64> rows; // where parts begin, and where the last one ends
+  rows.push_back(all.begin);
   for (const i64 row : before)
-    end_at(row);
-  end_at(all.end);
+    rows.push_back(std::clamp(row, rows.back(), all.end));
+  rows.push_back(all.end);
+  const std::vector<kernels::RowPlace> places = places_of(number, rows);
+  std::vector<LoadPart> parts;
+  for (std::size_t k = 0; k + 1 < rows.size(); ++k) {
+    const Range some{rows[k], rows[k + 1]};
+    parts.push_back({some, {places[k].entry, places[k + 1].entry}, places[k + 1].slot - places[k].slot == some.size()});
+  }
   return parts;
+}
+
+// Lists that are on the host need not be on the device yet.
+std::vector<kernels::RowPlace> Part::places_of(int number, std::span<const i64> rows) const {
+  const StoredForm &own = forms_[static_cast<std::size_t>(number)];
+  std::vector<kernels::RowPlace> places(rows.size());
+  if (own.selection()->entries.count() == 0)
+    return places;
+  std::vector<kernels::RowQuery> wanted;
+  for (const i64 row : rows)
+    wanted.push_back({{0, own.selection()->lists.count()}, row});
+  if (detail::lists_are_away(own.whole().view(OnHost::sizes))) {
+    const FormView there = place(number, own).whole("a worker's load in parts");
+    const auto lists = std::get<kernels::SortedView>(there.view());
+    backend_.find_rows(lists.row_index, lists.row_begin, wanted, places);
+    return places;
+  }
+  const auto lists = std::get<kernels::SortedView>(own.view(OnHost::lists));
+  std::transform(wanted.begin(), wanted.end(), places.begin(), [&](const kernels::RowQuery &row) {
+    return kernels::find_row(lists.row_index, lists.row_begin, row);
+  });
+  return places;
 }
 
 Range Part::merged_mttkrp(int group, kernels::MttkrpArgs args) const {

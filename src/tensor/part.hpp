@@ -76,6 +76,8 @@ private:
   /// All that it holds of a form, for its load.
   LoadPart own_load(int number, const Load &load) const;
   void compute_own(int number, kernels::MttkrpArgs args, const LoadPart &part) const;
+  /// Where rows, or the next greater ones, stand in what this worker has of a sorted copy in one tile.
+  std::vector<kernels::RowPlace> places_of(int number, std::span<const i64> rows) const;
   void sum_slabs(std::span<const i64> dims, const kernels::MttkrpArgs &args) const;
 
   const Tensor &x_;

@@ -135,7 +135,7 @@ public:
     Device &device = device_of(backend);
     const std::lock_guard lock(device.mutex);
     if (backend.room() >= spare && device.most == unlimited) {
-      const kernels::TensorView host = stored.view(stored.selection() == nullptr ? OnHost::sizes : OnHost::lists);
+      const kernels::TensorView host = stored.view(OnHost::sizes);
       if (Form form = keep_whole(backend, stored, host, bytes_of(host), built)) {
         device.copies.insert_or_assign(key, Copy{stored.whole(), std::move(form)});
         return;

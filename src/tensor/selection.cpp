@@ -6,38 +6,38 @@ namespace td::tensor {
 
 namespace {
 
-SelectedLists lists_of(const kernels::SortedView &x, const Selection &some) {
-  SelectedLists lists;
+void fill_lists(const kernels::SortedView &x, const Selection &some, bool rows, SelectedLists &lists) {
+  if (lists.tile_begin.size() == 0) {
+    lists.tile_begin = Buffer<i64>(x.tiles + 1, "tile boundaries of a worker's part");
+    for (i64 tile = 0; tile <= x.tiles; ++tile)
+      lists.tile_begin[tile] = some.lists.before(x.tile_begin[tile]);
+    lists.tile_light = Buffer<i64>(x.tiles > 1 ? x.tiles : 0, "light rows of a worker's part");
+    for (i64 tile = 0; tile < lists.tile_light.size(); ++tile)
+      lists.tile_light[tile] = some.lists.before(x.tile_light[tile]);
+  }
+  if (!rows || lists.row_begin.size() > 0)
+    return;
   lists.row_index = Buffer<i64>(some.lists.count(), "row indices of a worker's part");
   lists.row_begin = Buffer<i64>(some.lists.count() + 1, "row boundaries of a worker's part");
   i64 next = 0;
-  some.lists.each({0, some.lists.count()}, [&](Range rows) {
-    for (i64 row = rows.begin; row < rows.end; ++row) {
+  some.lists.each({0, some.lists.count()}, [&](Range slots) {
+    for (i64 row = slots.begin; row < slots.end; ++row) {
       lists.row_index[next] = x.row_index[row];
       lists.row_begin[next++] = some.entries.before(x.row_begin[row]);
     }
   });
   lists.row_begin[next] = some.entries.count();
-  lists.tile_begin = Buffer<i64>(x.tiles + 1, "tile boundaries of a worker's part");
-  for (i64 tile = 0; tile <= x.tiles; ++tile)
-    lists.tile_begin[tile] = some.lists.before(x.tile_begin[tile]);
-  if (x.tiles > 1) {
-    lists.tile_light = Buffer<i64>(x.tiles, "light rows of a worker's part");
-    for (i64 tile = 0; tile < x.tiles; ++tile)
-      lists.tile_light[tile] = some.lists.before(x.tile_light[tile]);
-  }
-  return lists;
 }
 
-SelectedLists lists_of(const kernels::BlcoView &x, const Selection &some) {
-  SelectedLists lists;
+void fill_lists(const kernels::BlcoView &x, const Selection &some, bool, SelectedLists &lists) {
+  if (lists.block_begin.size() > 0)
+    return;
   lists.block_begin = Buffer<i64>(some.lists.count() + 1, "block boundaries of a worker's part");
   for (i64 block = 0; block <= some.lists.count(); ++block)
     lists.block_begin[block] = some.entries.before(x.block_begin[some.lists.first() + block]);
-  return lists;
 }
 
-template <class View> SelectedLists lists_of(const View &, const Selection &) { return {}; }
+template <class View> void fill_lists(const View &, const Selection &, bool, SelectedLists &) {}
 
 // Which rows are heavy, and how threads share the rows and tiles, is read by kernels in host memory alone, where there
 // are no parts; it holds for a part's rows as well.
@@ -90,14 +90,13 @@ std::size_t Chosen::range_with(i64 number) const noexcept {
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(next - before_.begin(), 1)) - 1;
 }
 
-SelectedLists lists_of(const kernels::TensorView &whole, const Selection &some) {
-  return std::visit([&](const auto &x) { return lists_of(x, some); }, whole);
+void fill_lists(const kernels::TensorView &whole, const Selection &some, bool rows, SelectedLists &lists) {
+  std::visit([&](const auto &x) { fill_lists(x, some, rows, lists); }, whole);
 }
 
-kernels::TensorView view_of(const kernels::TensorView &whole, const Selection &some, const SelectedLists *lists) {
-  static const SelectedLists none;
+kernels::TensorView view_of(const kernels::TensorView &whole, const Selection &some, const SelectedLists &lists) {
   kernels::TensorView view = whole;
-  std::visit([&](auto &x) { select(x, some, lists == nullptr ? none : *lists); }, view);
+  std::visit([&](auto &x) { select(x, some, lists); }, view);
   return view;
 }
 

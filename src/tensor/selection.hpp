@@ -50,15 +50,15 @@ struct Selection {
   std::vector<i64> whole_dims;
 };
 
-/// The lists of a view of what is selected, on the host.
+/// The lists of a view of what is selected, on the host. Those of a sorted copy's rows may be missing.
 struct SelectedLists {
   Buffer<i64> row_index, row_begin, tile_begin, tile_light, block_begin;
 };
-/// `whole`: the form's view, with its lists.
-SelectedLists lists_of(const kernels::TensorView &whole, const Selection &some);
+/// Adds the lists that are missing; those of rows only where they are asked for. `whole`: the form's view, with these.
+void fill_lists(const kernels::TensorView &whole, const Selection &some, bool rows, SelectedLists &lists);
 
-/// What is selected, as a view: with pointers to these lists, or null for none; and, since the entries are nowhere one
-/// after the other, with those to all entries. Valid as long as the selection.
-kernels::TensorView view_of(const kernels::TensorView &whole, const Selection &some, const SelectedLists *lists);
+/// What is selected, as a view: with pointers to these lists; and, since the entries are nowhere one after the other,
+/// with those to all entries. Valid as long as the selection and the lists.
+kernels::TensorView view_of(const kernels::TensorView &whole, const Selection &some, const SelectedLists &lists);
 
 } // namespace td::tensor

@@ -71,7 +71,7 @@ private:
 };
 
 Sharded shard_evenly(i64 dim, i64 entries, int workers) {
-  Sharded even{plan::partition_evenly(dim, entries, workers), {}};
+  Sharded even{plan::partition_evenly(dim, entries, workers), {}, {}};
   for (int worker = 0; worker < workers; ++worker)
     even.loads.push_back({even.partition.whole_rows(worker), {}});
   return even;
@@ -92,7 +92,7 @@ plan::Partition partition_by(const plan::RowCounts &counts, int workers, Partiti
 
 Sharded shard_copy(const kernels::SortedView &x, int workers, PartitionKind kind) {
   const StoredRows rows(x);
-  Sharded sharded{partition_by(rows.counts(), workers, kind), {}};
+  Sharded sharded{partition_by(rows.counts(), workers, kind), {}, {}};
   for (int worker = 0; worker < workers; ++worker)
     sharded.loads.push_back({sharded.partition.whole_rows(worker), {}});
   for (const plan::SplitRow &row : sharded.partition.split) {
@@ -119,6 +119,8 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
   const i64 dim = x.stored_dims()[static_cast<std::size_t>(mode)];
   const bool alone = x.groups().modes(x.groups().group_of(mode)).size() == 1;
   if (workers_ > 1 && x.sparse() && x.partitioned_by_rows() && alone) {
+    if (const Sharded *made = x.sharded(mode, workers_); made != nullptr && !deterministic_)
+      return *made;
     const PartitionKind kind = partition_kind(x.settings().sharding, deterministic_);
     return shard_copy(std::get<kernels::SortedView>(x.view(mode, OnHost::lists)), workers_, kind);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan/partition.hpp"
+#include "tensor/selection.hpp"
 #include "tensor/tensor.hpp"
 
 namespace td::tensor {
@@ -19,6 +20,8 @@ struct Load {
 struct Sharded {
   plan::Partition partition;
   std::vector<Load> loads; // [workers]
+  /// What these are of a stored copy; of one whose rows are listed on the host: nothing, since select_load finds it.
+  std::vector<Selection> selected; // [workers]
 };
 
 enum class PartitionKind { rows, split_rows, entries };
@@ -45,6 +48,11 @@ public:
   /// Who owns which rows of stored_dims, and so of factors; and of a mode that is alone in its group, loads.
   const plan::Partition &rows(int mode) const { return rows_[static_cast<std::size_t>(mode)].partition; }
   const Load &load(int mode, int worker) const { return load(rows_, mode, worker); }
+  /// What the load is of the mode's copy, or null where it is still to be found (select_load).
+  const Selection *selected(int mode, int worker) const {
+    const std::vector<Selection> &all = rows_[static_cast<std::size_t>(mode)].selected;
+    return all.empty() ? nullptr : &all[static_cast<std::size_t>(worker)];
+  }
 
   /// These tell the same of the cells of a group of several modes. Without `deterministic` each worker's cells, those
   /// of split ones included, follow one another.

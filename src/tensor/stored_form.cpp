@@ -25,15 +25,14 @@ struct StoredForm::State {
   struct Selected {
     StoredForm whole;
     Selection some;
-    std::optional<SelectedLists> lists;
+    SelectedLists lists;
   };
   std::optional<Selected> selected;
 
   void select(OnHost needed) {
     const kernels::TensorView whole = selected->whole.view(needed);
-    if (needed != OnHost::sizes && !selected->lists)
-      selected->lists = lists_of(whole, selected->some);
-    form = FormView(view_of(whole, selected->some, selected->lists ? &*selected->lists : nullptr));
+    fill_lists(whole, selected->some, needed != OnHost::sizes, selected->lists);
+    form = FormView(view_of(whole, selected->some, selected->lists));
   }
 
   void bring(bool entries) {

@@ -14,7 +14,7 @@ namespace td::tensor {
 
 /// What of a form somebody needs in host memory.
 enum class OnHost {
-  sizes, // nothing but what is there
+  sizes, // nothing but what is there, and a part's lists of tiles and blocks
   lists, // of rows, tiles and blocks
   all,
 };

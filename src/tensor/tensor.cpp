@@ -7,6 +7,7 @@
 
 #include "core/sentence.hpp"
 #include "formats/merged.hpp"
+#include "tensor/sharding.hpp"
 
 namespace td::tensor {
 
@@ -226,6 +227,13 @@ void Tensor::slice_counts(int mode, i64 *counts) const {
   const auto view = coordinates(holder, 1);
   for (i64 k = 0; k < view.nnz; ++k)
     ++counts[view.indices[mode][k]];
+}
+
+const Sharded *Tensor::sharded(int mode, int workers) const {
+  const auto form = static_cast<std::size_t>(groups_->group_of(mode));
+  if (form >= sharded_.size() || std::ssize(sharded_[form]->loads) != workers)
+    return nullptr;
+  return sharded_[form].get();
 }
 
 /// Adds to counts, for each number of a row.

@@ -40,7 +40,8 @@ enum class Target { cpu, gpu };
 
 /// The GPUs that a tensor is stored for, each with a worker; none: the host builds.
 using Builders = std::vector<kernels::Backend *>;
-struct Begun; // what they have begun with
+struct Begun;   // what they have begun with
+struct Sharded; // tensor/sharding.hpp
 
 class Tensor {
 public:
@@ -122,6 +123,8 @@ public:
   const StoredForm &form(int number) const;
   /// The one of whole_view.
   int whole_form() const;
+  /// How the copy of a mode was partitioned where its parts were made in the memories of so many workers; else null.
+  const Sharded *sharded(int mode, int workers) const;
   /// Parts that the numbers of `key` tell apart, of forms and of groups' cells; `all`: of this worker. Of a form that
   /// workers gather, what this one has `held`.
   Placement place(const FormKey &key, const StoredForm &some, const FormBytes &all, kernels::Backend &backend,
@@ -201,8 +204,9 @@ private:
   std::optional<formats::Blco> blco_;
   std::vector<formats::Sorted> sorted_; // one a group of modes
   std::optional<formats::Dense> dense_;
-  std::shared_ptr<const kernels::DeviceArrays> lent_; // a borrowed array in a device's memory
-  std::vector<StoredForm> forms_;                     // of what there is of these, and of what was built on a GPU
+  std::shared_ptr<const kernels::DeviceArrays> lent_;   // a borrowed array in a device's memory
+  std::vector<StoredForm> forms_;                       // of what there is of these, and of what was built on a GPU
+  std::vector<std::shared_ptr<const Sharded>> sharded_; // [forms] of which several GPUs have made parts; else none
   std::unique_ptr<const plan::Groups> groups_;
   mutable Resident resident_;
 };

@@ -167,11 +167,11 @@ public:
 
   std::unique_ptr<DeviceBuilding> beside(i64 size) override { return std::make_unique<SerialBuilding>(*this, size); }
 
-  std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const u64> words) override {
+  std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const Range> fields) override {
     auto some = std::make_unique<SerialBuilding>(*this, 0);
     for (std::size_t k = 0; k < keys_.size(); ++k) {
-      const auto field = static_cast<std::size_t>(keys_[k] >> shift & low_bits(bits));
-      if ((words[field / 64] >> field % 64 & 1) == 0)
+      const auto field = static_cast<i64>(keys_[k] >> shift & low_bits(bits));
+      if (std::none_of(fields.begin(), fields.end(), [&](Range r) { return r.begin <= field && field < r.end; }))
         continue;
       some->keys_.push_back(keys_[k]);
       some->values_.push_back(values_[k]);

@@ -312,6 +312,11 @@ public:
     for (i64 b = 0; b * block < elements; ++b)
       sums[b] = kernels::sums_of(x, {b * block, std::min(elements, (b + 1) * block)}, scale);
   }
+  void find_rows(const i64 *row_index, const i64 *row_begin, std::span<const kernels::RowQuery> wanted,
+                 std::span<kernels::RowPlace> found) override {
+    const Working access(*this);
+    ReferenceBackend::find_rows(row_index, row_begin, wanted, found);
+  }
   void follow(void *stream) override {
     if (stream != nullptr)
       throw_error(Status::argument, "stream: no stream of cuda:{}", memory_->ordinal());

@@ -16,6 +16,7 @@
 #include "software/building.hpp"
 #include "tensor/export.hpp"
 #include "tensor/joint_building.hpp"
+#include "tensor/part.hpp"
 #include "tensor/tensor.hpp"
 
 namespace td::test {
@@ -130,6 +131,43 @@ void expect_same(const formats::OnDevice<formats::Sorted> &built, const formats:
   expect_same(got.light_cuts, expected.light_cuts, "light cuts");
 }
 
+std::vector<Range> ranges_of(const tensor::Chosen &some) {
+  std::vector<Range> all;
+  some.each({0, some.count()}, [&](Range range) { all.push_back(range); });
+  return all;
+}
+
+void expect_same_ranges(const std::vector<Range> &got, const std::vector<Range> &expected) {
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), expected.begin(), expected.end(),
+                         [](Range a, Range b) { return a.begin == b.begin && a.end == b.end; }));
+}
+
+/// What devices have of a copy is what lists of its rows on the host give them.
+void expect_same_parts(const tensor::JointBuilding::Held &held, const formats::Sorted &copy) {
+  const kernels::SortedView x = copy.view();
+  const auto workers = static_cast<int>(held.parts.size());
+  ASSERT_GT(workers, 1);
+  const tensor::Sharded expected = tensor::shard_copy(x, workers, tensor::PartitionKind::split_rows);
+  const tensor::Sharded &got = *held.sharded;
+  EXPECT_EQ(got.partition.load, expected.partition.load);
+  ASSERT_EQ(got.loads.size(), expected.loads.size());
+  ASSERT_EQ(got.selected.size(), expected.loads.size());
+  for (std::size_t w = 0; w < got.loads.size(); ++w) {
+    SCOPED_TRACE(testing::Message() << "worker " << w);
+    expect_same_ranges(got.partition.owned[w], expected.partition.owned[w]);
+    expect_same_ranges(got.loads[w].whole, expected.loads[w].whole);
+    ASSERT_EQ(got.loads[w].split.size(), expected.loads[w].split.size());
+    for (std::size_t k = 0; k < got.loads[w].split.size(); ++k) {
+      EXPECT_EQ(got.loads[w].split[k].row, expected.loads[w].split[k].row);
+      expect_same_ranges({got.loads[w].split[k].entries}, {expected.loads[w].split[k].entries});
+    }
+    const tensor::Selection some = tensor::select_load(x, expected.loads[w]);
+    expect_same_ranges(ranges_of(got.selected[w].entries), ranges_of(some.entries));
+    expect_same_ranges(ranges_of(got.selected[w].lists), ranges_of(some.lists));
+    EXPECT_EQ(held.parts[w] == nullptr, some.entries.count() == 0);
+  }
+}
+
 void expect_same(const tensor::Facts &got, const tensor::Facts &expected) {
   EXPECT_EQ(got.nnz, expected.nnz);
   EXPECT_EQ(got.zeros, expected.zeros);
@@ -194,11 +232,13 @@ void FormatsBuilt::check(const tensor::Builders &devices, const std::vector<i64>
   }
   const auto built = formats::build_packed(*building, formats::Given(e), there, false);
   expect_same(tensor::facts_of(*building), tensor::facts_of(packed.values, 2));
-  const bool copies = devices.size() == 1 || tensor::JointBuilding::makes_copies(packed.dims, packed.nnz());
-  for (int mode = 0; mode < e.order() && copies; ++mode)
+  for (int mode = 0; mode < e.order(); ++mode)
     for (const auto &bits : bits_in_tiles(packed.dims, mode, packed.nnz(), packed.values.type())) {
       SCOPED_TRACE(testing::Message() << "mode " << mode);
-      expect_same(formats::build_sorted(built, mode, bits), formats::build_sorted(packed, mode, bits, 2));
+      const formats::Sorted expected = formats::build_sorted(packed, mode, bits, 2);
+      expect_same(formats::build_sorted(built, mode, bits), expected);
+      if (auto *joint = dynamic_cast<tensor::JointBuilding *>(building.get()))
+        expect_same_parts(joint->take_held(), expected);
     }
   expect_same(formats::build_blco(built), formats::build_blco(std::move(packed), 2));
 }

@@ -229,6 +229,12 @@ i64 CudaBackend::room_to_build(const EntriesView &entries, bool together) const 
   return device_.resident()->limit > 0 ? bytes_to_build(entries, together) : 0;
 }
 
+void CudaBackend::find_rows(const i64 *row_index, const i64 *row_begin, std::span<const RowQuery> wanted,
+                            std::span<RowPlace> found) {
+  const CurrentDevice current = enter();
+  cuda::find_rows(device_, row_index, row_begin, wanted, found);
+}
+
 void CudaBackend::mttkrp_slabs(const DenseView &x, std::span<const ConstMatrix> factors, Matrix out) {
   const CurrentDevice current = enter();
   if (out.rows > 0)

@@ -48,6 +48,8 @@ public:
   void follow(void *stream) override;
   std::shared_ptr<const DeviceArrays> lend(const DenseView &array, std::string_view name) override;
   void sum_elements(const DenseView &x, double scale, i64 block, ElementSums *sums) override;
+  void find_rows(const i64 *row_index, const i64 *row_begin, std::span<const RowQuery> wanted,
+                 std::span<RowPlace> found) override;
   bool reach(Device &other) override;
   void copy_from(Device &other, void *to, const void *from, i64 bytes) override;
   void raise(Signal signal) override;

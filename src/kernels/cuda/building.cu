@@ -148,16 +148,17 @@ public:
 
   void arrived() override {}
 
-  std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const u64> words) override {
+  std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const Range> fields) override {
     const CurrentDevice current = device_.memory().enter();
-    const Array marks = on_gpu(words.data(), static_cast<i64>(words.size_bytes()));
+    const Array bounds = on_gpu(fields.data(), static_cast<i64>(fields.size_bytes()));
     const Array entries(*spares_, size_ * 4);
     std::unique_ptr<CudaBuilding> some;
     with_packed_key(key_bytes_, [&](auto key) {
       dispatch(type_, [&](auto zero) {
         using Key = decltype(key);
         using T = decltype(zero);
-        const HasField<Key> wanted{{keys_.as<const Key>(), shift, bits}, marks.as<const u64>()};
+        const HasField<Key> wanted{
+            {keys_.as<const Key>(), shift, bits}, bounds.as<const i64>(), 2 * static_cast<int>(fields.size())};
         some = std::make_unique<CudaBuilding>(*this, select(device_, size_, wanted, entries.as<std::uint32_t>()));
         launch(device_, some->size_,
                TakeEntry<Key, T>{keys_.as<const Key>(), values_.template as<T>(), entries.as<const std::uint32_t>(),

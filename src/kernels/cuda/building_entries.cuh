@@ -304,12 +304,22 @@ template <class Key> struct Field {
   __device__ i64 operator()(i64 k) const { return static_cast<i64>((keys[k] >> shift) & Moves::low_bits<Key>(bits)); }
 };
 
+/// Whether a field is in a range of some, ascending, whose bounds are one array.
 template <class Key> struct HasField {
   Field<Key> field;
-  const u64 *words;
+  const i64 *bounds;
+  int count;
   __device__ bool operator()(i64 k) const {
     const i64 at = field(k);
-    return (words[at / 64] >> (at % 64) & 1) != 0;
+    int below = 0; // bounds that are not greater
+    for (int end = count; below < end;) {
+      const int middle = (below + end) / 2;
+      if (bounds[middle] <= at)
+        below = middle + 1;
+      else
+        end = middle;
+    }
+    return below % 2 != 0;
   }
 };
 

@@ -7,6 +7,33 @@
 
 namespace td::kernels::cuda {
 
+namespace {
+
+constexpr const char *finding = "finding rows in a copy's lists";
+constexpr unsigned search_threads = 128;
+
+__global__ void search(const i64 *row_index, const i64 *row_begin, i64 count, const RowQuery *wanted, RowPlace *found) {
+  const i64 k = i64{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (k < count)
+    found[k] = find_row(row_index, row_begin, wanted[k]);
+}
+
+} // namespace
+
+void find_rows(Gpu &device, const i64 *row_index, const i64 *row_begin, std::span<const RowQuery> wanted,
+               std::span<RowPlace> found) {
+  if (wanted.empty())
+    return;
+  const Scratch<RowQuery> queries(device, std::ssize(wanted), finding);
+  const Scratch<RowPlace> places(device, std::ssize(wanted), finding);
+  device.upload(queries.data(), wanted.data(), static_cast<i64>(wanted.size_bytes()));
+  const auto blocks = static_cast<unsigned>((wanted.size() + search_threads - 1) / search_threads);
+  search<<<blocks, search_threads, 0, device.stream()>>>(row_index, row_begin, std::ssize(wanted), queries.data(),
+                                                         places.data());
+  check_launch(finding);
+  device.download(found.data(), places.data(), static_cast<i64>(found.size_bytes()));
+}
+
 ByRow::ByRow(Gpu &device, i64 count)
     : device_(device), count_(count), row_(device, count, "the rows of entries"),
       row_after_(device, count, "the rows of entries"), number_(device, count, "the order of entries"),

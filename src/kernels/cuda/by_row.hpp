@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/views.hpp"
+#include "kernels/backend.hpp"
 #include "kernels/cuda/gpu.hpp"
 
 namespace td::kernels::cuda {
@@ -23,6 +24,10 @@ private:
   Scratch<u64> row_, row_after_;
   Scratch<i64> number_, number_after_;
 };
+
+/// Backend::find_rows.
+void find_rows(Gpu &device, const i64 *row_index, const i64 *row_begin, std::span<const RowQuery> wanted,
+               std::span<RowPlace> found);
 
 /// a := 0, its padding untouched.
 void set_zero(Gpu &device, Matrix a);
