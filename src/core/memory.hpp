@@ -82,4 +82,20 @@ private:
   i64 held_ = 0;
 };
 
+/// Memory that is told, or that a budget is asked about whenever a need concerns it.
+class HostRoom {
+public:
+  HostRoom() : told_(HostMemory{}) {}
+  HostRoom(const HostMemory &told) : told_(told) {}      // NOLINT: memory is room
+  HostRoom(const MemoryBudget &asked) : asked_(asked) {} // NOLINT: so is what a budget leaves
+  /// What there is for a need of so many bytes: all there can be where it concerns no one.
+  HostMemory for_need(i64 bytes) const {
+    return told_ ? *told_ : asked_.concerns(bytes) ? asked_.left() : HostMemory{};
+  }
+
+private:
+  std::optional<HostMemory> told_;
+  MemoryBudget asked_;
+};
+
 } // namespace td

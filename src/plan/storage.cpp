@@ -52,8 +52,8 @@ FormatChoice choose_format(const formats::EntryShape &x, const StorageRequest &r
   if (wanted)
     return {*wanted, "asked for by option 'format'"};
   const double sorted = formats::sorted_footprint(x, tiles, request.threads).stored;
-  const double quarter = static_cast<double>(request.memory.bytes) / 4;
-  const bool fits = sorted <= quarter;
+  const HostMemory memory = request.memory.for_need(saturated(4 * sorted));
+  const bool fits = sorted <= static_cast<double>(memory.bytes) / 4;
   const bool only_sorted = request.settings.tiles.ask == Ask::named || request.settings.groups.ask == Ask::named;
   if (fits && request.is_for_gpus() && !only_sorted && streams_too_long(sorted, x, request, tiles))
     return {Format::blco,
@@ -198,7 +198,7 @@ void require_storage(const Storage &storage, const formats::EntryShape &x, const
   const bool dense = storage.format == Format::dense;
   require_memory(fmt::format("a {} tensor of {}", name_of(storage.format),
                              dense ? count_text(x.nnz, "element", "elements") : count_text(x.nnz, "entry", "entries")),
-                 need, request.memory, advice);
+                 need, request.memory.for_need(need.total()), advice);
 }
 
 Decoded decoded_bytes(Format format, const formats::EntryShape &x, int threads) {

@@ -16,7 +16,7 @@ struct StorageRequest {
   const TensorSettings &settings;
   int gpus = 0; // that take part; 0: it is for the CPU's kernels
   int threads = 1;
-  HostMemory memory;
+  HostRoom memory;
   kernels::Chip chip = {}; // of each GPU
 
   bool is_for_gpus() const noexcept { return gpus > 0; }

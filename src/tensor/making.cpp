@@ -116,7 +116,7 @@ std::shared_ptr<Tensor> Tensor::build_sparse(const formats::Given &given, bool c
   else if (settings.numbers_rows())
     x->numbering_ = formats::Numbering(given.on_host(), settings.empty_rows, threads);
   const int gpus = gpu ? std::max(1, static_cast<int>(builders.size())) : 0;
-  const plan::StorageRequest request{settings, gpus, threads, MemoryBudget(settings.memory_limit, 0).left(),
+  const plan::StorageRequest request{settings, gpus, threads, MemoryBudget(settings.memory_limit, 0),
                                      !builders.empty() ? builders.front()->chip() : kernels::Chip{}};
   x->storage_ = decide_storage({x->stored_dims(), entries.nnz, x->type_}, request);
   const bool coordinates = x->format() == plan::Format::coo;
@@ -193,7 +193,7 @@ std::shared_ptr<const Tensor> Tensor::make_dense(const DenseArrayView &array, co
   const i64 elements = element_count(array.dims);
   const auto x = begin_dense(array.dims, array.value_type, settings, threads, std::move(source), target);
   require_storage(x->storage_, {array.dims, elements, array.value_type},
-                  {settings, target == Target::gpu ? 1 : 0, threads, MemoryBudget(settings.memory_limit, 0).left()});
+                  {settings, target == Target::gpu ? 1 : 0, threads, MemoryBudget(settings.memory_limit, 0)});
   x->dense_ = formats::build_dense(array, threads);
   x->facts_ = facts_of(x->dense_->values, threads);
   x->list_forms();

@@ -15,7 +15,7 @@ Storage chosen(std::span<const i64> dims, i64 nnz, int gpus, i64 memory_of_each,
   Options options;
   options.set_text("format", format);
   const TensorSettings settings(options);
-  StorageRequest request{settings, gpus, 2, {host, false}, {}};
+  StorageRequest request{settings, gpus, 2, HostMemory{host, false}, {}};
   request.chip.memory_bytes = memory_of_each;
   return decide_storage({dims, nnz, ValueType::f64}, request);
 }
@@ -46,7 +46,7 @@ TEST(Storage, WhatOnlySortedCopiesHaveIsKept) {
     Options options;
     options.set_text(option, value);
     const TensorSettings settings(options);
-    StorageRequest request{settings, 1, 2, {1000 * gigabyte, false}, {}};
+    StorageRequest request{settings, 1, 2, HostMemory{1000 * gigabyte, false}, {}};
     request.chip.memory_bytes = 75 * gigabyte;
     EXPECT_EQ(decide_storage({patents, patents_entries, ValueType::f64}, request).format, Format::sorted) << option;
   }
