@@ -7,7 +7,7 @@
 
 #include <fmt/ranges.h>
 
-#include "comm/gpu_choice.hpp"
+#include "comm/processes.hpp"
 #include "together.hpp"
 
 namespace td::c_api {

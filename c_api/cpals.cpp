@@ -178,6 +178,100 @@ std::string kind_of(const Model *start) {
   return fmt::format("{} {}", name_of(start->type()), start->processes != nullptr);
 }
 
+/// One call of td_cpals by a process, for all of its workers.
+class CpalsCall {
+public:
+  CpalsCall(const Context &context, const td_tensor *tensor, std::int64_t rank, const td_ktensor *init,
+            const td_options *options)
+      : context_(context), tensor_(tensor), rank_(rank), parts_(parts_for(context, tensor)),
+        start_(start_for(context, init)), options_(for_worker(context, options_in(context, options))) {
+    if (context.workers != nullptr && start_ != nullptr && !start_->whole())
+      rest_ = without_rows(*start_);
+    if (context.processes != nullptr)
+      context.processes->require_same(
+          fmt::format("{} {} {}", rank, kind_of(start_.get()), text_of_scope(options_, "cpals")),
+          "td_cpals: rank, options, whether there is an init or its type");
+    require_one_kind(context, options_);
+    shared_ = context.processes != nullptr && plan::SolverSettings(options_).distributed;
+    if (context.workers != nullptr)
+      options_.set_text("model", "distributed"); // it is made whole once in a process
+    checkpoint_ = options_.text("checkpoint");
+    if (!checkpoint_.empty() && (context.processes == nullptr || context.processes->rank() == 0))
+      io::require_place_for_record(checkpoint_);
+    if (const std::string path = options_.text("resume"); !path.empty()) {
+      resume_.reserve(parts_.size());
+      resume_.push_back(state_of(path, context.budget().beside(parts_.front()->bytes()), context.processes.get()));
+      while (resume_.size() < parts_.size())
+        resume_.push_back(without_rows(resume_.front()));
+    }
+  }
+
+  solvers::RunResult run(td_progress_fn progress, void *user) {
+    std::vector<solvers::RunResult> results(parts_.size());
+    run_on_workers(context_, [&](int worker) {
+      solvers::RunRequest own = request_of(worker);
+      if (progress != nullptr && worker == 0)
+        own.progress = [&](const solvers::Report &so_far) { return progress(LentReport(so_far).handle(), user) == 0; };
+      results[static_cast<std::size_t>(worker)] = solvers::cpals(own);
+    });
+    whole_.reset();
+    solvers::RunResult result = std::move(results.front());
+    result.report.threads = context_.threads();
+    for (std::size_t worker = 1; worker < results.size(); ++worker)
+      result.report.exchanged_bytes += results[worker].report.exchanged_bytes;
+    if (context_.workers != nullptr && !shared_ && !result.model.whole())
+      result.model = tensor::gather(*context_.processes, result.model, context_.budget());
+    if (Labels labels = object_of<td_tensor>(tensor_, "tensor")->labels; !labels.empty())
+      result.model.labels() = std::move(labels);
+    return result;
+  }
+
+  /// Whether the processes share the model.
+  bool shared() const noexcept { return shared_; }
+
+private:
+  solvers::RunRequest request_of(int worker) {
+    const auto place = static_cast<std::size_t>(worker);
+    solvers::RunRequest own;
+    own.tensor = parts_[place].get();
+    own.rank = rank_;
+    own.options = options_;
+    own.devices = context_.describe();
+    own.init = worker > 0 && rest_ ? &*rest_ : start_.get();
+    own.backends = context_.backends_of(worker);
+    if (!checkpoint_.empty())
+      own.save = [this, worker](const State &state) {
+        std::string failure;
+        by_first(context_, worker, [&] { failure = save(context_, state, checkpoint_); });
+        return failure;
+      };
+    own.whole = [this, worker] {
+      by_first(context_, worker, [&] {
+        whole_ = tensor::whole_of(parts_, *context_.processes, context_.memory_limit, *context_.backends_of(0).front(),
+                                  context_.threads());
+      });
+      if (context_.workers != nullptr)
+        context_.workers->of(worker).agree(); // it is there
+      return whole_;
+    };
+    if (!resume_.empty())
+      own.resume = std::move(resume_[place]);
+    return own;
+  }
+
+  const Context &context_;
+  const td_tensor *tensor_;
+  std::int64_t rank_;
+  Parts parts_;
+  std::shared_ptr<Model> start_;
+  std::optional<Ktensor> rest_; // of the start, for other workers than the first
+  Options options_;
+  bool shared_ = false;
+  std::string checkpoint_;
+  std::vector<State> resume_;                   // [workers] or none
+  std::shared_ptr<const tensor::Tensor> whole_; // of all workers here, for a run in order
+};
+
 } // namespace
 
 extern "C" {
@@ -196,78 +290,14 @@ td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, c
     };
     const auto run = [&] {
       require(model, "model");
-      const Parts parts = parts_for(*c, tensor);
-      const auto start = start_for(*c, init);
-      std::optional<Ktensor> rest; // of the start, for other workers than the first
-      if (c->workers != nullptr && start != nullptr && !start->whole())
-        rest = without_rows(*start);
-
-      Options o = for_worker(*c, options_in(*c, options));
-      if (c->processes != nullptr)
-        c->processes->require_same(fmt::format("{} {} {}", rank, kind_of(start.get()), text_of_scope(o, "cpals")),
-                                   "td_cpals: rank, options, whether there is an init or its type");
-      require_one_kind(*c, o);
-      const bool shared = c->processes != nullptr && plan::SolverSettings(o).distributed;
-      if (c->workers != nullptr)
-        o.set_text("model", "distributed"); // it is made whole once in a process
-      const std::string checkpoint = o.text("checkpoint");
-      if (!checkpoint.empty() && (c->processes == nullptr || c->processes->rank() == 0))
-        io::require_place_for_record(checkpoint);
-      std::optional<State> resume;
-      if (const std::string path = o.text("resume"); !path.empty())
-        resume = state_of(path, c->budget().beside(parts.front()->bytes()), c->processes.get());
-
-      std::vector<State> others_resume(parts.size());
-      for (std::size_t worker = 1; worker < parts.size() && resume; ++worker)
-        others_resume[worker] = without_rows(*resume);
-      std::shared_ptr<const tensor::Tensor> whole; // of all workers here, for a run in order
-      std::vector<solvers::RunResult> results(parts.size());
-      run_on_workers(*c, [&](int worker) {
-        const auto place = static_cast<std::size_t>(worker);
-        solvers::RunRequest own;
-        own.tensor = parts[place].get();
-        own.rank = rank;
-        own.options = o;
-        own.devices = c->describe();
-        own.init = worker > 0 && rest ? &*rest : start.get();
-        own.backends = c->backends_of(worker);
-        if (progress != nullptr && worker == 0)
-          own.progress = [&](const solvers::Report &so_far) {
-            return progress(LentReport(so_far).handle(), user) == 0;
-          };
-        if (!checkpoint.empty())
-          own.save = [&c, &checkpoint, worker](const State &state) {
-            std::string failure;
-            by_first(*c, worker, [&] { failure = save(*c, state, checkpoint); });
-            return failure;
-          };
-        own.whole = [&, worker] {
-          by_first(*c, worker, [&] {
-            whole = tensor::whole_of(parts, *c->processes, c->memory_limit, *c->backends_of(0).front(), c->threads());
-          });
-          if (c->workers != nullptr)
-            c->workers->of(worker).agree(); // it is there
-          return whole;
-        };
-        if (resume)
-          own.resume = worker == 0 ? std::move(*resume) : std::move(others_resume[place]);
-        results[place] = solvers::cpals(own);
-      });
-      whole.reset();
-      solvers::RunResult &result = results.front();
-      result.report.threads = c->threads();
-      for (std::size_t worker = 1; worker < results.size(); ++worker)
-        result.report.exchanged_bytes += results[worker].report.exchanged_bytes;
-      if (c->workers != nullptr && !shared && !result.model.whole())
-        result.model = tensor::gather(*c->processes, result.model, c->budget());
-      if (Labels labels = object_of<td_tensor>(tensor, "tensor")->labels; !labels.empty())
-        result.model.labels() = std::move(labels);
+      CpalsCall call(*c, tensor, rank, init, options);
+      solvers::RunResult result = call.run(progress, user);
       status = result.stopped ? TD_STOPPED : TD_OK;
       c->say_shortage();
       if (report != nullptr)
         *report = make_handle<td_report>(std::make_shared<solvers::Report>(std::move(result.report)));
       *model = make_handle<td_ktensor>(
-          std::make_shared<Model>(std::move(result.model), c->budget(), shared ? c->processes : nullptr));
+          std::make_shared<Model>(std::move(result.model), c->budget(), call.shared() ? c->processes : nullptr));
     };
     together(*c, undo, run);
     return status;

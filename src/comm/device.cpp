@@ -2,6 +2,8 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "comm/processes.hpp"
 #include "comm/transfers.hpp"
 #include "core/error.hpp"
@@ -335,8 +337,15 @@ std::vector<kernels::Device *> devices_of(const std::vector<kernels::Backend *> 
 }
 
 Communicators make_peer(const std::vector<kernels::Backend *> &devices, std::string &why) {
-  if (!kernels::all_reach(devices_of(devices))) {
-    why = "the GPUs do not reach each other's memories, by NVLink or PCI Express";
+  if (const kernels::Unreached pair = kernels::reach_all(devices_of(devices)); pair.any()) {
+    const auto name = [](const kernels::Device &gpu) { // as in "cuda:0, NVIDIA ..."
+      const std::string all = gpu.describe();
+      return all.substr(0, all.find(','));
+    };
+    why =
+        fmt::format("{} does not reach the memory of {}, by NVLink or PCI Express; expected that each GPU reaches the "
+                    "others'",
+                    name(*pair.from), name(*pair.memory));
     return {};
   }
   Communicators all = make_thread_communicators(static_cast<int>(devices.size()));
@@ -350,7 +359,7 @@ Communicators make_peer(const std::vector<kernels::Backend *> &devices, std::str
 
 Communicators make_linked(const std::vector<kernels::Backend *> &devices, std::string &why) {
   const std::vector<kernels::Device *> linked = devices_of(devices);
-  kernels::all_reach(linked); // as far as they do, a library may go by it
+  kernels::reach_all(linked); // as far as they do, a library may go by it
   auto links = devices.front()->link(linked, why);
   if (links.empty())
     return {};

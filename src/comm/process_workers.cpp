@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace td {
@@ -80,72 +81,97 @@ template <class F> void ProcessWorkers::for_workers_of(int process, F &&f) const
     f(static_cast<std::size_t>(rank));
 }
 
-// Between two processes goes what the first worker here has for each worker there, then what the second one has, ...
-std::int32_t ProcessWorkers::all_to_all() {
-  const auto processes = workers_.size(), here = static_cast<std::size_t>(processes_->rank());
-  std::vector<i64> sent, received; // [processes] bytes
-  std::vector<std::byte> out, in;
-  std::vector<std::vector<i64>> from, to; // [workers here][total] where it begins in that worker's memory
-  bool failed = false;
-  try {
-    sent.resize(processes);
-    received.resize(processes);
-    for (const auto &seat : seats_) {
-      const Brought &b = seat->brought;
-      std::vector<i64> &sends = from.emplace_back(1), &receives = to.emplace_back(1);
-      for (int rank = 0; rank < total_; ++rank) {
-        sends.push_back(sends.back() + b.sent_bytes[rank]);
-        receives.push_back(receives.back() + b.received_bytes[rank]);
+/// What an all_to_all of all workers sends and receives as one of the processes.
+class ProcessWorkers::Letters {
+public:
+  /// Throws std::bad_alloc.
+  explicit Letters(const ProcessWorkers &all) : all_(all) {
+    const auto processes = all.workers_.size();
+    sent_.resize(processes);
+    received_.resize(processes);
+    for (const auto &seat : all.seats_) {
+      std::vector<i64> &sends = from_.emplace_back(1), &receives = to_.emplace_back(1);
+      for (int rank = 0; rank < all.total_; ++rank) {
+        sends.push_back(sends.back() + seat->brought.sent_bytes[rank]);
+        receives.push_back(receives.back() + seat->brought.received_bytes[rank]);
       }
     }
     for (std::size_t p = 0; p < processes; ++p)
-      if (p != here)
-        for (const auto &seat : seats_)
-          for_workers_of(static_cast<int>(p), [&](std::size_t rank) {
-            sent[p] += seat->brought.sent_bytes[rank];
-            received[p] += seat->brought.received_bytes[rank];
+      if (p != here())
+        for (const auto &seat : all.seats_)
+          all.for_workers_of(static_cast<int>(p), [&](std::size_t rank) {
+            sent_[p] += seat->brought.sent_bytes[rank];
+            received_[p] += seat->brought.received_bytes[rank];
           });
-    out.resize(static_cast<std::size_t>(std::accumulate(sent.begin(), sent.end(), i64{0})));
-    in.resize(static_cast<std::size_t>(std::accumulate(received.begin(), received.end(), i64{0})));
-  } catch (const std::bad_alloc &) {
-    failed = true;
+    out_.resize(static_cast<std::size_t>(std::accumulate(sent_.begin(), sent_.end(), i64{0})));
+    in_.resize(static_cast<std::size_t>(std::accumulate(received_.begin(), received_.end(), i64{0})));
   }
-  std::int32_t code = 0;
-  if (!on_none(failed, code))
-    return code != 0 ? code : ProcessFunctions::no_memory;
-  const auto copy = [](void *target, const void *source, i64 bytes) {
+
+  /// Gathers what goes to other processes; what stays here goes from one worker to another at once.
+  void write() {
+    i64 at = 0;
+    for (std::size_t p = 0; p < all_.workers_.size(); ++p)
+      for (std::size_t place = 0; place < all_.seats_.size(); ++place)
+        all_.for_workers_of(static_cast<int>(p), [&](std::size_t rank) {
+          const i64 bytes = all_.seats_[place]->brought.sent_bytes[rank];
+          const std::byte *const from = sent_from(place, rank);
+          if (p == here())
+            copy(received_at(rank - first(), first() + place), from, bytes);
+          else
+            copy(out_.data() + std::exchange(at, at + bytes), from, bytes);
+        });
+  }
+  std::int32_t exchange(const ProcessFunctions &f) {
+    return f.all_to_all(out_.data(), sent_.data(), in_.data(), received_.data(), f.user);
+  }
+  /// Gives each worker what has come for it.
+  void read() const {
+    i64 at = 0;
+    for (std::size_t p = 0; p < all_.workers_.size(); ++p)
+      if (p != here())
+        all_.for_workers_of(static_cast<int>(p), [&](std::size_t rank) {
+          for (std::size_t place = 0; place < all_.seats_.size(); ++place) {
+            const i64 bytes = all_.seats_[place]->brought.received_bytes[rank];
+            copy(received_at(place, rank), in_.data() + std::exchange(at, at + bytes), bytes);
+          }
+        });
+  }
+
+private:
+  static void copy(void *target, const void *source, i64 bytes) {
     if (bytes > 0)
       std::memcpy(target, source, static_cast<std::size_t>(bytes));
-  };
-  const auto sent_from = [&](std::size_t place, std::size_t rank) {
-    return static_cast<const std::byte *>(seats_[place]->brought.sent) + from[place][rank];
-  };
-  const auto received_at = [&](std::size_t place, std::size_t rank) {
-    return static_cast<std::byte *>(seats_[place]->brought.received) + to[place][rank];
-  };
-  i64 at = 0;
-  for (std::size_t p = 0; p < processes; ++p)
-    for (std::size_t place = 0; place < seats_.size(); ++place)
-      for_workers_of(static_cast<int>(p), [&](std::size_t rank) {
-        const i64 bytes = seats_[place]->brought.sent_bytes[rank];
-        if (p == here) { // goes from one worker to another
-          const std::size_t other = rank - static_cast<std::size_t>(first_);
-          copy(received_at(other, static_cast<std::size_t>(first_) + place), sent_from(place, rank), bytes);
-        } else {
-          copy(out.data() + std::exchange(at, at + bytes), sent_from(place, rank), bytes);
-        }
-      });
-  const ProcessFunctions &f = processes_->functions();
-  code = f.all_to_all(out.data(), sent.data(), in.data(), received.data(), f.user);
-  at = 0;
-  for (std::size_t p = 0; p < processes && code == 0; ++p)
-    if (p != here)
-      for_workers_of(static_cast<int>(p), [&](std::size_t rank) {
-        for (std::size_t place = 0; place < seats_.size(); ++place) {
-          const i64 bytes = seats_[place]->brought.received_bytes[rank];
-          copy(received_at(place, rank), in.data() + std::exchange(at, at + bytes), bytes);
-        }
-      });
+  }
+  std::size_t here() const noexcept { return static_cast<std::size_t>(all_.processes_->rank()); }
+  std::size_t first() const noexcept { return static_cast<std::size_t>(all_.first_); }
+  const std::byte *sent_from(std::size_t place, std::size_t rank) const {
+    return static_cast<const std::byte *>(all_.seats_[place]->brought.sent) + from_[place][rank];
+  }
+  std::byte *received_at(std::size_t place, std::size_t rank) const {
+    return static_cast<std::byte *>(all_.seats_[place]->brought.received) + to_[place][rank];
+  }
+
+  const ProcessWorkers &all_;
+  std::vector<i64> sent_, received_; // [processes] bytes
+  std::vector<std::byte> out_, in_;
+  std::vector<std::vector<i64>> from_, to_; // [workers here][total] where it begins in that worker's memory
+};
+
+// Between two processes goes what the first worker here has for each worker there, then what the second one has, ...
+std::int32_t ProcessWorkers::all_to_all() {
+  std::optional<Letters> letters;
+  try {
+    letters.emplace(*this);
+  } catch (const std::bad_alloc &) {
+    letters.reset();
+  }
+  std::int32_t code = 0;
+  if (!on_none(!letters, code))
+    return code != 0 ? code : ProcessFunctions::no_memory;
+  letters->write();
+  code = letters->exchange(processes_->functions());
+  if (code == 0)
+    letters->read();
   return code;
 }
 

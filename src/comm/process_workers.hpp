@@ -46,6 +46,8 @@ private:
     Brought brought;
   };
 
+  class Letters;
+
   /// Waits until all workers of this process have come; the first then calls work() for them, and all give what it
   /// gave.
   template <class Work> std::int32_t meet(Seat &seat, Brought mine, Work &&work);

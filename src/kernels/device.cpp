@@ -103,18 +103,18 @@ void Device::follow(void *) {
   throw_error(Status::unsupported, "a stream for {}: expected a context with a GPU", describe());
 }
 
-bool all_reach(std::span<Device *const> devices) {
+Unreached reach_all(std::span<Device *const> devices) {
   for (Device *device : devices)
     for (Device *other : devices)
       if (device != other && !device->reach(*other))
-        return false;
-  return true;
+        return {device, other};
+  return {};
 }
 
 ExchangeChoice exchange_between(std::span<Device *const> devices) {
   if (const Exchange wanted = devices.front()->exchange(); wanted != Exchange::automatic)
     return {wanted, "asked for by option 'exchange'"};
-  if (all_reach(devices))
+  if (!reach_all(devices).any())
     return {Exchange::peer, "each GPU reaches the others' memory"};
   std::string why;
   if (devices.front()->link(devices, why).empty())

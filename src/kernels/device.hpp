@@ -282,8 +282,14 @@ private:
   Device &device_;
 };
 
-/// Whether each can copy out of the memories of all others, from now on.
-bool all_reach(std::span<Device *const> devices);
+/// A device that cannot copy out of the memory of another; null: there is none.
+struct Unreached {
+  Device *from = nullptr;
+  Device *memory = nullptr;
+  bool any() const noexcept { return from != nullptr; }
+};
+/// Lets each copy out of the memories of all others from now on, and gives the first that cannot.
+Unreached reach_all(std::span<Device *const> devices);
 
 /// How devices exchange, and why so.
 struct ExchangeChoice {

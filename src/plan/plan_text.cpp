@@ -52,76 +52,96 @@ std::string scaling_text(const Plan &plan) {
                      plan.scales_to, seconds(plan.scales_to), plan.fastest_processes, seconds(plan.fastest_processes));
 }
 
-} // namespace
-
-i64 Plan::entries() const noexcept { return layout.shared.entries > 0 ? layout.shared.entries : layout.nnz; }
-
-std::string Plan::describe() const {
-  const Layout &l = layout;
-  std::string text = line("tensor", fmt::format("{} {}, {} {}{}, {}", l.sparse ? "sparse" : "dense",
-                                                fmt::join(l.dims, " x "), entries(), l.sparse ? "entries" : "elements",
-                                                l.shared.processes > 1 ? fmt::format(" of which {} here", l.nnz) : "",
-                                                name_of(l.type)));
-  text += line("rank", fmt::format("{}", rank));
-  text += line("devices", devices);
+/// What is decided, and why.
+std::string decisions(const Plan &plan) {
+  const Layout &l = plan.layout;
+  std::string text = line(
+      "tensor", fmt::format("{} {}, {} {}{}, {}", l.sparse ? "sparse" : "dense", fmt::join(l.dims, " x "),
+                            plan.entries(), l.sparse ? "entries" : "elements",
+                            l.shared.processes > 1 ? fmt::format(" of which {} here", l.nnz) : "", name_of(l.type)));
+  text += line("rank", fmt::format("{}", plan.rank));
+  text += line("devices", plan.devices);
   text += line("format", choice(name_of(l.format), l.why.format));
   text += line("groups", choice(l.groups, l.why.groups));
   text += line("rows", choice(l.rows, l.why.rows));
   text += line("tiles", choice(l.tiles, l.why.tiles));
-  text += line("conflicts", choice(conflicts.what, conflicts.why));
+  text += line("conflicts", choice(plan.conflicts.what, plan.conflicts.why));
   if (l.format == Format::dense)
-    text += line("kernel", choice(dense_kernel.what, dense_kernel.why));
-  text += line("precision", choice(precision.what, precision.why));
-  text += line("sharding", choice(sharding.what, sharding.why));
+    text += line("kernel", choice(plan.dense_kernel.what, plan.dense_kernel.why));
+  text += line("precision", choice(plan.precision.what, plan.precision.why));
+  text += line("sharding", choice(plan.sharding.what, plan.sharding.why));
   if (l.shared.processes > 1)
-    text += line("exchange", fmt::format("{} of {}{}; this one sends {} to others in an iteration, in {} messages, {}",
-                                         exchange.what, l.shared.blocks(),
-                                         l.shared.blocks() < l.shared.processes
-                                             ? fmt::format(", {} workers in all", l.shared.processes)
-                                             : "",
-                                         size_text(exchanged), exchange_messages, seconds_text(seconds_exchange)));
-  else if (exchanged > 0)
+    text +=
+        line("exchange",
+             fmt::format("{} of {}{}; this one sends {} to others in an iteration, in {} messages, {}",
+                         plan.exchange.what, l.shared.blocks(),
+                         l.shared.blocks() < l.shared.processes ? fmt::format(", {} workers in all", l.shared.processes)
+                                                                : "",
+                         size_text(plan.exchanged), plan.exchange_messages, seconds_text(plan.seconds_exchange)));
+  else if (plan.exchanged > 0)
     text += line("exchange", fmt::format("{}; each GPU receives {} in an iteration, {} not beside MTTKRP",
-                                         choice(exchange.what, exchange.why), size_text(exchanged),
-                                         seconds_text(seconds_exchange)));
-  text += line("host", place_text(host, l.exists));
-  if (device.peak() > 0)
-    text += line("device", place_text(device, l.exists));
-  if (device.streamed > 0)
+                                         choice(plan.exchange.what, plan.exchange.why), size_text(plan.exchanged),
+                                         seconds_text(plan.seconds_exchange)));
+  return text;
+}
+
+/// What it takes and what there is of it.
+std::string memory(const Plan &plan) {
+  std::string text = line("host", place_text(plan.host, plan.layout.exists));
+  if (plan.device.peak() > 0)
+    text += line("device", place_text(plan.device, plan.layout.exists));
+  if (plan.device.streamed > 0)
     text +=
         line("streamed", fmt::format("{} of keys and values have no room on the GPU and come from the host in every "
                                      "sweep",
-                                     size_text(device.streamed)));
-  text += line("CP-ALS", solver.text());
-  text += line(fits ? "fits" : "DOES NOT FIT",
-               available.bytes == std::numeric_limits<i64>::max()
+                                     size_text(plan.device.streamed)));
+  text += line("CP-ALS", plan.solver.text());
+  text += line(plan.fits ? "fits" : "DOES NOT FIT",
+               plan.available.bytes == std::numeric_limits<i64>::max()
                    ? "what is available is not known"
-                   : fmt::format("{} {}available{}", size_text(available.bytes), l.exists ? "besides the tensor " : "",
-                                 available.limited_by_option ? ", by option 'memory_limit'" : ""));
-  for (std::size_t m = 0; m < modes.size(); ++m) {
-    const ModePlan &mode = modes[m];
+                   : fmt::format("{} {}available{}", size_text(plan.available.bytes),
+                                 plan.layout.exists ? "besides the tensor " : "",
+                                 plan.available.limited_by_option ? ", by option 'memory_limit'" : ""));
+  return text;
+}
+
+/// What modes and iterations take, by which rates.
+std::string times(const Plan &plan) {
+  std::string text;
+  for (std::size_t m = 0; m < plan.modes.size(); ++m) {
+    const ModePlan &mode = plan.modes[m];
     text += line(fmt::format("mode {}", m),
                  fmt::format("{}; {}{}{}; {}", mode.kernel.empty() ? "kernel not named by the backend" : mode.kernel,
                              mode.conflicts.empty() ? "conflicts not named" : mode.conflicts, load_text(mode),
                              workspace_text(mode), seconds_text(mode.seconds)));
   }
-  text += line("iteration",
-               seconds_mttkrp > 0
-                   ? fmt::format("{}: MTTKRP {}, {}the rest {}",
-                                 seconds_text(seconds_mttkrp + seconds_update + seconds_exchange),
-                                 seconds_text(seconds_mttkrp),
-                                 seconds_exchange > 0 ? "exchange " + seconds_text(seconds_exchange) + ", " : "",
-                                 seconds_text(seconds_update))
-                   : "time not known");
-  if (!scaling.empty())
-    text += line("scaling", scaling_text(*this));
-  if (rates.read > 0)
+  text +=
+      line("iteration",
+           plan.seconds_mttkrp > 0
+               ? fmt::format("{}: MTTKRP {}, {}the rest {}",
+                             seconds_text(plan.seconds_mttkrp + plan.seconds_update + plan.seconds_exchange),
+                             seconds_text(plan.seconds_mttkrp),
+                             plan.seconds_exchange > 0 ? "exchange " + seconds_text(plan.seconds_exchange) + ", " : "",
+                             seconds_text(plan.seconds_update))
+               : "time not known");
+  if (!plan.scaling.empty())
+    text += line("scaling", scaling_text(plan));
+  if (plan.rates.read > 0)
     text += line("machine",
                  fmt::format("reads {:.1f} GB/s; factor rows {:.1f} and {:.1f} GB/s from caches, {:.1f} from memory; "
                              "{:.0f} GFLOP/s; {}",
-                             rates.read / 1e9, rates.near_rows / 1e9, rates.middle_rows / 1e9, rates.far_rows / 1e9,
-                             rates.operations / 1e9, rates_why));
-  for (const std::string &assumption : l.assumptions)
+                             plan.rates.read / 1e9, plan.rates.near_rows / 1e9, plan.rates.middle_rows / 1e9,
+                             plan.rates.far_rows / 1e9, plan.rates.operations / 1e9, plan.rates_why));
+  return text;
+}
+
+} // namespace
+
+i64 Plan::entries() const noexcept { return layout.shared.entries > 0 ? layout.shared.entries : layout.nnz; }
+
+std::string Plan::describe() const {
+  std::string text = decisions(*this) + memory(*this) + times(*this);
+  for (const std::string &assumption : layout.assumptions)
     text += line("assumed", assumption);
   text.pop_back();
   return text;

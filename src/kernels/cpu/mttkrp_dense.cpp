@@ -111,6 +111,15 @@ private:
       }
   }
 
+  /// The memory of the next block is asked for beside the work on this one; null: there is none.
+  void look_ahead(simd::Block<T> &block, const T *next) const {
+    block.ahead = {};
+    if (next != nullptr && block.depth == places_.row) // one segment
+      block.ahead = {bytes_of(next), block.rows, cache_line, block.rows * cache_line, segments_of(block), true};
+    else if (next != nullptr)
+      block.ahead = {bytes_of(next), block.rows, places_.row * size, cache_line, segments_of(block), false};
+  }
+
   // Rows outside, columns inside: the memory of a row is one segment.
   void add_long_tiles(Range tiles, Range rows, double *sums) {
     const auto order = static_cast<int>(args_.factors.size());
@@ -153,23 +162,17 @@ private:
         else if (tile + 1 < tiles.end)
           next = element(part_of({0, shape_.left}, (tile + 1) / shape_.right, cuts_.ranges).begin, rows.begin,
                          (tile + 1) % shape_.right);
+        block.rows = i.size();
+        block.depth = l.size();
         block.a = element(l.begin, i.begin, q);
         if (gathers) {
           gather_rows(l, i, q, gathered.data());
           block.a = gathered.data();
           block.a_row = l.size();
         }
-        block.rows = i.size();
-        block.depth = l.size();
         block.b = product.data() + (l.begin - left.begin) * padded_;
         block.c = sums + (i.begin - rows.begin) * padded_;
-        block.ahead = {};
-        if (gathers)
-          next = nullptr;
-        if (next != nullptr && l.size() == places_.row) // one segment
-          block.ahead = {bytes_of(next), i.size(), cache_line, i.size() * cache_line, segments_of(block), true};
-        else if (next != nullptr)
-          block.ahead = {bytes_of(next), i.size(), places_.row * size, cache_line, segments_of(block), false};
+        look_ahead(block, gathers ? nullptr : next);
         simd::add_block(block);
       }
     }

@@ -94,6 +94,27 @@ template <class T, class Index, int Others, int Wide, bool Aligned> struct Cells
   __device__ int others() const { return Others > 0 ? Others : job.others; }
 };
 
+/// All groups of a block have sums of the same row: the first one's become those of all.
+template <int Wide>
+__device__ void add_groups(const CellsLayout &l, int group, double (&sums)[Wide][block_threads], double (&sum)[Wide]) {
+  const int t = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int w = 0; w < Wide; ++w)
+    sums[w][t] = sum[w];
+  for (int left = l.groups; left > 1;) {
+    const int half = (left + 1) / 2;
+    __syncthreads();
+    if (group + half < left)
+#pragma unroll
+      for (int w = 0; w < Wide; ++w)
+        sums[w][t] += sums[w][t + half * l.width];
+    left = half;
+  }
+#pragma unroll
+  for (int w = 0; w < Wide; ++w)
+    sum[w] = sums[w][t];
+}
+
 /// part[part][row][column] := the sum of the block's cells; blockIdx.y counts tiles of columns. With one part these are
 /// the rows of the result.
 template <class T, class Out, class Index, int Others, int Wide, bool Aligned>
@@ -143,23 +164,8 @@ __global__ void __launch_bounds__(block_threads, Others > 0 ? 3 : 2)
             sum[w] += static_cast<double>(cell[a].v[w]) * weight[a][w];
       }
     }
-    if (l.rows == 1 && l.groups > 1) { // all groups have the same row
-#pragma unroll
-      for (int w = 0; w < Wide; ++w)
-        sums[w][t] = sum[w];
-      for (int left = l.groups; left > 1;) {
-        const int half = (left + 1) / 2;
-        __syncthreads();
-        if (group + half < left)
-#pragma unroll
-          for (int w = 0; w < Wide; ++w)
-            sums[w][t] += sums[w][t + half * l.width];
-        left = half;
-      }
-#pragma unroll
-      for (int w = 0; w < Wide; ++w)
-        sum[w] = sums[w][t];
-    }
+    if (l.rows == 1 && l.groups > 1)
+      add_groups(l, group, sums, sum);
     if (counts && row < job.rows && (l.rows > 1 || group == 0))
 #pragma unroll
       for (int w = 0; w < Wide; ++w) {

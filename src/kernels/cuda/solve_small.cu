@@ -267,6 +267,36 @@ template <class S> __device__ void load(const SolveInput &in, const double *v, i
   });
 }
 
+/// The factor q from the eigenvectors of a scaled matrix, which a has room for, and what is found on the way; false
+/// where they do not converge.
+template <class S, class A, class Q>
+__device__ bool factor_by_eigenvectors(const Entries<S> &scaled, int n, double cutoff, const int *exponent, const A &a,
+                                       const Q &q, SolveRecord &found) {
+  for_entries<S>(n, [&](int i, int j, int u, int w) { a(i, j) = scaled.at[u][w]; });
+  for_entries<S>(n, [&](int i, int j, int, int) { q(i, j) = i == j ? 1 : 0; });
+  __syncthreads();
+  if (!diagonalize<S>(a, n, q))
+    return false;
+  double top = a(0, 0);
+  double bottom = top;
+  for (int e = 1; e < n; ++e) {
+    top = fmax(top, a(e, e));
+    bottom = fmin(bottom, a(e, e));
+  }
+  const auto keep = [&](int e) { return a(e, e) > cutoff * top && a(e, e) > 0; };
+  found = {0, 1, bottom > 0 && top <= most_condition * bottom ? top / bottom : most_condition, SolveFailure::none,
+           0, 0};
+  for (int e = 0; e < n; ++e)
+    found.effective_rank += keep(e) ? 1 : 0;
+  Entries<S> x{};
+  for_entries<S>(n, [&](int i, int j, int u, int w) { // eigenvectors become rows
+    x.at[u][w] = keep(i) ? scalbn(q(j, i) / sqrt(a(i, i)), exponent[j]) : 0;
+  });
+  __syncthreads();
+  for_entries<S>(n, [&](int i, int j, int u, int w) { q(i, j) = x.at[u][w]; });
+  return true;
+}
+
 /// The factor and how it came about. f has the eigenvectors on the way: a block sees what its threads write. With
 /// Prepares, v comes from `in`, and a second block writes scales besides.
 template <class S, bool Prepares>
@@ -329,27 +359,8 @@ __global__ void __launch_bounds__(side *S::warps)
     return;
   }
 
-  for_entries<S>(n, [&](int i, int j, int u, int w) { a(i, j) = scaled.at[u][w]; });
-  for_entries<S>(n, [&](int i, int j, int, int) { q(i, j) = i == j ? 1 : 0; });
-  __syncthreads();
-  if (!diagonalize<S>(a, n, q))
+  if (!factor_by_eigenvectors<S>(scaled, n, cutoff, exponent, a, q, found))
     return fail({0, 1, 0, SolveFailure::no_convergence, 0, 0});
-  double top = a(0, 0);
-  double bottom = top;
-  for (int e = 1; e < n; ++e) {
-    top = fmax(top, a(e, e));
-    bottom = fmin(bottom, a(e, e));
-  }
-  const auto keep = [&](int e) { return a(e, e) > cutoff * top && a(e, e) > 0; };
-  found = {0, 1, bottom > 0 && top <= most_condition * bottom ? top / bottom : most_condition, SolveFailure::none,
-           0, 0};
-  for (int e = 0; e < n; ++e)
-    found.effective_rank += keep(e) ? 1 : 0;
-  for_entries<S>(n, [&](int i, int j, int u, int w) { // eigenvectors become rows
-    x.at[u][w] = keep(i) ? scalbn(q(j, i) / sqrt(a(i, i)), exponent[j]) : 0;
-  });
-  __syncthreads();
-  for_entries<S>(n, [&](int i, int j, int u, int w) { q(i, j) = x.at[u][w]; });
   if (first)
     *record = found;
 }
