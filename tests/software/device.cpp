@@ -631,7 +631,7 @@ private:
       throw_error(Status::internal, "{}", std::exchange(trouble_, {}));
     if (arrivals_.empty())
       return true;
-    const Memory::Access access(*memory_); // once for all: rights that change take longer than the work
+    std::vector<std::pair<Arrival, std::vector<char>>> come; // nobody may touch the memory while others are waited for
     for (; !arrivals_.empty(); arrivals_.pop_front()) {
       const Arrival next = arrivals_.front();
       std::vector<char> bytes;
@@ -641,9 +641,12 @@ private:
       if (std::ssize(bytes) != next.bytes)
         throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", peers_->rank(), next.bytes,
                     next.from, bytes.size());
-      if (next.to != nullptr)
-        std::copy(bytes.begin(), bytes.end(), next.to);
+      come.emplace_back(next, std::move(bytes));
     }
+    const Memory::Access access(*memory_); // once for all: rights that change take longer than the work
+    for (const auto &[there, bytes] : come)
+      if (there.to != nullptr)
+        std::copy(bytes.begin(), bytes.end(), there.to);
     return true;
   }
 
