@@ -25,11 +25,11 @@ Staging::~Staging() {
 }
 
 void Staging::end(const Lane &lane) noexcept {
-  for (int k = 0; k < 2; ++k) {
-    cudaFreeHost(lane.buffer[k]);
-    if (lane.moved[k] != nullptr)
-      cudaEventDestroy(lane.moved[k]);
-  }
+  for (void *buffer : lane.buffer)
+    cudaFreeHost(buffer);
+  for (const cudaEvent_t moved : lane.moved)
+    if (moved != nullptr)
+      cudaEventDestroy(moved);
   if (lane.stream != nullptr)
     cudaStreamDestroy(lane.stream);
 }
@@ -37,7 +37,7 @@ void Staging::end(const Lane &lane) noexcept {
 bool Staging::add_lane() {
   Lane &lane = lanes_.emplace_back();
   cudaError_t result = cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
-  for (int k = 0; k < 2 && result == cudaSuccess; ++k) {
+  for (std::size_t k = 0; k < lane.buffer.size() && result == cudaSuccess; ++k) {
     result = cudaMallocHost(&lane.buffer[k], static_cast<std::size_t>(chunk));
     if (result == cudaSuccess)
       result = cudaEventCreateWithFlags(&lane.moved[k], cudaEventDisableTiming);
@@ -106,11 +106,12 @@ cudaError_t Staging::move(const Lane &lane, char *to, const char *from, i64 byte
   const i64 chunks = (bytes + chunk - 1) / chunk;
   const auto size = [&](i64 k) { return static_cast<std::size_t>(std::min(chunk, bytes - k * chunk)); };
   cudaError_t result = cudaSuccess;
-  // Chunk k is on its way while the host moves the next (up) or the one before (down).
-  for (i64 k = 0; k < chunks + (up ? 0 : 1) && result == cudaSuccess; ++k) {
-    const auto turn = static_cast<std::size_t>(k % 2);
+  // Chunk k is on its way while the host moves the next ones (up) or those before (down).
+  constexpr i64 behind = chunks_under_way - 1;
+  for (i64 k = 0; k < chunks + (up ? 0 : behind) && result == cudaSuccess; ++k) {
+    const auto turn = static_cast<std::size_t>(k % chunks_under_way);
     if (up) {
-      if (k >= 2)
+      if (k >= chunks_under_way)
         result = cudaEventSynchronize(lane.moved[turn]);
       if (result == cudaSuccess) {
         std::memcpy(lane.buffer[turn], from + k * chunk, size(k));
@@ -125,10 +126,11 @@ cudaError_t Staging::move(const Lane &lane, char *to, const char *from, i64 byte
       if (result == cudaSuccess)
         result = cudaEventRecord(lane.moved[turn], lane.stream);
     }
-    if (k > 0 && result == cudaSuccess) {
-      result = cudaEventSynchronize(lane.moved[1 - turn]);
+    if (const i64 there = k - behind; there >= 0 && result == cudaSuccess) {
+      const auto its = static_cast<std::size_t>(there % chunks_under_way);
+      result = cudaEventSynchronize(lane.moved[its]);
       if (result == cudaSuccess)
-        std::memcpy(to + (k - 1) * chunk, lane.buffer[1 - turn], size(k - 1));
+        std::memcpy(to + there * chunk, lane.buffer[its], size(there));
     }
   }
   const cudaError_t end = cudaStreamSynchronize(lane.stream);

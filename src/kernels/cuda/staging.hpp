@@ -3,6 +3,7 @@
 // memory gives); here several threads do, each with buffers of its own.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "kernels/cuda/gpu.hpp"
@@ -24,11 +25,13 @@ public:
 
 private:
   static constexpr i64 least = i64{8} << 20; // bytes that are worth a thread
-  static constexpr i64 chunk = i64{4} << 20;
+  // So small that what passes is in the host's caches on its way, and so many that none is waited for.
+  static constexpr i64 chunk = i64{1} << 20;
+  static constexpr i64 chunks_under_way = 4;
   struct Lane {
     cudaStream_t stream = nullptr;
-    void *buffer[2] = {nullptr, nullptr}; // turn about
-    cudaEvent_t moved[2] = {nullptr, nullptr};
+    std::array<void *, chunks_under_way> buffer{}; // turn about
+    std::array<cudaEvent_t, chunks_under_way> moved{};
   };
   static bool is_worth_it(const void *host, i64 bytes);
   void copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind);
