@@ -212,7 +212,8 @@ std::vector<LoadPart> Part::cut_load(int mode, std::span<const i64> before) cons
   return parts;
 }
 
-// Lists that are on the host need not be on the device yet.
+// Lists that are on the host need not be on the device yet. Where all of a part has no room there, they have come to
+// the host.
 std::vector<kernels::RowPlace> Part::places_of(int number, std::span<const i64> rows) const {
   const StoredForm &own = forms_[static_cast<std::size_t>(number)];
   std::vector<kernels::RowPlace> places(rows.size());
@@ -221,11 +222,14 @@ std::vector<kernels::RowPlace> Part::places_of(int number, std::span<const i64> 
   std::vector<kernels::RowQuery> wanted;
   for (const i64 row : rows)
     wanted.push_back({{0, own.selection()->lists.count()}, row});
-  if (detail::lists_are_away(own.whole().view(OnHost::sizes))) {
-    const FormView there = place(number, own).whole("a worker's load in parts");
-    const auto lists = std::get<kernels::SortedView>(there.view());
-    backend_.find_rows(lists.row_index, lists.row_begin, wanted, places);
-    return places;
+  const auto away = [&] { return detail::lists_are_away(own.whole().view(OnHost::sizes)); };
+  if (away()) {
+    if (const Placement there = place(number, own); away()) {
+      const FormView form = there.whole("a worker's load in parts");
+      const auto lists = std::get<kernels::SortedView>(form.view());
+      backend_.find_rows(lists.row_index, lists.row_begin, wanted, places);
+      return places;
+    }
   }
   const auto lists = std::get<kernels::SortedView>(own.view(OnHost::lists));
   std::transform(wanted.begin(), wanted.end(), places.begin(), [&](const kernels::RowQuery &row) {

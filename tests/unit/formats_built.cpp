@@ -60,12 +60,15 @@ protected:
       all.push_back(backend.get());
     return all;
   }
-  std::unique_ptr<kernels::Building> begin(const EntriesView &e) { return begin(devices(), e); }
+  std::unique_ptr<kernels::Building> begin(const EntriesView &e) {
+    return begin(devices(), e, plan::ShardingRule::automatic);
+  }
   /// One device by itself, or several together.
-  static std::unique_ptr<kernels::Building> begin(const tensor::Builders &devices, const EntriesView &e) {
+  static std::unique_ptr<kernels::Building> begin(const tensor::Builders &devices, const EntriesView &e,
+                                                  plan::ShardingRule rule) {
     std::unique_ptr<kernels::Building> building;
     if (devices.size() > 1 && e.nnz >= std::ssize(devices))
-      building = tensor::JointBuilding::begin(devices, e, plan::ShardingRule::automatic);
+      building = tensor::JointBuilding::begin(devices, e, rule);
     else
       building = devices.front()->begin_building(e, false);
     EXPECT_NE(building, nullptr);
@@ -73,7 +76,7 @@ protected:
   }
   template <class Index, class T>
   static void check(const tensor::Builders &devices, const std::vector<i64> &dims, i64 nnz, std::int32_t base,
-                    EmptyRows empty);
+                    EmptyRows empty, plan::ShardingRule rule = plan::ShardingRule::automatic);
   std::vector<std::shared_ptr<kernels::Backend>> backends_;
 };
 
@@ -143,11 +146,11 @@ void expect_same_ranges(const std::vector<Range> &got, const std::vector<Range> 
 }
 
 /// What devices have of a copy is what lists of its rows on the host give them.
-void expect_same_parts(const tensor::JointBuilding::Held &held, const formats::Sorted &copy) {
+void expect_same_parts(const tensor::JointBuilding::Held &held, const formats::Sorted &copy, plan::ShardingRule rule) {
   const kernels::SortedView x = copy.view();
   const auto workers = static_cast<int>(held.parts.size());
   ASSERT_GT(workers, 1);
-  const tensor::Sharded expected = tensor::shard_copy(x, workers, tensor::PartitionKind::split_rows);
+  const tensor::Sharded expected = tensor::shard_copy(x, workers, tensor::partition_kind(rule, false));
   const tensor::Sharded &got = *held.sharded;
   EXPECT_EQ(got.partition.load, expected.partition.load);
   ASSERT_EQ(got.loads.size(), expected.loads.size());
@@ -203,12 +206,12 @@ std::vector<std::vector<int>> bits_in_tiles(const std::vector<i64> &dims, int mo
 
 template <class Index, class T>
 void FormatsBuilt::check(const tensor::Builders &devices, const std::vector<i64> &dims, i64 nnz, std::int32_t base,
-                         EmptyRows empty) {
+                         EmptyRows empty, plan::ShardingRule rule) {
   SCOPED_TRACE(testing::Message() << dims.size() << " modes, " << nnz << " entries, " << name_of(value_type_of<T>)
                                   << ", base " << base);
   auto entries = skewed<Index, T>(dims, nnz, base, static_cast<unsigned>(nnz + base));
   const EntriesView e = entries.view();
-  const auto building = begin(devices, e);
+  const auto building = begin(devices, e, rule);
   ASSERT_NE(building, nullptr);
   formats::check_entries(formats::Given(e), *building);
   const Numbering there(e, empty, *building, 1), numbering(e, empty, 1);
@@ -218,7 +221,7 @@ void FormatsBuilt::check(const tensor::Builders &devices, const std::vector<i64>
   }
   auto packed = formats::build_packed(e, numbering, false, 2);
   {
-    const auto other = begin(devices, e);
+    const auto other = begin(devices, e, rule);
     const auto built = formats::build_packed(*other, formats::Given(e), there, false);
     EXPECT_EQ(built.dims, packed.dims);
     EXPECT_TRUE(same_layout(built.layout, packed.layout));
@@ -238,7 +241,7 @@ void FormatsBuilt::check(const tensor::Builders &devices, const std::vector<i64>
       const formats::Sorted expected = formats::build_sorted(packed, mode, bits, 2);
       expect_same(formats::build_sorted(built, mode, bits), expected);
       if (auto *joint = dynamic_cast<tensor::JointBuilding *>(building.get()))
-        expect_same_parts(joint->take_held(), expected);
+        expect_same_parts(joint->take_held(), expected, rule);
     }
   expect_same(formats::build_blco(built), formats::build_blco(std::move(packed), 2));
 }
@@ -252,6 +255,8 @@ TEST_P(FormatsBuilt, EveryFormBitForBit) {
     check<std::int32_t, float>(devices(), {1 << 20, 1 << 21, 1 << 22, 50}, nnz, 0, EmptyRows::drop);
     check<i64, double>(devices(), {wide, 4, wide}, nnz, 0, EmptyRows::keep); // keys of 128 bits, BLCO in blocks
     check<i64, float>(devices(), {wide, wide + 3, 11, 12, 13, 100}, nnz, 1, EmptyRows::keep);
+    for (const auto rule : {plan::ShardingRule::rows, plan::ShardingRule::entries})
+      check<i64, double>(devices(), {100000, 30, 900}, nnz, 0, EmptyRows::keep, rule);
   }
 }
 
