@@ -68,7 +68,8 @@ TEST_P(Overlap, ChangesNoBitWhereRowsAreFew) {
 
 // Rows so many that MTTKRP of the long mode itself goes chunk by chunk, with a row that two workers sum. Only GPUs have
 // chunks, of 8 MiB at least: with 17 MB for each of two workers there are two. Elsewhere `overlap` must change nothing
-// at any length.
+// at any length. In tiles a GPU would add to the rows of short modes in an order that differs now and then, too seldom
+// for one more run to show it.
 TEST_P(Overlap, ChangesNoBitOfLongModes) {
   const int64_t rows = GetParam().device.rfind("cuda", 0) == 0 ? 540000 : 54000;
   constexpr int64_t rank = 8;
@@ -79,7 +80,8 @@ TEST_P(Overlap, ChangesNoBitOfLongModes) {
     entries.add({k, random_.below(900), random_.below(800)}, 0.5 + random_.uniform());
   for (int64_t k = 0; k < rows / 9 * 10; ++k) // more than half of all
     entries.add({rows / 7, k % 900, k / 900}, 0.5 + random_.uniform());
-  const Tensor x = make_tensor(context(), format(), entries);
+  const Options in_one_tile{{"format", format()}, {"tiles", "none"}};
+  const Tensor x = make_sparse(context(), entries, {}, in_one_tile);
   const Fitted on = expect_same(x, rank, {"auto"}, "0", "2");
   const Context reference = make_context("cpu");
   const Fitted one = cpals(reference, make_tensor(reference, format(), entries), rank, options("off", "0", "2"));
