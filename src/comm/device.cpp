@@ -6,6 +6,7 @@
 
 #include "comm/processes.hpp"
 #include "comm/transfers.hpp"
+#include "comm/workers.hpp"
 #include "core/error.hpp"
 #include "core/rows.hpp"
 
@@ -338,14 +339,10 @@ std::vector<kernels::Device *> devices_of(const std::vector<kernels::Backend *> 
 
 Communicators make_peer(const std::vector<kernels::Backend *> &devices, std::string &why) {
   if (const kernels::Unreached pair = kernels::reach_all(devices_of(devices)); pair.any()) {
-    const auto name = [](const kernels::Device &gpu) { // as in "cuda:0, NVIDIA ..."
-      const std::string all = gpu.describe();
-      return all.substr(0, all.find(','));
-    };
     why =
         fmt::format("{} does not reach the memory of {}, by NVLink or PCI Express; expected that each GPU reaches the "
                     "others'",
-                    name(*pair.from), name(*pair.memory));
+                    word_of(*pair.from), word_of(*pair.memory));
     return {};
   }
   Communicators all = make_thread_communicators(static_cast<int>(devices.size()));

@@ -118,4 +118,9 @@ int total_threads(const Backends &backends) noexcept {
   return threads;
 }
 
+std::string word_of(const kernels::Device &device) {
+  const std::string all = device.describe(); // as in "cuda:0, NVIDIA ..."
+  return all.substr(0, all.find(','));
+}
+
 } // namespace td

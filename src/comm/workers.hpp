@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/processes.hpp"
@@ -19,5 +20,8 @@ void run_workers(const Backends &backends, const std::function<void(kernels::Bac
                  Processes *processes = nullptr);
 
 int total_threads(const Backends &backends) noexcept;
+
+/// How a device string names a device, as in "cuda:0".
+std::string word_of(const kernels::Device &device);
 
 } // namespace td

@@ -17,7 +17,6 @@ public:
   i64 entries() const noexcept { return entries_; }
   /// Entries in the rows before one; of dim(): all.
   virtual i64 before(i64 row) const = 0;
-  i64 in(i64 row) const { return before(row + 1) - before(row); }
   /// The row that holds an entry, 0 <= entry < entries().
   virtual i64 row_of(i64 entry) const = 0;
   /// The rows of these entries are asked for next: whoever has to search for rows may search for all at once.

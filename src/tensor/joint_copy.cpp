@@ -1,6 +1,7 @@
 #include "tensor/joint_copy.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "kernels/backend.hpp"
@@ -148,14 +149,17 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
 
 std::vector<CopyExchange::Found> CopyExchange::find_stretches(kernels::Backend &device, const Copy &part,
                                                               int worker) const {
+  std::vector<Range> own;
+  for (const Stretch &stretch : stretches_)
+    if (std::find(stretch.workers.begin(), stretch.workers.end(), worker) != stretch.workers.end())
+      own.push_back(stretch.rows);
   std::vector<kernels::RowQuery> wanted; // where each begins and ends
   for (i64 tile = 0; tile < plan_.tiles; ++tile) {
     const auto t = static_cast<std::size_t>(tile);
     for (const Range slots :
          {Range{part.tile_begin[t], part.tile_light[t]}, Range{part.tile_light[t], part.tile_begin[t + 1]}})
-      for (const Stretch &stretch : stretches_)
-        if (std::find(stretch.workers.begin(), stretch.workers.end(), worker) != stretch.workers.end())
-          wanted.insert(wanted.end(), {{slots, stretch.rows.begin}, {slots, stretch.rows.end}});
+      for (const Range &rows : own)
+        wanted.insert(wanted.end(), {{slots, rows.begin}, {slots, rows.end}});
   }
   std::vector<kernels::RowPlace> places(wanted.size());
   const auto arrays = part.arrays->arrays();

@@ -1,6 +1,7 @@
 // How tensors are made of a caller's entries or elements, or of a process's part of them, on the host or by devices.
 #include <algorithm>
 
+#include "comm/workers.hpp"
 #include "core/clock.hpp"
 #include "core/sentence.hpp"
 #include "core/strides.hpp"
@@ -227,12 +228,10 @@ std::shared_ptr<const Tensor> Tensor::borrow_dense(const DenseArrayView &array, 
   if (device != nullptr)
     x->lent_ = device->lend(x->dense_->view(), "values");
   x->facts_ = facts_of_lent(x->dense_->view(), threads, device);
-  if (device != nullptr) {
-    const std::string name = device->describe(); // as in "cuda:0, ..."
-    x->forms_.emplace_back(x->dense_view(), device->memory(), name.substr(0, name.find(',')));
-  } else {
+  if (device != nullptr)
+    x->forms_.emplace_back(x->dense_view(), device->memory(), word_of(*device));
+  else
     x->list_forms();
-  }
   x->build_seconds_ = seconds_since(begin);
   return x;
 }
