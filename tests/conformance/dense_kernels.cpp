@@ -75,7 +75,7 @@ constexpr double pairs_slack = 4;
 void expect_right(td_context *context, const Entries &entries, td_type type, const Options &options, double slack) {
   const Tensor x = make_dense(context, entries, type, options);
   Random random(8);
-  for (const int64_t rank : light() ? std::vector<int64_t>{17} : std::vector<int64_t>{1, 3, 17, 32, 70}) {
+  for (const int64_t rank : light() ? std::vector<int64_t>{17} : std::vector<int64_t>{1, 3, 17, 32, 70, 101}) {
     const Factors factors = random_factors(random, entries.dims, rank, type);
     for (int mode = 0; mode < entries.order(); ++mode)
       EXPECT_TRUE(

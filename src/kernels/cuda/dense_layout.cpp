@@ -19,14 +19,16 @@ i64 slots_of(const DenseLayout &l) {
   return std::min(l.count, tiles_met * dense_rows / l.inner + 2);
 }
 
-/// Columns of tiles as wide as the rank asks for and the chip has room for.
-void cut_columns(DenseLayout &l, i64 rank, const Chip &chip) {
+/// Columns of tiles as wide as the rank asks for and the chip has room for. Where multiplying warps widen products, or
+/// there are several tiles, those of 120 columns took longer than those of up to 96 (H200).
+void cut_columns(DenseLayout &l, i64 rank, bool narrow, const Chip &chip) {
   const auto fits = [&](int width, int stages) {
     return dense_shared_bytes(l.leading, size_of(l.type), l.multiply, width, stages) <= chip.shared_bytes;
   };
-  int width = dense_width(l.leading, rank, l.multiply, size_of(l.type));
+  const i64 most_columns = narrow || rank > 120 ? 96 : rank;
+  int width = dense_width(l.leading, std::min(rank, most_columns), l.multiply, size_of(l.type));
   while (width > 32 && !fits(width, dense_least_stages))
-    width -= 32;
+    width = width == 120 ? 96 : width - 32;
   const i64 eights = tiles(rank, 8);
   l.column_tiles = tiles(eights, width / 8);
   l.columns = tiles(eights, l.column_tiles) * 8;
@@ -36,12 +38,13 @@ void cut_columns(DenseLayout &l, i64 rank, const Chip &chip) {
 
 /// Columns, parts of the depth and blocks of a layout that has its rows and its depth.
 void deal_out(DenseLayout &l, i64 rank, const Chip &chip) {
-  cut_columns(l, rank, chip);
-  const i64 together = std::clamp<i64>(chip.shared_bytes / dense_shared_bytes(l), 1, dense_together(l.width()));
   constexpr i64 most_numbers = i64{4} << 20; // 32 MB: what a second-level cache keeps beside the tensor
   const i64 parts = tiles(l.depth, std::max<i64>(most_numbers / dense_product_ld(rank), 512));
   // Where the depth is one mode, its factor is the product.
-  const bool narrow = l.multiply == Multiply::f64 && parts > 1 && l.row_tiles() <= dense_most_narrow_tiles;
+  const bool narrow = l.depth_modes == 1 && l.type == ValueType::f32 && l.multiply == Multiply::f64 && parts > 1 &&
+                      l.row_tiles() <= dense_most_narrow_tiles;
+  cut_columns(l, rank, narrow, chip);
+  const i64 together = std::clamp<i64>(chip.shared_bytes / dense_shared_bytes(l), 1, dense_together(l.width()));
   l.depth_part = l.depth;
   l.makes_products = l.depth_modes > 1 || (l.type == ValueType::f32 && !narrow);
   if (l.makes_products) {

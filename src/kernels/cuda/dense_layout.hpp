@@ -30,11 +30,16 @@ inline Multiply dense_multiply(const DenseView &x, const MttkrpArgs &args) {
 }
 
 /// Columns that a tile has room for: those of a warp, or of two or three beside each other. Narrow tiles leave more of
-/// shared memory to the tensor. Of f64 rows of leading modes they took 1.2 times as long (H200).
+/// shared memory to the tensor. Of f64 rows of leading modes they took 1.2 times as long, and tiles of 120 columns of
+/// f64 up to 1.3 times (H200).
 constexpr int dense_width(bool leading, i64 columns, Multiply multiply, i64 element) {
-  const bool narrow = multiply == Multiply::f64 && !(leading && element == 8);
-  return columns <= 16 && narrow ? 16 : columns <= 32 ? 32 : columns <= 64 ? 64 : 96;
+  const bool f64 = multiply == Multiply::f64;
+  if (columns <= 16 && f64 && !(leading && element == 8))
+    return 16;
+  return columns <= 32 ? 32 : columns <= 64 ? 64 : columns <= 96 || !f64 || element == 8 ? 96 : 120;
 }
+/// Warps that multiply beside each other.
+constexpr int dense_across(int width) { return (width + 39) / 40; }
 /// How many blocks a multiprocessor has registers for.
 constexpr int dense_together(int width) { return width <= 32 ? 2 : 1; }
 /// The depth of a chunk of elements of so many bytes. What is done once a chunk takes as long as to copy 8 KB of f32.
@@ -55,8 +60,10 @@ constexpr int dense_stages(int width, Multiply multiply, i64 element) {
     return small ? 3 : 4;
   case 64:
     return small ? 8 : 6;
-  default:
+  case 96:
     return small ? 4 : 3;
+  default:
+    return 7;
   }
 }
 inline constexpr int dense_least_stages = 3;

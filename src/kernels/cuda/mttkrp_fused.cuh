@@ -24,7 +24,7 @@ namespace td::kernels::cuda::fused {
 /// producers fill and consumers empty, and rows on their way to the block's sums.
 template <class T, Multiply How, bool Leading, int Width, int Count> struct Stages {
   static constexpr int columns = Width;
-  static constexpr int across = (Width + 31) / 32; // warps beside each other
+  static constexpr int across = dense_across(Width); // warps beside each other
   static constexpr int depth = dense_depth(Width, How, sizeof(T));
   static constexpr int x_ld = Leading ? dense_rows + 32 / static_cast<int>(sizeof(T)) : depth + 4;
   static constexpr int k_ld = columns + dense_padding(How);
@@ -364,6 +364,7 @@ private:
   template <class P> __device__ void copy_numbers(const P *products) {
     constexpr int size = sizeof(P);
     constexpr int to_step = Shared::template product_step<P>;
+    constexpr int groups = (Shared::columns + 31) / 32;
     constexpr int step = producers / 16;
     const int k = thread() / 16;
     const int c = thread() % 16 * 2;
@@ -375,7 +376,7 @@ private:
 #pragma unroll
       for (int i = 0; i < depth; i += step, from += step * job_.product_ld)
 #pragma unroll
-        for (int m = 0; m < Shared::across; ++m)
+        for (int m = 0; m < groups; ++m)
           if (m * 32 < columns)
             copy_all<2 * size>(to + i * to_step + m * 32, from + m * 32);
       return;
@@ -384,7 +385,7 @@ private:
 #pragma unroll 1
     for (int i = 0; i < depth; i += step, from += step * job_.product_ld)
 #pragma unroll
-      for (int m = 0; m < Shared::across; ++m) {
+      for (int m = 0; m < groups; ++m) {
         if (m * 32 + c >= Shared::columns)
           continue;
         const int there = i < rows ? columns - m * 32 : 0;
@@ -428,17 +429,18 @@ template <class T, int Depth, int Ld> struct Elements<T, Depth, Ld, false, true>
   }
 };
 
-/// A warp that holds 32 rows and up to 32 columns of a product.
+/// A warp that holds 32 rows and up to 40 columns of a product.
 template <class T, Multiply How, bool Leading, int Width, int Count> class Consumer {
 public:
   using Shared = Stages<T, How, Leading, Width, Count>;
   static constexpr int threads = 128 * Shared::across;
-  static constexpr int warp_eights = Width / Shared::across / 8; // of columns, that a warp has at most
+  static constexpr int warp_columns = Width / Shared::across; // at most
+  static constexpr int warp_eights = warp_columns / 8;
 
   __device__ Consumer(const Job<T> &job, Shared &shared)
       : job_(job), shared_(shared), at_(job), thread_(static_cast<int>(threadIdx.x) - producers) {
     const i64 column = i64{blockIdx.x % job.column_tiles} * job.columns;
-    const int columns = min(job.columns, static_cast<int>(job.rank - column)) - across() * 32;
+    const int columns = min(job.columns, static_cast<int>(job.rank - column)) - across() * warp_columns;
     eights_ = min((columns + 7) / 8, warp_eights);
     // The thread's rows are eight apart, or its depths four, so all of them begin as far behind 16 bytes.
     if (job.copies == Copies::shifted)
@@ -521,7 +523,7 @@ private:
   }
 
   template <int Eights> __device__ void multiply(const ElementsHere &x) {
-    const int column = across() * 32 + lane() / 4;
+    const int column = across() * warp_columns + lane() / 4;
     const int low = lane() % 4;
     if constexpr (How == Multiply::tf32_pairs)
       multiply_pairs<Eights>(x, &shared_.pairs(at_.stage)[low * Shared::k_ld + column]);
@@ -637,7 +639,7 @@ private:
   /// `to`: for the first row and column of the tile.
   template <class Out>
   __device__ void write_rows(Out *to, i64 ld, bool grows, const Sums<double, warp_eights> &sums) const {
-    const int column = across() * 32 + lane() % 4 * 2;
+    const int column = across() * warp_columns + lane() % 4 * 2;
     const auto columns = static_cast<int>(min(job_.rank - i64{blockIdx.x % job_.column_tiles} * job_.columns - column,
                                               i64{8} * eights_)); // from there on
     const int first_row = down() * 32 + lane() / 4;
@@ -661,7 +663,9 @@ private:
     const i64 inner = job_.inner;
     const int c = thread_ % Shared::columns;
     const auto there = static_cast<int>(min(i64{32}, job_.rows - row));
-    if (there <= 0 || c >= job_.columns)
+    constexpr int groups = threads / Shared::columns;
+    constexpr bool some_left = threads % Shared::columns != 0; // who have no column
+    if (there <= 0 || c >= job_.columns || (some_left && thread_ >= groups * Shared::columns))
       return;
     const auto upper = static_cast<i64>(quotient(row, inner)); // of the first row
     const auto first_end = static_cast<int>(min((upper + 1) * inner - row, i64{32}));
@@ -672,7 +676,6 @@ private:
     if (slot >= job_.slots)
       slot = remainder(slot, job_.count);
     double *to = partial + slot * job_.columns + c;
-    constexpr int groups = threads / Shared::columns;
     const auto next = [&] {
       slot += groups;
       to += groups * job_.columns;
@@ -709,12 +712,12 @@ private:
       for (int j = 0; j < warp_eights; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          shared_.rows[i * 8 + lane() / 4][across() * 32 + j * 8 + lane() % 4 * 2 + e] = sums[i][j][e];
+          shared_.rows[i * 8 + lane() / 4][across() * warp_columns + j * 8 + lane() % 4 * 2 + e] = sums[i][j][e];
   }
 
   /// Times the rows of the row side's other modes and the scales of products.
   __device__ void multiply_rows(Sums<double, warp_eights> &sums) const {
-    const i64 column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * 32 + lane() % 4 * 2;
+    const i64 column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * warp_columns + lane() % 4 * 2;
     if constexpr (How == Multiply::tf32_pairs)
 #pragma unroll
       for (int j = 0; j < warp_eights; ++j)
@@ -761,7 +764,7 @@ private:
 };
 
 template <class T, Multiply How, bool Leading, int Width, int Count>
-__global__ void __launch_bounds__(producers + 128 * ((Width + 31) / 32), dense_together(Width))
+__global__ void __launch_bounds__(producers + 128 * dense_across(Width), dense_together(Width))
     multiply_fused(const __grid_constant__ Job<T> job) {
   extern __shared__ __align__(16) unsigned char memory[];
   using Shared = Stages<T, How, Leading, Width, Count>;
@@ -805,8 +808,11 @@ template <class T, Multiply How, bool Leading> void launch(Gpu &device, const Jo
     return launch_width<T, How, Leading, 32>(device, job, stages);
   case 64:
     return launch_width<T, How, Leading, 64>(device, job, stages);
-  default:
+  case 96:
     return launch_width<T, How, Leading, 96>(device, job, stages);
+  default:
+    if constexpr (width(120) == 120)
+      return launch_width<T, How, Leading, 120>(device, job, stages);
   }
 }
 
