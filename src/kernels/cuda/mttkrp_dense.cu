@@ -1,6 +1,7 @@
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/dense_variants.hpp"
 #include "kernels/cuda/early.cuh"
+#include "kernels/cuda/khatri_rao.cuh"
 #include "kernels/cuda/lanes.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mma.cuh"
@@ -14,14 +15,6 @@ namespace {
 using fused::Job;
 using fused::Mode;
 using fused::quotient;
-
-/// The modes of the depth, first to last.
-template <class T> struct DepthModes {
-  int count;
-  i64 rank;
-  i64 ld; // of the products
-  Mode<T> modes[max_order];
-};
 
 /// maxima[m, r] := the bits of the largest magnitude in a column, which are in the order of their numbers; zeros
 /// before.
@@ -81,19 +74,7 @@ __global__ void multiply_depth_pairs(const __grid_constant__ DepthModes<float> d
 template <class T>
 __global__ void multiply_depth(const __grid_constant__ DepthModes<T> depth, i64 first, i64 rows, double *products) {
   await_kernel_before();
-  for (i64 n = i64{blockIdx.x} * blockDim.x + threadIdx.x; n < rows * depth.ld; n += i64{gridDim.x} * blockDim.x) {
-    const auto k = static_cast<i64>(quotient(n, depth.ld));
-    const i64 r = n - k * depth.ld;
-    i64 rest = first + k;
-    double product = r < depth.rank ? 1 : 0;
-    for (int m = 0; m < depth.count && r < depth.rank; ++m) {
-      const Mode<T> &mode = depth.modes[m];
-      const auto upper = static_cast<i64>(quotient(rest, mode.dim));
-      product *= static_cast<double>(mode.data[(rest - upper * mode.dim) * mode.ld + r]);
-      rest = upper;
-    }
-    products[n] = product;
-  }
+  make_khatri_rao(depth, first, rows, products);
   let_next_start(); // the next kernel's blocks would take room from this one's
 }
 
@@ -352,14 +333,14 @@ void run(Gpu &device, Job<T> job, const DepthModes<T> &depth, const DenseLayout 
   for (i64 begin = 0; begin < l.depth; begin += l.depth_part) {
     const Range part{begin, std::min(begin + l.depth_part, l.depth)};
     if (l.makes_products) {
-      const unsigned blocks = blocks_for(device, part.size() * depth.ld, block_threads);
       if constexpr (std::is_same_v<T, float>)
         if (l.multiply == Multiply::tf32_pairs)
-          launch_early(device, multiply_depth_pairs, blocks, block_threads, 0, depth, part.begin, part.size(), maxima,
-                       scales.data(), reinterpret_cast<float *>(products.data()));
+          launch_early(device, multiply_depth_pairs, blocks_for(device, part.size() * depth.ld, block_threads),
+                       block_threads, 0, depth, part.begin, part.size(), maxima, scales.data(),
+                       reinterpret_cast<float *>(products.data()));
       if (l.multiply == Multiply::f64)
-        launch_early(device, multiply_depth<T>, blocks, block_threads, 0, depth, part.begin, part.size(),
-                     products.data());
+        launch_early(device, multiply_depth<T>, khatri_rao_blocks(device, part.size(), depth.ld), block_threads, 0,
+                     depth, part.begin, part.size(), products.data());
       job.products = products.data();
       job.product_ld = depth.ld;
     } else { // there is one mode, whose factor it is

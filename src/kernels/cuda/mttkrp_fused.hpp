@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/dense_layout.hpp"
 #include "kernels/cuda/gpu.hpp"
+#include "kernels/cuda/lanes.cuh"
 
 namespace td::kernels::cuda::fused {
 

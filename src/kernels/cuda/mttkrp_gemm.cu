@@ -4,6 +4,7 @@
 // A row of a factor or of a result is a column of cuBLAS's matrices.
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/dense_variants.hpp"
+#include "kernels/cuda/khatri_rao.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mttkrp.hpp"
 
@@ -11,45 +12,11 @@ namespace td::kernels::cuda {
 
 namespace {
 
-constexpr int block_warps = block_threads / warp;
-
-template <class T> struct Side {
-  int modes = 0;
-  i64 rank = 0;
-  struct Mode {
-    const T *data;
-    i64 ld;
-    i64 dim;
-  } mode[max_order - 1];
-};
-
-template <class T> Side<T> side_of(const DenseView &x, const MttkrpArgs &args, int begin, int end) {
-  Side<T> side;
-  side.rank = args.out.cols;
-  for (int m = begin; m < end; ++m) {
-    const auto at = static_cast<std::size_t>(m);
-    side.mode[side.modes++] = {static_cast<const T *>(args.factors[at].data), args.factors[at].ld, x.dims[at]};
-  }
-  return side;
-}
-
 /// to[k, :] := row first + k of the Khatri-Rao product.
 template <class T, class G>
 __global__ void __launch_bounds__(block_threads)
-    multiply_side(const __grid_constant__ Side<T> side, i64 first, i64 rows, G *to, i64 ld) {
-  const i64 step = i64{gridDim.x} * block_warps;
-  for (i64 k = i64{blockIdx.x} * block_warps + threadIdx.x / warp; k < rows; k += step)
-    for (i64 r = threadIdx.x % warp; r < side.rank; r += warp) {
-      double product = 1;
-      i64 rest = first + k;
-      for (int m = 0; m < side.modes; ++m) {
-        const auto &mode = side.mode[m];
-        const i64 upper = rest / mode.dim;
-        product *= static_cast<double>(mode.data[(rest - upper * mode.dim) * mode.ld + r]);
-        rest = upper;
-      }
-      to[k * ld + r] = static_cast<G>(product);
-    }
+    multiply_side(const __grid_constant__ DepthModes<T> side, i64 first, i64 rows, G *to) {
+  make_khatri_rao(side, first, rows, to);
 }
 
 /// Rows and depths of the tensor that are multiplied at a time. Rows follow each other in memory, or do so in runs of
@@ -140,7 +107,7 @@ public:
       : device_(device), args_(args), l_(l), values_(static_cast<const T *>(x.values)), rank_(args.out.cols),
         memory_(memory, l, rank_) {
     const int order = static_cast<int>(x.dims.size());
-    depth_ = side_of<T>(x, args, l.leading ? l.cut : 0, l.leading ? order : l.cut);
+    depth_ = side_of(x, l.leading ? l.cut : 0, l.leading ? order : l.cut, gemm_ld(rank_));
     i64 step = l.leading ? 1 : l.leading_size; // of the tensor, from row to row
     row_step_ = step;
     G *widened = memory_.factors;
@@ -151,7 +118,7 @@ public:
       rows_.push_back(args.factors[mode]);
       if (l.widens && m != l.place) {
         const i64 n = l.row_dims[m];
-        make_products(side_of<T>(x, args, static_cast<int>(mode), static_cast<int>(mode) + 1), {0, n}, widened, rank_);
+        make_products(side_of(x, static_cast<int>(mode), static_cast<int>(mode) + 1, rank_), {0, n}, widened);
         rows_.back() = {widened, l.type, n, rank_, rank_};
         widened += n * rank_;
       }
@@ -168,7 +135,7 @@ public:
         const Range depth{k, std::min(k + l_.depth_part, l_.depth)};
         const bool whole = depth.size() == l_.depth;
         if (l_.makes_products && !(made && whole))
-          make_products(depth_, depth, memory_.products, gemm_ld(rank_));
+          make_products(depth_, depth, memory_.products);
         made = true;
         multiply_box(blas, box, depth);
       }
@@ -178,15 +145,24 @@ public:
   }
 
 private:
-  void make_products(const Side<T> &side, Range rows, G *to, i64 ld) {
-    multiply_side<<<blocks_for(device_, rows.size(), block_warps), block_threads, 0, device_.stream()>>>(
-        side, rows.begin, rows.size(), to, ld);
+  DepthModes<T> side_of(const DenseView &x, int begin, int end, i64 ld) const {
+    DepthModes<T> side{0, rank_, ld, {}};
+    for (int m = begin; m < end; ++m) {
+      const ConstMatrix &factor = args_.factors[static_cast<std::size_t>(m)];
+      side.modes[side.count++] = {static_cast<const T *>(factor.data), factor.ld, x.dims[static_cast<std::size_t>(m)]};
+    }
+    return side;
+  }
+
+  void make_products(const DepthModes<T> &side, Range rows, G *to) {
+    multiply_side<<<khatri_rao_blocks(device_, rows.size(), side.ld), block_threads, 0, device_.stream()>>>(
+        side, rows.begin, rows.size(), to);
     check_launch("a Khatri-Rao product");
   }
   Products<G> products(Range depth) const {
     if constexpr (std::is_same_v<T, G>)
       if (!l_.makes_products)
-        return {depth_.mode[0].data + depth.begin * depth_.mode[0].ld, depth_.mode[0].ld};
+        return {depth_.modes[0].data + depth.begin * depth_.modes[0].ld, depth_.modes[0].ld};
     return {memory_.products, gemm_ld(rank_)};
   }
 
@@ -257,7 +233,7 @@ private:
   const T *values_;
   i64 rank_;
   Workspace<G> memory_;
-  Side<T> depth_;
+  DepthModes<T> depth_{};
   i64 row_step_ = 1;
   std::vector<i64> steps_;        // of the tensor, from an index of each row mode to the next
   std::vector<ConstMatrix> rows_; // factors of the row modes
