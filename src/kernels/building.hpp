@@ -157,12 +157,10 @@ public:
 /// entries.
 class DeviceBuilding : public Building {
 public:
-  /// Where the entries are, from sort() on.
+  /// Where the entries are, from sort() on; of those that another gave, at once.
   virtual KeysAndValues here() = 0;
   /// Sorts by some bits of the key alone; entries that agree in them keep their order.
   virtual void sort_by(int shift, int bits) = 0;
-  /// The first of the sorted entries with each of some keys or a greater one; or size().
-  virtual std::vector<i64> lower_bounds(std::span<const u128> keys) = 0;
   /// Room for others of the same kind, so many. They are written to here(), which arrived() tells of.
   virtual std::unique_ptr<DeviceBuilding> beside(i64 size) = 0;
   virtual void arrived() = 0;

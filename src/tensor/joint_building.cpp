@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <random>
 
 #include "core/buffer.hpp"
 #include "tensor/joint_copy.hpp"
@@ -85,7 +86,7 @@ private:
   i64 rows_ = -1; // none are listed
 };
 
-constexpr i64 samples_of_device = 1024; // by which keys are partitioned: to a thousandth of each device's
+constexpr i64 samples_of_device = 4096; // by which keys are partitioned: to a hundredth of what a device is to have
 
 Backends not_owned(const std::vector<kernels::Backend *> &devices) {
   Backends all;
@@ -94,24 +95,40 @@ Backends not_owned(const std::vector<kernels::Backend *> &devices) {
   return all;
 }
 
-/// Keys that cut those of all devices into equal parts.
-std::vector<u128> splitters_of(const std::vector<std::vector<u128>> &samples) {
-  std::vector<u128> all;
+/// The leading bits of a key, by which devices share the keys.
+struct LeadingBits {
+  explicit LeadingBits(int key_bits) : bits(std::min(key_bits, 62)), shift(key_bits - bits) {}
+  i64 of(u128 key) const noexcept { return static_cast<i64>(key >> shift); }
+  int bits;
+  int shift;
+};
+
+/// What cuts the keys of all devices into nearly equal parts: where each begins, then the end.
+std::vector<i64> cuts_of(const std::vector<std::vector<i64>> &samples, const LeadingBits &leading) {
+  std::vector<i64> all;
   for (const auto &some : samples)
     all.insert(all.end(), some.begin(), some.end());
   std::sort(all.begin(), all.end());
-  std::vector<u128> splitters;
+  std::vector<i64> cuts{0};
   for (std::size_t k = 1; k < samples.size(); ++k)
-    splitters.push_back(all[all.size() * k / samples.size()]);
-  return splitters;
+    cuts.push_back(all[all.size() * k / samples.size()]);
+  cuts.push_back(i64{1} << leading.bits);
+  return cuts;
 }
 
-std::vector<u128> sample(kernels::DeviceBuilding &entries) {
+/// Of entries in any order: one at random of each of as many equal ranges.
+std::vector<i64> sample(kernels::DeviceBuilding &entries, const LeadingBits &leading) {
   const i64 count = std::min(samples_of_device, entries.size());
+  std::mt19937_64 random(20261128);
   std::vector<i64> some;
-  for (i64 k = 0; k < count; ++k)
-    some.push_back(part_of({0, entries.size()}, k, count).begin);
-  return entries.keys(some);
+  for (i64 k = 0; k < count; ++k) {
+    const Range range = part_of({0, entries.size()}, k, count);
+    some.push_back(range.begin + static_cast<i64>(random() % static_cast<u64>(range.size())));
+  }
+  std::vector<i64> found;
+  for (const u128 key : entries.keys(some))
+    found.push_back(leading.of(key));
+  return found;
 }
 
 } // namespace
@@ -201,51 +218,59 @@ void JointBuilding::mark_rows(int mode, u64 *words) {
 
 void JointBuilding::encode(int key_bytes, std::span<const std::vector<kernels::BitMove>> moves,
                            std::span<const kernels::RowNumbers> numbers) {
+  key_bits_ = 1;
+  for (const auto &of_mode : moves)
+    for (const kernels::BitMove &move : of_mode)
+      key_bits_ = std::max(key_bits_, move.to + move.count);
   on_all([&](kernels::DeviceBuilding &entries, std::size_t) { entries.encode(key_bytes, moves, numbers); });
 }
 
-// Each sorts what it has. Keys at equal distances there tell where to cut the order of all; a device gets what lies
-// between two cuts from each, in the order of the devices, which is that of the entries.
+// Keys picked at random tell where to cut the order of all. A device gets what lies between two cuts from each, in the
+// order of the devices, which is that of the entries, and sorts it.
 void JointBuilding::sort() {
   const std::size_t count = devices_.size();
-  std::vector<std::vector<u128>> samples(count);
-  std::vector<std::vector<i64>> bounds(count); // [devices][devices + 1]
+  const LeadingBits leading(key_bits_);
+  std::vector<std::vector<i64>> samples(count);
+  std::vector<std::vector<i64>> sizes(count); // [devices][devices] of what goes from one to the other
   run_workers(backends_, [&](kernels::Backend &device, Communicator &others) {
     const auto rank = static_cast<std::size_t>(others.rank());
-    kernels::DeviceBuilding &own = *devices_[rank];
-    own.sort();
-    samples[rank] = sample(own);
+    samples[rank] = sample(*devices_[rank], leading);
     others.barrier();
-    bounds[rank] = own.lower_bounds(splitters_of(samples));
-    bounds[rank].insert(bounds[rank].begin(), 0);
-    bounds[rank].push_back(own.size());
+    const std::vector<i64> cuts = cuts_of(samples, leading);
+    Devices out;
+    for (std::size_t to = 0; to < count; ++to) {
+      const Range keys{cuts[to], cuts[to + 1]};
+      out.push_back(devices_[rank]->with_fields(leading.shift, leading.bits, {&keys, 1}));
+      sizes[rank].push_back(out.back()->size());
+    }
+    devices_[rank].reset();
     others.barrier();
-    const auto cut = [&](std::size_t from, std::size_t to) { return Range{bounds[from][to], bounds[from][to + 1]}; };
     i64 size = 0;
     for (std::size_t from = 0; from < count; ++from)
-      size += cut(from, rank).size();
-    auto arrived = own.beside(size);
-    const KeysAndValues here = own.here(), there = arrived->here();
+      size += sizes[from][rank];
+    auto arrived = out.front()->beside(size);
+    const KeysAndValues there = arrived->here();
     kernels::Transfers sent, received;
     i64 at = 0;
     for (std::size_t k = 0; k < count; ++k) {
-      const i64 out = cut(rank, k).size(), in = cut(k, rank).size();
-      const i64 first = cut(rank, k).begin;
-      if (k == rank && in > 0) {
-        device.copy_from(device, there.key(at), here.key(first), in * here.key_bytes);
-        device.copy_from(device, there.value(at), here.value(first), in * size_of(here.type));
+      const KeysAndValues here = out[k]->here();
+      const i64 leave = sizes[rank][k], come = sizes[k][rank];
+      if (k == rank && come > 0) {
+        device.copy_from(device, there.key(at), here.key(0), come * here.key_bytes);
+        device.copy_from(device, there.value(at), here.value(0), come * size_of(here.type));
       }
-      if (k != rank && out > 0) {
-        sent.push_back({static_cast<int>(k), here.key(first), out * here.key_bytes});
-        sent.push_back({static_cast<int>(k), here.value(first), out * size_of(here.type)});
+      if (k != rank && leave > 0) {
+        sent.push_back({static_cast<int>(k), here.key(0), leave * here.key_bytes});
+        sent.push_back({static_cast<int>(k), here.value(0), leave * size_of(here.type)});
       }
-      if (k != rank && in > 0) {
-        received.push_back({static_cast<int>(k), there.key(at), in * here.key_bytes});
-        received.push_back({static_cast<int>(k), there.value(at), in * size_of(here.type)});
+      if (k != rank && come > 0) {
+        received.push_back({static_cast<int>(k), there.key(at), come * here.key_bytes});
+        received.push_back({static_cast<int>(k), there.value(at), come * size_of(here.type)});
       }
-      at += in;
+      at += come;
     }
     others.exchange(sent, received);
+    out.clear();
     devices_[rank] = std::move(arrived);
     devices_[rank]->arrived();
     if (size > 0)

@@ -68,6 +68,7 @@ private:
   std::vector<i64> dims_;
   plan::ShardingRule rule_;
   Devices devices_;
+  int key_bits_ = 64; // that encode() sets
   Held held_;
 };
 

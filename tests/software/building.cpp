@@ -158,13 +158,6 @@ public:
     });
   }
 
-  std::vector<i64> lower_bounds(std::span<const u128> keys) override {
-    std::vector<i64> found;
-    for (const u128 key : keys)
-      found.push_back(std::lower_bound(keys_.begin(), keys_.end(), key) - keys_.begin());
-    return found;
-  }
-
   std::unique_ptr<DeviceBuilding> beside(i64 size) override { return std::make_unique<SerialBuilding>(*this, size); }
 
   std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const Range> fields) override {

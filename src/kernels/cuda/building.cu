@@ -127,20 +127,6 @@ public:
 
   KeysAndValues here() override { return {keys_.as<void>(), key_bytes_, values_.own.as<void>(), type_}; }
 
-  std::vector<i64> lower_bounds(std::span<const u128> keys) override {
-    const CurrentDevice current = device_.memory().enter();
-    const auto count = static_cast<i64>(keys.size());
-    std::vector<i64> found(keys.size());
-    const Array wanted = on_gpu(keys.data(), static_cast<i64>(keys.size_bytes()));
-    const Array places(*spares_, count * 8);
-    with_packed_key(key_bytes_, [&](auto key) {
-      using Key = decltype(key);
-      launch(device_, count, FindBound<Key>{keys_.as<const Key>(), size_, wanted.as<const u128>(), places.as<i64>()});
-    });
-    device_.download(found.data(), places.as<void>(), count * 8);
-    return found;
-  }
-
   std::unique_ptr<DeviceBuilding> beside(i64 size) override {
     const CurrentDevice current = device_.memory().enter();
     return std::make_unique<CudaBuilding>(*this, size);

@@ -219,25 +219,6 @@ template <class Key> struct TakeKey {
   __device__ void operator()(i64 k) const { out[k] = keys[entries[k]]; }
 };
 
-/// Where the entries with a key, or with greater ones, begin among sorted ones.
-template <class Key> struct FindBound {
-  const Key *keys;
-  i64 size;
-  const u128 *wanted;
-  i64 *found;
-  __device__ void operator()(i64 k) const {
-    i64 begin = 0;
-    for (i64 end = size; begin < end;) {
-      const i64 middle = begin + (end - begin) / 2;
-      if (u128{keys[middle]} < wanted[k])
-        begin = middle + 1;
-      else
-        end = middle;
-    }
-    found[k] = begin;
-  }
-};
-
 template <class Key, class T> struct TakeEntry {
   const Key *keys;
   const T *values;
