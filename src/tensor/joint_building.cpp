@@ -116,7 +116,7 @@ std::vector<i64> cuts_of(const std::vector<std::vector<i64>> &samples, const Lea
   return cuts;
 }
 
-/// Of entries in any order: one at random of each of as many equal ranges.
+/// One of the entries, which are in any order, is picked at random from each of as many equal ranges.
 std::vector<i64> sample(kernels::DeviceBuilding &entries, const LeadingBits &leading) {
   const i64 count = std::min(samples_of_device, entries.size());
   std::mt19937_64 random(20261128);
