@@ -16,6 +16,15 @@ struct BitMove {
   int count = 0;
 };
 
+/// How many bits of a key the moves of all modes set at most.
+inline int bits_set(std::span<const std::vector<BitMove>> moves) noexcept {
+  int bits = 1;
+  for (const auto &of_mode : moves)
+    for (const BitMove &move : of_mode)
+      bits = move.to + move.count > bits ? move.to + move.count : bits;
+  return bits;
+}
+
 /// Rows that are numbered: a bit for each row that has a number, and how many are before each word. Null: a row's
 /// number is its index. On the host.
 struct RowNumbers {

@@ -218,10 +218,7 @@ void JointBuilding::mark_rows(int mode, u64 *words) {
 
 void JointBuilding::encode(int key_bytes, std::span<const std::vector<kernels::BitMove>> moves,
                            std::span<const kernels::RowNumbers> numbers) {
-  key_bits_ = 1;
-  for (const auto &of_mode : moves)
-    for (const kernels::BitMove &move : of_mode)
-      key_bits_ = std::max(key_bits_, move.to + move.count);
+  key_bits_ = kernels::bits_set(moves);
   on_all([&](kernels::DeviceBuilding &entries, std::size_t) { entries.encode(key_bytes, moves, numbers); });
 }
 
@@ -254,18 +251,12 @@ void JointBuilding::sort() {
     i64 at = 0;
     for (std::size_t k = 0; k < count; ++k) {
       const KeysAndValues here = out[k]->here();
-      const i64 leave = sizes[rank][k], come = sizes[k][rank];
-      if (k == rank && come > 0) {
-        device.copy_from(device, there.key(at), here.key(0), come * here.key_bytes);
-        device.copy_from(device, there.value(at), here.value(0), come * size_of(here.type));
-      }
-      if (k != rank && leave > 0) {
-        sent.push_back({static_cast<int>(k), here.key(0), leave * here.key_bytes});
-        sent.push_back({static_cast<int>(k), here.value(0), leave * size_of(here.type)});
-      }
-      if (k != rank && come > 0) {
-        received.push_back({static_cast<int>(k), there.key(at), come * here.key_bytes});
-        received.push_back({static_cast<int>(k), there.value(at), come * size_of(here.type)});
+      const i64 come = sizes[k][rank];
+      if (k == rank) {
+        copy_entries(device, there, at, here, {0, come});
+      } else {
+        add_entries(sent, k, here, {0, sizes[rank][k]});
+        add_entries(received, k, there, {at, at + come});
       }
       at += come;
     }

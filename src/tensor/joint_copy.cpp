@@ -13,6 +13,21 @@ using kernels::Copy;
 using kernels::DeviceBuilding;
 using kernels::KeysAndValues;
 
+void add_entries(kernels::Transfers &list, std::size_t worker, const KeysAndValues &at, Range entries) {
+  if (entries.size() == 0)
+    return;
+  list.push_back({static_cast<int>(worker), at.key(entries.begin), entries.size() * at.key_bytes});
+  list.push_back({static_cast<int>(worker), at.value(entries.begin), entries.size() * size_of(at.type)});
+}
+
+void copy_entries(kernels::Backend &device, const KeysAndValues &to, i64 first, const KeysAndValues &from,
+                  Range entries) {
+  if (entries.size() == 0)
+    return;
+  device.copy_from(device, to.key(first), from.key(entries.begin), entries.size() * to.key_bytes);
+  device.copy_from(device, to.value(first), from.value(entries.begin), entries.size() * size_of(to.type));
+}
+
 CopyExchange::CopyExchange(const kernels::CopyPlan &plan, plan::Partition partition)
     : plan_(plan), partition_(std::move(partition)), counts_(partition_.load.size()), runs_(partition_.load.size()),
       found_(partition_.load.size()) {
@@ -116,27 +131,20 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
   const auto arrived = entries.beside(size);
   const KeysAndValues to = arrived->here();
   kernels::Transfers sent, received;
-  const auto add = [](kernels::Transfers &list, std::size_t worker, const KeysAndValues &at, i64 entry, i64 count) {
-    list.push_back({static_cast<int>(worker), at.key(entry), count * at.key_bytes});
-    list.push_back({static_cast<int>(worker), at.value(entry), count * size_of(at.type)});
-  };
   i64 at = 0;
   for (const Message &message : mine) {
     const i64 count = message.entries.size();
-    if (message.device == rank) {
-      const KeysAndValues from = part(message, rank);
-      device.copy_from(device, to.key(at), from.key(message.entries.begin), count * to.key_bytes);
-      device.copy_from(device, to.value(at), from.value(message.entries.begin), count * size_of(to.type));
-    } else {
-      add(received, message.device, to, at, count);
-    }
+    if (message.device == rank)
+      copy_entries(device, to, at, part(message, rank), message.entries);
+    else
+      add_entries(received, message.device, to, {at, at + count});
     at += count;
   }
   for (std::size_t worker = 0; worker < counts_.size(); ++worker)
     if (worker != rank)
       for (const Message &message : messages_to(worker))
         if (message.device == rank)
-          add(sent, worker, part(message, worker), message.entries.begin, message.entries.size());
+          add_entries(sent, worker, part(message, worker), message.entries);
   others.exchange(sent, received);
   source.reset();
   if (size == 0)

@@ -10,6 +10,12 @@
 
 namespace td::tensor {
 
+/// Lists keys and values of some entries for an exchange with a worker.
+void add_entries(kernels::Transfers &list, std::size_t worker, const kernels::KeysAndValues &at, Range entries);
+/// Copies them within a device, to entry `first` and those behind it.
+void copy_entries(kernels::Backend &device, const kernels::KeysAndValues &to, i64 first,
+                  const kernels::KeysAndValues &from, Range entries);
+
 /// A copy of which each device has a part: rows stand in the order of one copy, and the entries of a split row in the
 /// order of the devices.
 struct JoinedCopy {

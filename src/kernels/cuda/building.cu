@@ -110,10 +110,7 @@ public:
     spares_->trim();
     keys_ = std::move(keys);
     key_bytes_ = key_bytes;
-    key_bits_ = 1;
-    for (const auto &of_mode : moves)
-      for (const BitMove &move : of_mode)
-        key_bits_ = std::max(key_bits_, move.to + move.count);
+    key_bits_ = bits_set(moves);
   }
 
   void sort() override { sort_by(0, key_bits_); }

@@ -25,7 +25,7 @@ void cut_columns(DenseLayout &l, i64 rank, bool narrow, const Chip &chip) {
   const auto fits = [&](int width, int stages) {
     return dense_shared_bytes(l.leading, size_of(l.type), l.multiply, width, stages) <= chip.shared_bytes;
   };
-  const i64 most_columns = narrow || rank > 120 ? 96 : rank;
+  const i64 most_columns = narrow || rank > 120 ? 96 : 120;
   int width = dense_width(l.leading, std::min(rank, most_columns), l.multiply, size_of(l.type));
   while (width > 32 && !fits(width, dense_least_stages))
     width = width == 120 ? 96 : width - 32;
