@@ -1,6 +1,7 @@
 #include "formats/row_order.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "formats/key.hpp"
 #include "formats/parts.hpp"
@@ -55,17 +56,11 @@ void fill_tile_base(Sorted &copy, const CopyKeys &keys) {
   }
 }
 
-RowOrder::RowOrder(Buffer<i64> count, i64 nnz)
-    : count_(std::move(count)), row_at_(count_.size(), "an order of rows"), nnz_(nnz) {
+RowOrder::RowOrder(Buffer<i64> count, i64 nnz) : count_(std::move(count)), most_light_(nnz / heavy_part) {
   for (i64 row = 0; row < count_.size(); ++row)
-    heavy_ += is_heavy(row) ? 1 : 0;
-  i64 heavy = 0;
-  i64 light = heavy_;
-  for (i64 row = 0; row < count_.size(); ++row)
-    row_at_[is_heavy(row) ? heavy++ : light++] = row;
+    if (is_heavy(row))
+      heavy_.push_back(row);
 }
-
-bool RowOrder::is_heavy(i64 row) const noexcept { return count_[row] > nnz_ / heavy_part; }
 
 Buffer<i64> RowOrder::fill_tile_light(Sorted &copy) const {
   const i64 tiles = copy.tile_begin.size() - 1;
@@ -82,17 +77,17 @@ Buffer<i64> RowOrder::fill_tile_light(Sorted &copy) const {
 }
 
 void RowOrder::fill_loads(Sorted &copy, std::span<const i64> heavy_entries) const {
-  copy.heavy_rows = Buffer<i64>(heavy_, "heavy rows");
-  std::copy_n(row_at_.data(), heavy_, copy.heavy_rows.data());
+  copy.heavy_rows = Buffer<i64>(std::ssize(heavy_), "heavy rows");
+  std::copy(heavy_.begin(), heavy_.end(), copy.heavy_rows.data());
   fill_light_cuts(copy);
   fill_heavy_cuts(copy, heavy_entries);
 }
 
 void RowOrder::fill_light_cuts(Sorted &copy) const {
   const i64 dim = count_.size();
-  i64 nonzeros = 0;
-  for (i64 row = 0; row < dim; ++row)
-    nonzeros += is_heavy(row) ? 0 : count_[row];
+  i64 nonzeros = std::accumulate(count_.begin(), count_.end(), i64{0});
+  for (const i64 row : heavy_)
+    nonzeros -= count_[row];
   copy.light_cuts = Buffer<i64>(light_loads + 1, "loads of light rows");
   i64 row = 0;
   i64 before = 0;

@@ -1,6 +1,8 @@
 // What a sorted copy knows of its tiles and rows besides the entries; on the host, wherever the entries are sorted.
 #pragma once
 
+#include <vector>
+
 #include "formats/formats.hpp"
 #include "kernels/building.hpp"
 
@@ -33,10 +35,24 @@ public:
   /// `count`: the nonzeros of each row.
   RowOrder(Buffer<i64> count, i64 nnz);
 
-  i64 heavy() const noexcept { return heavy_; }
-  bool any_heavy() const noexcept { return heavy_ > 0; }
-  /// Rows in the order in which a tile's are stored: heavy ones, then light ones.
-  const Buffer<i64> &row_at() const noexcept { return row_at_; }
+  /// Ascending. A tile has them first, then the light ones.
+  const std::vector<i64> &heavy_rows() const noexcept { return heavy_; }
+  /// Calls f(at, row) for the rows of a mode in the order in which a tile's are stored.
+  template <class F> void each_row(i64 dim, F &&f) const {
+    i64 at = 0;
+    for (const i64 row : heavy_)
+      f(at++, row);
+    i64 begin = 0;
+    const auto light = [&](i64 end) {
+      for (i64 row = begin; row < end; ++row)
+        f(at++, row);
+    };
+    for (const i64 row : heavy_) {
+      light(row);
+      begin = row + 1;
+    }
+    light(dim);
+  }
   /// Fills in where light rows begin in the tiles of a copy whose rows are there; gives the entries of heavy rows in
   /// each.
   Buffer<i64> fill_tile_light(Sorted &copy) const;
@@ -44,14 +60,13 @@ public:
   void fill_loads(Sorted &copy, std::span<const i64> heavy_entries) const;
 
 private:
-  bool is_heavy(i64 row) const noexcept;
+  bool is_heavy(i64 row) const noexcept { return count_[row] > most_light_; }
   void fill_light_cuts(Sorted &copy) const;
   static void fill_heavy_cuts(Sorted &copy, std::span<const i64> heavy_entries);
 
   Buffer<i64> count_;
-  Buffer<i64> row_at_;
-  i64 nnz_ = 0;
-  i64 heavy_ = 0; // rows
+  i64 most_light_ = 0; // nonzeros of a light row
+  std::vector<i64> heavy_;
 };
 
 /// Fills in where the tiles begin in each mode.

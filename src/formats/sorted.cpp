@@ -106,14 +106,13 @@ private:
     Counter next = 0;
     Buffer<Counter> begins(places, "row boundaries");
     for (i64 tile = 0; tile < tiles_; ++tile) {
-      for (i64 at = 0; at < dim(); ++at) {
-        const i64 row = row_at(at);
+      rows_.each_row(dim(), [&](i64 at, i64 row) {
         const Counter begin = next;
         for (int part = 0; part < parts; ++part)
           next += std::exchange(place[part * places + tile * dim() + row], next);
         begins[tile * dim() + at] = begin;
         rows += next > begin ? 1 : 0;
-      }
+      });
     }
     s_.row_index = Buffer<i64>(rows, "row indices");
     s_.row_begin = Buffer<i64>(rows + 1, "row boundaries");
@@ -121,14 +120,14 @@ private:
     rows = 0;
     for (i64 tile = 0; tile < tiles_; ++tile) {
       s_.tile_begin[tile] = rows;
-      for (i64 at = 0; at < dim(); ++at) {
+      rows_.each_row(dim(), [&](i64 at, i64 row) {
         const i64 slot = tile * dim() + at;
         const auto begin = static_cast<i64>(begins[slot]);
         if (begin == (slot + 1 < places ? static_cast<i64>(begins[slot + 1]) : n_))
-          continue;
-        s_.row_index[rows] = row_at(at);
+          return;
+        s_.row_index[rows] = row;
         s_.row_begin[rows++] = begin;
-      }
+      });
     }
     s_.row_begin[rows] = n_;
     s_.tile_begin[tiles_] = rows;
@@ -161,9 +160,6 @@ private:
     });
   }
 
-  /// The row that a tile keeps at-th.
-  i64 row_at(i64 at) const noexcept { return rows_.any_heavy() ? rows_.row_at()[at] : at; }
-
   void sort_rows() {
     Buffer<Key> keys(n_, "sorting keys");
     Buffer<Key> other_keys(n_, "sorting keys");
@@ -188,8 +184,7 @@ private:
     parallel_ranges(threads_, n_, grain, [&](Range r) { kept_of(keys.data() + r.begin, r.size(), out + r.begin); });
   }
 
-  /// Finds, from the nonzeros of each part, tile and row, those of rows and the order of rows: heavy ones, then light
-  /// ones.
+  /// Finds, from the nonzeros of each part, tile and row, those of rows, and which rows are heavy.
   template <class Counter> void find_heavy_rows(const Counter *count, int parts) {
     auto of_rows = Buffer<i64>::zeros(dim(), "nonzeros of rows");
     for (i64 tile = 0; tile < parts * tiles_; ++tile)
@@ -275,9 +270,8 @@ OnDevice<Sorted> build_sorted(const PackedOnDevice &p, int mode, std::span<const
     building.count_fields(p.layout.shift[m], p.layout.bits[m], count.span());
     rows = RowOrder(std::move(count), building.size());
   }
-  const auto row_at = rows.any_heavy() ? rows.row_at().span() : std::span<const i64>{};
   kernels::Copy copy = building.make_copy({p.layout.shift[m], p.layout.bits[m], p.dims[m], keys.tiles, keys.tile_fields,
-                                           row_at, rows.heavy(), s.key_bytes, keys.moves});
+                                           rows.heavy_rows(), s.key_bytes, keys.moves});
   s.tile_begin = Buffer<i64>(keys.tiles + 1, "tile boundaries");
   std::copy(copy.tile_begin.begin(), copy.tile_begin.end(), s.tile_begin.data());
   fill_tile_base(s, keys);

@@ -62,10 +62,9 @@ struct CopyPlan {
   i64 dim = 0; // rows
   i64 tiles = 1;
   std::span<const TileField> tile_fields;
-  std::span<const i64> row_at;   // [dim] rows in the order in which a tile has them; empty: ascending
-  i64 heavy = 0;                 // the first rows of that order
-  int key_bytes = 8;             // of the copy: 4, 8 or 16
-  std::span<const BitMove> kept; // from a packed key to the copy's
+  std::span<const i64> heavy_rows; // ascending; a tile has them first, then the others
+  int key_bytes = 8;               // of the copy: 4, 8 or 16
+  std::span<const BitMove> kept;   // from a packed key to the copy's
 };
 
 /// The copy that a CopyPlan describes.
@@ -175,6 +174,15 @@ public:
   virtual void arrived() = 0;
   /// A copy of those whose key has the field in one of some ranges, ascending, in their order.
   virtual std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const Range> fields) = 0;
+  /// Entries of several owners, one owner's behind the other's.
+  struct Dealt {
+    std::unique_ptr<DeviceBuilding> entries;
+    std::vector<i64> begin; // [owners + 1]
+    Range of(std::size_t owner) const { return {begin[owner], begin[owner + 1]}; }
+  };
+  /// Copies of those whose key has the field in a range that one of the owners has, each owner's in their order. No
+  /// number is in two ranges; owned: [owners].
+  virtual Dealt deal(int shift, int bits, std::span<const std::vector<Range>> owned) = 0;
 };
 
 } // namespace td::kernels

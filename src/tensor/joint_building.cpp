@@ -234,34 +234,33 @@ void JointBuilding::sort() {
     samples[rank] = sample(*devices_[rank], leading);
     others.barrier();
     const std::vector<i64> cuts = cuts_of(samples, leading);
-    Devices out;
-    for (std::size_t to = 0; to < count; ++to) {
-      const Range keys{cuts[to], cuts[to + 1]};
-      out.push_back(devices_[rank]->with_fields(leading.shift, leading.bits, {&keys, 1}));
-      sizes[rank].push_back(out.back()->size());
-    }
+    std::vector<std::vector<Range>> keys;
+    for (std::size_t to = 0; to < count; ++to)
+      keys.push_back({{cuts[to], cuts[to + 1]}});
+    kernels::DeviceBuilding::Dealt out = devices_[rank]->deal(leading.shift, leading.bits, keys);
     devices_[rank].reset();
+    for (std::size_t to = 0; to < count; ++to)
+      sizes[rank].push_back(out.of(to).size());
     others.barrier();
     i64 size = 0;
     for (std::size_t from = 0; from < count; ++from)
       size += sizes[from][rank];
-    auto arrived = out.front()->beside(size);
-    const KeysAndValues there = arrived->here();
+    auto arrived = out.entries->beside(size);
+    const KeysAndValues here = out.entries->here(), there = arrived->here();
     kernels::Transfers sent, received;
     i64 at = 0;
     for (std::size_t k = 0; k < count; ++k) {
-      const KeysAndValues here = out[k]->here();
       const i64 come = sizes[k][rank];
       if (k == rank) {
-        copy_entries(device, there, at, here, {0, come});
+        copy_entries(device, there, at, here, out.of(k));
       } else {
-        add_entries(sent, k, here, {0, sizes[rank][k]});
+        add_entries(sent, k, here, out.of(k));
         add_entries(received, k, there, {at, at + come});
       }
       at += come;
     }
     others.exchange(sent, received);
-    out.clear();
+    out.entries.reset();
     devices_[rank] = std::move(arrived);
     devices_[rank]->arrived();
     if (size > 0)
@@ -362,13 +361,14 @@ ValueSums JointBuilding::sum_across(double scale, Range entries) {
 }
 
 void JointBuilding::count_fields(int shift, int bits, std::span<i64> counts) {
-  std::vector<std::vector<i64>> of_devices(devices_.size());
-  on_all([&](kernels::DeviceBuilding &entries, std::size_t device) {
-    of_devices[device].resize(counts.size());
-    entries.count_fields(shift, bits, of_devices[device]);
-  });
+  std::vector<std::vector<i64>> of_others(devices_.size());
   std::fill(counts.begin(), counts.end(), i64{0});
-  for (const std::vector<i64> &some : of_devices)
+  on_all([&](kernels::DeviceBuilding &entries, std::size_t device) {
+    if (device > 0)
+      of_others[device].resize(counts.size());
+    entries.count_fields(shift, bits, device > 0 ? std::span(of_others[device]) : counts);
+  });
+  for (const std::vector<i64> &some : of_others)
     for (std::size_t k = 0; k < some.size(); ++k)
       counts[k] += some[k];
 }

@@ -44,11 +44,12 @@ CopyExchange::CopyExchange(const kernels::CopyPlan &plan, plan::Partition partit
 }
 
 CopyExchange::Source CopyExchange::select(DeviceBuilding &entries, std::size_t device) {
-  Source source;
-  for (int worker = 0; worker < partition_.workers(); ++worker) {
-    source.rows.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, partition_.whole_rows(worker)));
-    counts_[device].push_back(source.rows.back()->size());
-  }
+  std::vector<Ranges> owned;
+  for (int worker = 0; worker < partition_.workers(); ++worker)
+    owned.push_back(partition_.whole_rows(worker));
+  Source source{entries.deal(plan_.row_shift, plan_.row_bits, owned), {}};
+  for (std::size_t worker = 0; worker < owned.size(); ++worker)
+    counts_[device].push_back(source.rows.of(worker).size());
   for (const plan::SplitRow &split : partition_.split) {
     const Range row{split.row, split.row + 1};
     source.split.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, {&row, 1}));
@@ -121,8 +122,11 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
   const auto rank = static_cast<std::size_t>(others.rank());
   std::optional<Source> source = select(entries, rank);
   others.barrier(); // counts and runs of all are there
-  const auto part = [&](const Message &message, std::size_t worker) {
-    return (message.split < 0 ? source->rows[worker] : source->split[static_cast<std::size_t>(message.split)])->here();
+  /// Calls f(arrays, entries in them) for what a message to a worker takes of this device's.
+  const auto with_sent = [&](const Message &message, std::size_t worker, auto &&f) {
+    if (message.split >= 0)
+      return f(source->split[static_cast<std::size_t>(message.split)]->here(), message.entries);
+    f(source->rows.entries->here(), source->rows.of(worker));
   };
   i64 size = 0;
   const Messages mine = messages_to(rank);
@@ -135,7 +139,8 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
   for (const Message &message : mine) {
     const i64 count = message.entries.size();
     if (message.device == rank)
-      copy_entries(device, to, at, part(message, rank), message.entries);
+      with_sent(message, rank,
+                [&](const KeysAndValues &from, Range entries) { copy_entries(device, to, at, from, entries); });
     else
       add_entries(received, message.device, to, {at, at + count});
     at += count;
@@ -144,7 +149,8 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
     if (worker != rank)
       for (const Message &message : messages_to(worker))
         if (message.device == rank)
-          add_entries(sent, worker, part(message, worker), message.entries);
+          with_sent(message, worker,
+                    [&](const KeysAndValues &from, Range entries) { add_entries(sent, worker, from, entries); });
   others.exchange(sent, received);
   source.reset();
   if (size == 0)

@@ -43,7 +43,7 @@ private:
   };
   /// What a device sends of its entries: of those of a worker's own rows, or of a row that is split.
   struct Source {
-    std::vector<std::unique_ptr<kernels::DeviceBuilding>> rows;  // [workers]
+    kernels::DeviceBuilding::Dealt rows;                         // to workers
     std::vector<std::unique_ptr<kernels::DeviceBuilding>> split; // [split rows], sorted by tile
   };
   struct Message {

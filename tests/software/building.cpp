@@ -172,6 +172,19 @@ public:
     return some;
   }
 
+  Dealt deal(int shift, int bits, std::span<const std::vector<Range>> owned) override {
+    auto all = std::make_unique<SerialBuilding>(*this, 0);
+    std::vector<i64> begin{0};
+    for (const std::vector<Range> &fields : owned) {
+      const auto some = with_fields(shift, bits, fields);
+      const auto &of_owner = static_cast<const SerialBuilding &>(*some);
+      all->keys_.insert(all->keys_.end(), of_owner.keys_.begin(), of_owner.keys_.end());
+      all->values_.insert(all->values_.end(), of_owner.values_.begin(), of_owner.values_.end());
+      begin.push_back(all->size());
+    }
+    return {std::move(all), std::move(begin)};
+  }
+
   i64 first_repeat() override {
     for (std::size_t k = 1; k < keys_.size(); ++k)
       if (keys_[k] == keys_[k - 1])
@@ -247,9 +260,14 @@ public:
     std::vector<double> values;
     std::vector<i64> row_index, row_begin, tile_begin;
     std::vector<i64> tile_light(static_cast<std::size_t>(plan.tiles)), heavy_entries(tile_light.size());
-    std::vector<i64> rank(plan.row_at.size());
-    for (std::size_t at = 0; at < plan.row_at.size(); ++at)
-      rank[static_cast<std::size_t>(plan.row_at[at])] = static_cast<i64>(at);
+    const i64 heavy = std::ssize(plan.heavy_rows);
+    std::vector<i64> row_at(plan.heavy_rows.begin(), plan.heavy_rows.end()); // empty: ascending
+    for (i64 row = 0; row < plan.dim && heavy > 0; ++row)
+      if (std::find(plan.heavy_rows.begin(), plan.heavy_rows.end(), row) == plan.heavy_rows.end())
+        row_at.push_back(row);
+    std::vector<i64> rank(row_at.size());
+    for (std::size_t at = 0; at < row_at.size(); ++at)
+      rank[static_cast<std::size_t>(row_at[at])] = static_cast<i64>(at);
     std::vector<i64> place;
     for (const u128 key : keys_) {
       i64 tile = 0;
@@ -264,12 +282,12 @@ public:
         for (i64 tile = before < 0 ? 0 : before / plan.dim + 1; tile <= place[k] / plan.dim; ++tile)
           tile_begin.push_back(std::ssize(row_index));
         const i64 at = place[k] % plan.dim;
-        row_index.push_back(plan.row_at.empty() ? at : plan.row_at[static_cast<std::size_t>(at)]);
+        row_index.push_back(row_at.empty() ? at : row_at[static_cast<std::size_t>(at)]);
         row_begin.push_back(std::ssize(keys));
         before = place[k];
-        tile_light[static_cast<std::size_t>(before / plan.dim)] += at < plan.heavy ? 1 : 0;
+        tile_light[static_cast<std::size_t>(before / plan.dim)] += at < heavy ? 1 : 0;
       }
-      heavy_entries[static_cast<std::size_t>(before / plan.dim)] += before % plan.dim < plan.heavy ? 1 : 0;
+      heavy_entries[static_cast<std::size_t>(before / plan.dim)] += before % plan.dim < heavy ? 1 : 0;
       keys.push_back(moved(plan.kept, keys_[k]));
       values.push_back(values_[k]);
     }

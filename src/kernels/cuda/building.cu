@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <bit>
 
-#include <cub/device/device_radix_sort.cuh>
-
 #include "kernels/cuda/building_tools.cuh"
 
 namespace td::kernels::cuda {
@@ -140,15 +138,56 @@ public:
       dispatch(type_, [&](auto zero) {
         using Key = decltype(key);
         using T = decltype(zero);
-        const HasField<Key> wanted{
-            {keys_.as<const Key>(), shift, bits}, bounds.as<const i64>(), 2 * static_cast<int>(fields.size())};
+        const HasField<Key> wanted{{keys_.as<const Key>(), shift, bits},
+                                   {bounds.as<const i64>(), 2 * static_cast<int>(fields.size())}};
         some = std::make_unique<CudaBuilding>(*this, select(device_, size_, wanted, entries.as<std::uint32_t>()));
-        launch(device_, some->size_,
-               TakeEntry<Key, T>{keys_.as<const Key>(), values_.template as<T>(), entries.as<const std::uint32_t>(),
-                                 some->keys_.template as<Key>(), some->values_.own.template as<T>()});
+        take<Key, T>(entries.as<const std::uint32_t>(), *some);
       });
     });
     return some;
+  }
+
+  Dealt deal(int shift, int bits, std::span<const std::vector<Range>> owned) override {
+    const CurrentDevice current = device_.memory().enter();
+    std::vector<std::pair<Range, std::uint32_t>> all;
+    for (std::size_t owner = 0; owner < owned.size(); ++owner)
+      for (const Range &range : owned[owner])
+        if (range.size() > 0)
+          all.emplace_back(range, static_cast<std::uint32_t>(owner));
+    std::sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.first.begin < b.first.begin; });
+    std::vector<i64> bounds;
+    std::vector<std::uint32_t> owners;
+    for (const auto &[range, owner] : all) {
+      bounds.insert(bounds.end(), {range.begin, range.end});
+      owners.push_back(owner);
+    }
+    const Array bounds_there = on_gpu(bounds.data(), std::ssize(bounds) * 8);
+    const Array owners_there = on_gpu(owners.data(), std::ssize(owners) * 4);
+    const Bounds ranges{bounds_there.as<const i64>(), static_cast<int>(bounds.size())};
+    const Array words(*spares_, size_ * 8), others(*spares_, size_ * 8);
+    cub::DoubleBuffer<u64> both(words.as<u64>(), others.as<u64>());
+    const u64 nobody = owned.size();
+    Dealt dealt;
+    with_packed_key(key_bytes_, [&](auto key) {
+      dispatch(type_, [&](auto zero) {
+        using Key = decltype(key);
+        launch(device_, size_,
+               PutOwner<Key>{{keys_.as<const Key>(), shift, bits},
+                             ranges,
+                             owners_there.as<const std::uint32_t>(),
+                             nobody,
+                             both.Current()});
+        sort_words(device_, both, size_, std::bit_width(nobody));
+        dealt.begin.resize(owned.size() + 1);
+        const Array begin(*spares_, std::ssize(dealt.begin) * 8);
+        launch(device_, std::ssize(dealt.begin), FindBegin{both.Current(), size_, begin.as<i64>()});
+        device_.download(dealt.begin.data(), begin.as<void>(), std::ssize(dealt.begin) * 8);
+        auto some = std::make_unique<CudaBuilding>(*this, dealt.begin.back());
+        take<Key, decltype(zero)>(both.Current(), *some);
+        dealt.entries = std::move(some);
+      });
+    });
+    return dealt;
   }
 
   i64 first_repeat() override {
@@ -327,6 +366,13 @@ private:
       search(Repeats<Key>{keys_.as<const Key>()});
     });
     return found();
+  }
+
+  /// Gives another so many of these entries as it has room for, as words number them.
+  template <class Key, class T, class Word> void take(const Word *words, const CudaBuilding &to) {
+    launch(device_, to.size_,
+           TakeEntry<Key, T, Word>{keys_.as<const Key>(), values_.template as<T>(), words, to.keys_.template as<Key>(),
+                                   to.values_.own.template as<T>()});
   }
 
   /// Keys and values move from one place to another and back, once a pass. What a caller holds is only read, by a first

@@ -5,20 +5,44 @@
 #include <bit>
 #include <cstddef>
 
-#include <cub/device/device_radix_sort.cuh>
-
 #include "kernels/cuda/building_tools.cuh"
 
 namespace td::kernels::cuda {
 
 namespace {
 
-constexpr int number_bits = 32;
+/// The order that a tile has its rows in: heavy ones, ascending, then the others.
+struct RowOrder {
+  const i64 *heavy; // rows
+  i64 count;
+  /// The first of the heavy ones for which it holds, as for all behind it.
+  template <class F> __device__ i64 first(F &&holds) const {
+    i64 below = 0;
+    for (i64 end = count; below < end;) {
+      const i64 middle = (below + end) / 2;
+      if (holds(middle))
+        end = middle;
+      else
+        below = middle + 1;
+    }
+    return below;
+  }
+  __device__ i64 place_of(i64 row) const {
+    const i64 below = first([&](i64 k) { return heavy[k] >= row; });
+    return below < count && heavy[below] == row ? below : count + row - below;
+  }
+  __device__ i64 row_at(i64 place) const {
+    if (place < count)
+      return heavy[place];
+    const i64 light = place - count;
+    return light + first([&](i64 k) { return heavy[k] - k > light; });
+  }
+};
 
-struct InvertOrder {
-  const i64 *row_at;
-  i64 *rank;
-  __device__ void operator()(i64 at) const { rank[row_at[at]] = at; }
+struct ListPlaces {
+  RowOrder order;
+  i64 *places;
+  __device__ void operator()(i64 row) const { places[row] = order.place_of(row); }
 };
 
 struct TileFields {
@@ -31,11 +55,11 @@ struct TileFields {
 /// Makes the words that are sorted: where an entry's row stands among all rows of all tiles, above the entry's number.
 template <class Key, class Word> struct FindPlace {
   Field<Key> row;
-  const i64 *rank;
+  const i64 *places; // of rows in a tile; null: ascending
   TileFields fields;
   Word *words;
   __device__ void operator()(i64 k) const {
-    i64 place = rank == nullptr ? row(k) : rank[row(k)];
+    i64 place = places == nullptr ? row(k) : places[row(k)];
     for (int c = 0; c < fields.count; ++c)
       place += Field<Key>{row.keys, fields.shift[c], fields.bits[c]}(k)*fields.stride[c];
     words[k] = static_cast<Word>(place) << number_bits | static_cast<Word>(k);
@@ -61,8 +85,8 @@ template <class From, class To, class T, class Word> struct Gather {
 template <class Word> struct FillRows {
   const Word *words;
   const std::uint32_t *first; // entries
-  i64 rows, entries, dim, tiles, heavy;
-  const i64 *row_at;
+  i64 rows, entries, dim, tiles;
+  RowOrder order;
   i64 *row_begin;
   i64 *row_index;
   i64 *parts;
@@ -74,7 +98,7 @@ template <class Word> struct FillRows {
     if (row < rows) {
       const i64 place = place_of(row);
       const i64 at = place % dim;
-      row_index[row] = row_at == nullptr ? at : row_at[at];
+      row_index[row] = order.row_at(at);
       last = part_of(place);
     }
     for (i64 p = row == 0 ? 0 : part_of(place_of(row - 1)) + 1; p <= last; ++p) {
@@ -83,14 +107,15 @@ template <class Word> struct FillRows {
     }
   }
   __device__ i64 place_of(i64 row) const { return static_cast<i64>(words[first[row]] >> number_bits); }
-  __device__ i64 part_of(i64 place) const { return place / dim * 2 + (place % dim < heavy ? 0 : 1); }
+  __device__ i64 part_of(i64 place) const { return place / dim * 2 + (place % dim < order.count ? 0 : 1); }
 };
 
 class CopyMaker {
 public:
   CopyMaker(Spares &spares, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan)
       : spares_(spares), device_(spares.device()), staging_(staging), from_(entries), plan_(plan),
-        row_at_(uploaded(spares, staging, plan.row_at.data(), static_cast<i64>(plan.row_at.size_bytes()))) {}
+        heavy_(uploaded(spares, staging, plan.heavy_rows.data(), static_cast<i64>(plan.heavy_rows.size_bytes()))),
+        order_{heavy_.as<const i64>(), std::ssize(plan.heavy_rows)} {}
 
   template <class Word> Copy make() {
     const Array sorted = sorted_words<Word>();
@@ -114,8 +139,8 @@ public:
     const i64 parts = 2 * plan_.tiles + 1;
     const Array lists(spares_, 2 * parts * 8);
     launch(device_, rows + 1,
-           FillRows<Word>{words, first.as<const std::uint32_t>(), rows, n, plan_.dim, plan_.tiles, plan_.heavy,
-                          row_at_.as<const i64>(), row_begin, row_index, lists.as<i64>(), lists.as<i64>() + parts});
+           FillRows<Word>{words, first.as<const std::uint32_t>(), rows, n, plan_.dim, plan_.tiles, order_, row_begin,
+                          row_index, lists.as<i64>(), lists.as<i64>() + parts});
     Copy copy = with_lists(lists, parts);
     copy.arrays = std::move(arrays);
     return copy;
@@ -129,10 +154,7 @@ private:
     Array others(spares_, bytes);
     cub::DoubleBuffer<Word> both(words.as<Word>(), others.as<Word>());
     const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<u64>(plan_.tiles * plan_.dim - 1))));
-    with_memory(device_, [&](void *memory, std::size_t &needed) {
-      return cub::DeviceRadixSort::SortKeys(memory, needed, both, from_.size, number_bits, number_bits + bits,
-                                            device_.stream());
-    });
+    sort_words(device_, both, from_.size, bits);
     return both.Current() == words.as<Word>() ? std::move(words) : std::move(others);
   }
 
@@ -143,15 +165,15 @@ private:
       fields.bits[fields.count] = static_cast<std::uint8_t>(field.bits);
       fields.stride[fields.count++] = field.stride * plan_.dim;
     }
-    const bool ranked = !plan_.row_at.empty();
-    const Array rank(spares_, ranked ? plan_.dim * 8 : 0);
-    if (ranked)
-      launch(device_, plan_.dim, InvertOrder{row_at_.as<const i64>(), rank.as<i64>()});
+    const bool any_heavy = order_.count > 0;
+    const Array places(spares_, any_heavy ? plan_.dim * 8 : 0);
+    if (any_heavy)
+      launch(device_, plan_.dim, ListPlaces{order_, places.as<i64>()});
     with_packed_key(from_.key_bytes, [&](auto key) {
       using Key = decltype(key);
       launch(device_, from_.size,
              FindPlace<Key, Word>{{static_cast<const Key *>(from_.keys), plan_.row_shift, plan_.row_bits},
-                                  rank.as<const i64>(),
+                                  places.as<const i64>(),
                                   fields,
                                   words});
     });
@@ -194,7 +216,8 @@ private:
   Staging &staging_;
   const PackedOnGpu &from_;
   const CopyPlan &plan_;
-  Array row_at_;
+  Array heavy_;
+  RowOrder order_;
 };
 
 } // namespace

@@ -219,15 +219,19 @@ template <class Key> struct TakeKey {
   __device__ void operator()(i64 k) const { out[k] = keys[entries[k]]; }
 };
 
-template <class Key, class T> struct TakeEntry {
+/// Words that are sorted have an entry's number below what they are sorted by.
+constexpr int number_bits = 32;
+
+template <class Key, class T, class Word> struct TakeEntry {
   const Key *keys;
   const T *values;
-  const std::uint32_t *entries;
+  const Word *words; // or numbers alone
   Key *keys_out;
   T *values_out;
   __device__ void operator()(i64 k) const {
-    keys_out[k] = keys[entries[k]];
-    values_out[k] = values[entries[k]];
+    const auto number = static_cast<std::uint32_t>(words[k]);
+    keys_out[k] = keys[number];
+    values_out[k] = values[number];
   }
 };
 
@@ -285,22 +289,59 @@ template <class Key> struct Field {
   __device__ i64 operator()(i64 k) const { return static_cast<i64>((keys[k] >> shift) & Moves::low_bits<Key>(bits)); }
 };
 
-/// Whether a field is in a range of some, ascending, whose bounds are one array.
-template <class Key> struct HasField {
-  Field<Key> field;
-  const i64 *bounds;
+/// Ranges, ascending, whose bounds are one array.
+struct Bounds {
+  const i64 *at;
   int count;
-  __device__ bool operator()(i64 k) const {
-    const i64 at = field(k);
-    int below = 0; // bounds that are not greater
+  /// Bounds that are not greater: an odd number within a range.
+  __device__ int below(i64 field) const {
+    int below = 0;
     for (int end = count; below < end;) {
       const int middle = (below + end) / 2;
-      if (bounds[middle] <= at)
+      if (at[middle] <= field)
         below = middle + 1;
       else
         end = middle;
     }
-    return below % 2 != 0;
+    return below;
+  }
+};
+
+template <class Key> struct HasField {
+  Field<Key> field;
+  Bounds ranges;
+  __device__ bool operator()(i64 k) const { return ranges.below(field(k)) % 2 != 0; }
+};
+
+/// Puts the owner of the field's range above the entry's number.
+template <class Key> struct PutOwner {
+  Field<Key> field;
+  Bounds ranges;
+  const std::uint32_t *owners; // of ranges
+  u64 nobody;
+  u64 *words;
+  __device__ void operator()(i64 k) const {
+    const int below = ranges.below(field(k));
+    const u64 owner = below % 2 != 0 ? owners[below / 2] : nobody;
+    words[k] = owner << number_bits | static_cast<u64>(k);
+  }
+};
+
+/// begin[k] := the first of sorted words with k or more above the number.
+struct FindBegin {
+  const u64 *words;
+  i64 count;
+  i64 *begin;
+  __device__ void operator()(i64 k) const {
+    i64 below = 0;
+    for (i64 end = count; below < end;) {
+      const i64 middle = (below + end) / 2;
+      if (static_cast<i64>(words[middle] >> number_bits) < k)
+        below = middle + 1;
+      else
+        end = middle;
+    }
+    begin[k] = below;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 
@@ -122,6 +123,15 @@ template <class F> i64 select(Gpu &device, i64 size, F starts, std::uint32_t *en
   i64 some = 0;
   device.download(&some, count.data(), sizeof some);
   return some;
+}
+
+/// Sorts words of an entry's number and, above it, so many bits, by these. Those that agree keep their order.
+template <class Word> void sort_words(Gpu &device, cub::DoubleBuffer<Word> &words, i64 count, int bits) {
+  if (count > 0)
+    with_memory(device, [&](void *memory, std::size_t &bytes) {
+      return cub::DeviceRadixSort::SortKeys(memory, bytes, words, count, number_bits, number_bits + bits,
+                                            device.stream());
+    });
 }
 
 /// Packed entries in the GPU's memory, in linearized order.

@@ -9,7 +9,7 @@ namespace td::kernels::cuda {
 
 namespace {
 
-constexpr int most_threads = 8;
+constexpr int most_threads = 12;
 constexpr const char *what = "copying between the GPU and the host";
 
 } // namespace
@@ -87,54 +87,47 @@ void Staging::copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind) {
   for (std::size_t k = 0; k < lanes; ++k)
     check(cudaStreamWaitEvent(lanes_[k].stream, before_, 0), what);
 
-  const i64 chunks = (bytes + chunk - 1) / chunk;
+  Chunks chunks{static_cast<char *>(to), static_cast<const char *>(from), bytes, kind};
   parallel(static_cast<int>(lanes), [&](int thread, int count) {
     const CurrentDevice current(device_.ordinal()); // a thread has its own
-    for (auto k = static_cast<std::size_t>(thread); k < lanes; k += static_cast<std::size_t>(count)) {
-      const Range own = part_of({0, chunks}, static_cast<i64>(k), static_cast<i64>(lanes));
-      const i64 begin = own.begin * chunk;
-      const i64 end = std::min(own.end * chunk, bytes);
-      check(
-          move(lanes_[k], static_cast<char *>(to) + begin, static_cast<const char *>(from) + begin, end - begin, kind),
-          what);
-    }
+    for (auto k = static_cast<std::size_t>(thread); k < lanes; k += static_cast<std::size_t>(count))
+      check(chunks.move(lanes_[k]), what);
   });
 }
 
-cudaError_t Staging::move(const Lane &lane, char *to, const char *from, i64 bytes, cudaMemcpyKind kind) {
+// Chunks are on their way while the host moves others.
+cudaError_t Staging::Chunks::move(const Lane &lane) {
   const bool up = kind == cudaMemcpyHostToDevice;
-  const i64 chunks = (bytes + chunk - 1) / chunk;
-  const auto size = [&](i64 k) { return static_cast<std::size_t>(std::min(chunk, bytes - k * chunk)); };
+  std::array<i64, chunks_under_way> begin{}; // of what a buffer has
+  const auto size = [&](i64 at) { return static_cast<std::size_t>(std::min(chunk, bytes - at)); };
   cudaError_t result = cudaSuccess;
-  // Chunk k is on its way while the host moves the next ones (up) or those before (down).
-  constexpr i64 behind = chunks_under_way - 1;
-  for (i64 k = 0; k < chunks + (up ? 0 : behind) && result == cudaSuccess; ++k) {
-    const auto turn = static_cast<std::size_t>(k % chunks_under_way);
-    if (up) {
-      if (k >= chunks_under_way)
-        result = cudaEventSynchronize(lane.moved[turn]);
-      if (result == cudaSuccess) {
-        std::memcpy(lane.buffer[turn], from + k * chunk, size(k));
-        result = cudaMemcpyAsync(to + k * chunk, lane.buffer[turn], size(k), kind, lane.stream);
-      }
-      if (result == cudaSuccess)
-        result = cudaEventRecord(lane.moved[turn], lane.stream);
-      continue;
-    }
-    if (k < chunks) {
-      result = cudaMemcpyAsync(lane.buffer[turn], from + k * chunk, size(k), kind, lane.stream);
-      if (result == cudaSuccess)
-        result = cudaEventRecord(lane.moved[turn], lane.stream);
-    }
-    if (const i64 there = k - behind; there >= 0 && result == cudaSuccess) {
-      const auto its = static_cast<std::size_t>(there % chunks_under_way);
-      result = cudaEventSynchronize(lane.moved[its]);
-      if (result == cudaSuccess)
-        std::memcpy(to + there * chunk, lane.buffer[its], size(there));
-    }
+  /// Waits until a buffer's chunk has come or gone.
+  const auto end = [&](std::size_t turn) {
+    result = cudaEventSynchronize(lane.moved[turn]);
+    if (!up && result == cudaSuccess)
+      std::memcpy(to + begin[turn], lane.buffer[turn], size(begin[turn]));
+  };
+  i64 taken = 0;
+  for (; result == cudaSuccess; ++taken) {
+    const i64 at = next.fetch_add(1) * chunk;
+    if (at >= bytes)
+      break;
+    const auto turn = static_cast<std::size_t>(taken % chunks_under_way);
+    void *const buffer = lane.buffer[turn];
+    if (taken >= chunks_under_way)
+      end(turn);
+    begin[turn] = at;
+    if (up && result == cudaSuccess)
+      std::memcpy(buffer, from + at, size(at));
+    if (result == cudaSuccess)
+      result = cudaMemcpyAsync(up ? to + at : buffer, up ? buffer : from + at, size(at), kind, lane.stream);
+    if (result == cudaSuccess)
+      result = cudaEventRecord(lane.moved[turn], lane.stream);
   }
-  const cudaError_t end = cudaStreamSynchronize(lane.stream);
-  return result == cudaSuccess ? end : result;
+  for (i64 k = std::max<i64>(0, taken - chunks_under_way); k < taken && result == cudaSuccess; ++k)
+    end(static_cast<std::size_t>(k % chunks_under_way));
+  const cudaError_t last = cudaStreamSynchronize(lane.stream);
+  return result == cudaSuccess ? last : result;
 }
 
 } // namespace td::kernels::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <vector>
 
 #include "kernels/cuda/gpu.hpp"
@@ -33,12 +34,21 @@ private:
     std::array<void *, chunks_under_way> buffer{}; // turn about
     std::array<cudaEvent_t, chunks_under_way> moved{};
   };
+  /// What is copied, of which each lane takes the next chunk when it has a buffer free: some threads get less of the
+  /// host's memory rate than others.
+  struct Chunks {
+    char *to;
+    const char *from;
+    i64 bytes;
+    cudaMemcpyKind kind;
+    std::atomic<i64> next = 0;
+    cudaError_t move(const Lane &lane);
+  };
   static bool is_worth_it(const void *host, i64 bytes);
   void copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind);
   /// Gives false, with all as before, if there is no more to be had of what a lane takes.
   bool add_lane();
   static void end(const Lane &lane) noexcept;
-  static cudaError_t move(const Lane &lane, char *to, const char *from, i64 bytes, cudaMemcpyKind kind);
 
   Gpu &device_;
   int threads_;
