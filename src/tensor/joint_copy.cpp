@@ -29,7 +29,7 @@ void copy_entries(kernels::Backend &device, const KeysAndValues &to, i64 first, 
 }
 
 CopyExchange::CopyExchange(const kernels::CopyPlan &plan, plan::Partition partition)
-    : plan_(plan), partition_(std::move(partition)), counts_(partition_.load.size()), runs_(partition_.load.size()),
+    : plan_(plan), partition_(std::move(partition)), own_(partition_.load.size()), runs_(partition_.load.size()),
       found_(partition_.load.size()) {
   for (int worker = 0; worker < partition_.workers(); ++worker)
     for (const Range &rows : partition_.whole_rows(worker))
@@ -49,7 +49,7 @@ CopyExchange::Source CopyExchange::select(DeviceBuilding &entries, std::size_t d
     owned.push_back(partition_.whole_rows(worker));
   Source source{entries.deal(plan_.row_shift, plan_.row_bits, owned), {}};
   for (std::size_t worker = 0; worker < owned.size(); ++worker)
-    counts_[device].push_back(source.rows.of(worker).size());
+    own_[device].push_back(source.rows.of(worker));
   for (const plan::SplitRow &split : partition_.split) {
     const Range row{split.row, split.row + 1};
     source.split.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, {&row, 1}));
@@ -108,9 +108,9 @@ void CopyExchange::add_split(std::size_t split, Range ordinals, Messages &to) co
 // Only the order within a row and tile counts: a copy sorts the rest.
 CopyExchange::Messages CopyExchange::messages_to(std::size_t worker) const {
   Messages messages;
-  for (std::size_t device = 0; device < counts_.size(); ++device)
-    if (counts_[device][worker] > 0)
-      messages.push_back({device, -1, {0, counts_[device][worker]}});
+  for (std::size_t device = 0; device < own_.size(); ++device)
+    if (const Range own = own_[device][worker]; own.size() > 0)
+      messages.push_back({device, -1, own});
   for (std::size_t split = 0; split < partition_.split.size(); ++split)
     for (const auto &segment : partition_.split[split].segments)
       if (segment.worker == static_cast<int>(worker))
@@ -121,12 +121,9 @@ CopyExchange::Messages CopyExchange::messages_to(std::size_t worker) const {
 Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, DeviceBuilding &entries) {
   const auto rank = static_cast<std::size_t>(others.rank());
   std::optional<Source> source = select(entries, rank);
-  others.barrier(); // counts and runs of all are there
-  /// Calls f(arrays, entries in them) for what a message to a worker takes of this device's.
-  const auto with_sent = [&](const Message &message, std::size_t worker, auto &&f) {
-    if (message.split >= 0)
-      return f(source->split[static_cast<std::size_t>(message.split)]->here(), message.entries);
-    f(source->rows.entries->here(), source->rows.of(worker));
+  others.barrier(); // ranges and runs of all are there
+  const auto part = [&](const Message &message) {
+    return (message.split < 0 ? source->rows.entries : source->split[static_cast<std::size_t>(message.split)])->here();
   };
   i64 size = 0;
   const Messages mine = messages_to(rank);
@@ -139,18 +136,16 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
   for (const Message &message : mine) {
     const i64 count = message.entries.size();
     if (message.device == rank)
-      with_sent(message, rank,
-                [&](const KeysAndValues &from, Range entries) { copy_entries(device, to, at, from, entries); });
+      copy_entries(device, to, at, part(message), message.entries);
     else
       add_entries(received, message.device, to, {at, at + count});
     at += count;
   }
-  for (std::size_t worker = 0; worker < counts_.size(); ++worker)
+  for (std::size_t worker = 0; worker < own_.size(); ++worker)
     if (worker != rank)
       for (const Message &message : messages_to(worker))
         if (message.device == rank)
-          with_sent(message, worker,
-                    [&](const KeysAndValues &from, Range entries) { add_entries(sent, worker, from, entries); });
+          add_entries(sent, worker, part(message), message.entries);
   others.exchange(sent, received);
   source.reset();
   if (size == 0)

@@ -72,7 +72,7 @@ private:
   const kernels::CopyPlan &plan_;
   plan::Partition partition_;
   std::vector<Stretch> stretches_;                  // of all rows, ascending
-  std::vector<std::vector<i64>> counts_;            // [devices][workers] entries of own rows
+  std::vector<std::vector<Range>> own_;             // [devices][workers] entries of own rows, as they are dealt
   std::vector<std::vector<std::vector<Run>>> runs_; // [devices][split rows]
   // [workers] of each stretch that the worker has, for each tile's heavy rows and its light ones; none: no entries
   std::vector<std::vector<Found>> found_;
