@@ -104,51 +104,51 @@ template <class T> __device__ i64 first_row(const Job<T> &job, i64 block) {
 
 constexpr int warps_of_sums = 8;
 
-/// out := the sums of blocks, or grows by them, in a fixed order. With `All` a block of threads looks at all blocks for
-/// a row and 32 columns, in as many parts as it has warps; else each of its warps has a row of its own.
-template <class T, class Out, bool All>
+/// out := the sums of blocks, or grows by them, in a fixed order: of all blocks, or `in_order` of those whose rows are
+/// near. So many warps look at them in turn for a row and 32 columns, each for 32 blocks at a time: where these have
+/// the row takes divisions, which its lanes do beside each other.
+template <class T, class Out, int Warps>
 __global__ void __launch_bounds__(32 * warps_of_sums)
-    add_blocks(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
+    add_blocks(const __grid_constant__ Job<T> job, Rows<Out> out, bool in_order, bool add) {
   __shared__ double sums[warps_of_sums][32];
-  __shared__ i64 first[All ? dense_most_blocks : 1];
   await_kernel_before();
   let_next_start();
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int part = static_cast<int>(threadIdx.x) / 32;
-  if constexpr (All) {
-    for (i64 b = threadIdx.x; b < job.blocks; b += blockDim.x)
-      first[b] = first_row(job, b);
-    __syncthreads();
-  }
+  const int part = static_cast<int>(threadIdx.x) / 32 % Warps;
+  constexpr int together = warps_of_sums / Warps;
   const i64 across = (job.rank + 31) / 32;
   const i64 work_of_all = job.count * across;
-  for (i64 work = All ? i64{blockIdx.x} : i64{blockIdx.x} * warps_of_sums + part; work < work_of_all;
-       work += i64{gridDim.x} * (All ? 1 : warps_of_sums)) {
+  for (i64 work = i64{blockIdx.x} * together + threadIdx.x / (32 * Warps); work < work_of_all;
+       work += i64{gridDim.x} * together) {
     const auto i = static_cast<i64>(quotient(work, across));
     const i64 r = (work - i * across) * 32 + lane;
     const i64 tile = min(r, job.rank - 1) / job.columns;
     const double *const partial = job.partial + tile * job.slots * job.columns + (r - tile * job.columns);
     const i64 stride = job.column_tiles * job.slots * job.columns;
-    const Range blocks = All ? Range{0, job.blocks} : blocks_with(job, i);
+    const Range blocks = in_order ? blocks_with(job, i) : Range{0, job.blocks};
     double sum = 0;
-#pragma unroll 4
-    for (i64 b = blocks.begin + (All ? part : 0); b < blocks.end; b += All ? warps_of_sums : 1) {
-      i64 slot = i - (All ? first[b] : first_row(job, b));
+    for (i64 b = blocks.begin + part; b < blocks.end; b += 32 * Warps) {
+      i64 slot = b + Warps * lane < blocks.end ? i - first_row(job, b + Warps * lane) : 0;
       if (slot < 0)
         slot += job.count;
-      sum += slot < job.slots && r < job.rank ? partial[b * stride + slot * job.columns] : 0.0;
+      const auto there = static_cast<int>(min(i64{32}, (blocks.end - b + Warps - 1) / Warps));
+#pragma unroll 4
+      for (int j = 0; j < there; ++j) {
+        const i64 at = __shfl_sync(0xffffffffu, slot, j);
+        sum += at < job.slots && r < job.rank ? partial[(b + Warps * j) * stride + at * job.columns] : 0.0;
+      }
     }
-    if constexpr (All) {
+    if constexpr (Warps > 1) {
       sums[part][lane] = sum;
       __syncthreads();
-      for (int p = 1; p < warps_of_sums && part == 0; ++p)
+      for (int p = 1; p < Warps && part == 0; ++p)
         sum += sums[p][lane];
     }
-    if ((!All || part == 0) && r < job.rank) {
+    if (part == 0 && r < job.rank) {
       Out &to = out(job.first + i, r);
       to = static_cast<Out>(add ? static_cast<double>(to) + sum : sum);
     }
-    if constexpr (All)
+    if constexpr (Warps > 1)
       __syncthreads();
   }
 }
@@ -248,7 +248,7 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
     else if (whole && (neighbours || !l.leading))
       job.copies = fused::Copies::wide;
     else if (neighbours && !dense_in_lines(l.leading, l.width(), l.multiply, size_of(l.type)) &&
-             (wide > 2 || !l.leading)) // two f64 by themselves are as fast, and meet fewer conflicts
+             (wide > 2 || !l.leading || l.width() == 96)) // in other widths two f64 by themselves are faster (H200)
       job.copies = fused::Copies::shifted;
   }
   if (job.copies == fused::Copies::lines) {
@@ -310,11 +310,16 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
           32 * warps_of_sums, 0, job, out, add);
     else if (l.direct)
       return;
-    else if (l.outer > 1 || l.count < l.blocks) // each row is in many blocks
-      launch_early(device, add_blocks<T, Out, true>, blocks_for(device, work, 1), 32 * warps_of_sums, 0, job, out, add);
-    else
-      launch_early(device, add_blocks<T, Out, false>, blocks_for(device, work, warps_of_sums), 32 * warps_of_sums, 0,
-                   job, out, add);
+    else {
+      const bool in_order = l.outer == 1 && l.count >= l.blocks;
+      const i64 of_a_row = in_order ? job.blocks * (l.inner + dense_rows) / l.rows() : job.blocks;
+      if (of_a_row > 4)
+        launch_early(device, add_blocks<T, Out, warps_of_sums>, blocks_for(device, work, 1), 32 * warps_of_sums, 0, job,
+                     out, in_order, add);
+      else
+        launch_early(device, add_blocks<T, Out, 1>, blocks_for(device, work, warps_of_sums), 32 * warps_of_sums, 0, job,
+                     out, in_order, add);
+    }
   });
 }
 
