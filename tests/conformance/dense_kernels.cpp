@@ -72,10 +72,15 @@ private:
 /// Numbers of pairs of TensorFloat-32 have 22 bits, so that a product is off by four roundings of f32.
 constexpr double pairs_slack = 4;
 
-void expect_right(td_context *context, const Entries &entries, td_type type, const Options &options, double slack) {
+std::vector<int64_t> usual_ranks() {
+  return light() ? std::vector<int64_t>{17} : std::vector<int64_t>{1, 3, 17, 32, 70, 101};
+}
+
+void expect_right(td_context *context, const Entries &entries, td_type type, const Options &options, double slack,
+                  const std::vector<int64_t> &ranks = usual_ranks()) {
   const Tensor x = make_dense(context, entries, type, options);
   Random random(8);
-  for (const int64_t rank : light() ? std::vector<int64_t>{17} : std::vector<int64_t>{1, 3, 17, 32, 70, 101}) {
+  for (const int64_t rank : ranks) {
     const Factors factors = random_factors(random, entries.dims, rank, type);
     for (int mode = 0; mode < entries.order(); ++mode)
       EXPECT_TRUE(
@@ -107,6 +112,18 @@ TEST_P(DenseKernels, AgreeWithTheDefinition) {
       expect_right(context(), entries, c.type, halves, slack);
     }
   }
+}
+
+// Wide tiles of the fused kernel are for long sums, here of a few rows alone; those begin with 16 bytes, or anywhere.
+TEST_P(DenseKernels, AgreeOnLongSumsOfManyColumns) {
+  const Case &c = GetParam();
+  if (!on_gpu() || c.kernel.rfind("fused", 0) != 0)
+    GTEST_SKIP() << "kernel " << c.kernel << " has no tiles of columns";
+  Random random(11);
+  for (const auto &dims : std::vector<std::vector<int64_t>>{{2, 33801}, {33808, 3}, {3, 7, 4843}})
+    expect_right(context(), random_cells(random, dims, c.type), c.type, options(),
+                 c.kernel == "fused_tf32" ? pairs_slack : 1,
+                 light() ? std::vector<int64_t>{101} : std::vector<int64_t>{40, 72, 101, 200});
 }
 
 TEST_P(DenseKernels, ArePlanned) {

@@ -122,8 +122,9 @@ TEST(KernelsCudaDenseLayout, FitsSharedMemory) {
   EXPECT_GT(dense_layout(dims, 0, 60, 500, ValueType::f64, Multiply::f64, Chip()).columns, 64);
 }
 
-// Wider tiles are for f32 alone, not where multiplying warps widen the products, nor for ranks that take several.
-TEST(KernelsCudaDenseLayout, AnF32TileTakesARankOfUpTo120) {
+// Not where multiplying warps widen the products, nor where f64 has few chunks; several only where they are fewer by
+// enough.
+TEST(KernelsCudaDenseLayout, ATileTakesARankOfUpTo120) {
   const auto columns = [](const std::vector<i64> &dims, i64 rank, ValueType type, Multiply multiply, i64 kilobytes) {
     const Chip h200;
     const Chip chip{h200.multiprocessors, kilobytes << 10, i64{50} << 20};
@@ -131,15 +132,21 @@ TEST(KernelsCudaDenseLayout, AnF32TileTakesARankOfUpTo120) {
     return std::pair(l.columns, l.column_tiles);
   };
   using Columns = std::pair<i64, i64>;
-  const std::vector<i64> dims{60, 50, 40};
-  EXPECT_EQ(columns(dims, 96, ValueType::f32, Multiply::f64, 227), Columns(96, 1));
-  EXPECT_EQ(columns(dims, 97, ValueType::f32, Multiply::f64, 227), Columns(104, 1));
-  EXPECT_EQ(columns(dims, 120, ValueType::f32, Multiply::f64, 227), Columns(120, 1));
-  EXPECT_EQ(columns(dims, 121, ValueType::f32, Multiply::f64, 227), Columns(64, 2));
-  EXPECT_EQ(columns(dims, 120, ValueType::f64, Multiply::f64, 227), Columns(64, 2));
+  const std::vector<i64> dims{300, 250, 200};
+  for (const ValueType type : {ValueType::f32, ValueType::f64}) {
+    const auto of = [&](i64 rank) { return columns(dims, rank, type, Multiply::f64, 227); };
+    EXPECT_EQ(of(96), Columns(96, 1));
+    EXPECT_EQ(of(97), Columns(104, 1));
+    EXPECT_EQ(of(120), Columns(120, 1));
+    EXPECT_EQ(of(121), Columns(64, 2));
+    EXPECT_EQ(of(200), Columns(104, 2)) << "not three of 72";
+    EXPECT_EQ(of(500), Columns(88, 6)) << "not five of 104";
+  }
   EXPECT_EQ(columns(dims, 120, ValueType::f32, Multiply::tf32_pairs, 227), Columns(64, 2));
-  EXPECT_EQ(columns(dims, 120, ValueType::f32, Multiply::f64, 99), Columns(64, 2)); // what fits
-  EXPECT_EQ(columns({37, 90000}, 120, ValueType::f32, Multiply::f64, 227), Columns(64, 2));
+  EXPECT_EQ(columns({60, 50, 40}, 120, ValueType::f32, Multiply::f64, 227), Columns(120, 1));
+  EXPECT_EQ(columns({60, 50, 40}, 120, ValueType::f32, Multiply::f64, 99), Columns(32, 4)) << "what fits";
+  EXPECT_EQ(columns({60, 50, 40}, 120, ValueType::f64, Multiply::f64, 227), Columns(64, 2)) << "few chunks";
+  EXPECT_EQ(columns({37, 90000}, 120, ValueType::f32, Multiply::f64, 227), Columns(64, 2)) << "widened by warps";
 }
 
 // Plans are made of these too.

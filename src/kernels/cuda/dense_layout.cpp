@@ -19,19 +19,30 @@ i64 slots_of(const DenseLayout &l) {
   return std::min(l.count, tiles_met * dense_rows / l.inner + 2);
 }
 
-/// Columns of tiles as wide as the rank asks for and the chip has room for. Where multiplying warps widen products, or
-/// there are several tiles, those of 120 columns took longer than those of up to 96 (H200).
+/// Columns of tiles as wide as the rank asks for and the chip has room for, and as few tiles as pay: of eights of
+/// columns a tile costs two more than it has. Tiles of 120 columns cost 1.04 times as much where there are several, and
+/// more where multiplying warps widen products, or where f64 has few chunks for a multiprocessor, whose beginnings and
+/// ends they make longer (H200).
 void cut_columns(DenseLayout &l, i64 rank, bool narrow, const Chip &chip) {
   const auto fits = [&](int width, int stages) {
     return dense_shared_bytes(l.leading, size_of(l.type), l.multiply, width, stages) <= chip.shared_bytes;
   };
-  const i64 most_columns = narrow || rank > 120 ? 96 : 120;
-  int width = dense_width(l.leading, std::min(rank, most_columns), l.multiply, size_of(l.type));
-  while (width > 32 && !fits(width, dense_least_stages))
-    width = width == 120 ? 96 : width - 32;
-  const i64 eights = tiles(rank, 8);
-  l.column_tiles = tiles(eights, width / 8);
-  l.columns = tiles(eights, l.column_tiles) * 8;
+  const auto cut = [&](i64 most_columns) {
+    int width = dense_width(l.leading, std::min(rank, most_columns), l.multiply, size_of(l.type));
+    while (width > 32 && !fits(width, dense_least_stages))
+      width = width == 120 ? 96 : width - 32;
+    const i64 eights = tiles(rank, 8);
+    l.column_tiles = tiles(eights, width / 8);
+    l.columns = tiles(eights, l.column_tiles) * 8;
+    const double cost = static_cast<double>(l.column_tiles * (l.columns / 8 + 2));
+    return width == 120 && l.column_tiles > 1 ? 1.04 * cost : cost;
+  };
+  constexpr i64 few_chunks = 16; // of 16 of the depth
+  const bool few = l.type == ValueType::f64 && l.row_tiles() * tiles(l.depth, 16) < few_chunks * chip.multiprocessors;
+  if (narrow || few || cut(120) >= cut(96))
+    cut(96);
+  else
+    cut(120);
   const int most = dense_stages(l.width(), l.multiply, size_of(l.type));
   l.stages = fits(l.width(), most) ? most : dense_least_stages;
 }
@@ -53,7 +64,7 @@ void deal_out(DenseLayout &l, i64 rank, const Chip &chip) {
   const i64 units = l.row_tiles() * l.chunks();
   l.blocks = std::clamp<i64>(together * chip.multiprocessors / l.column_tiles, 1,
                              std::min(std::max<i64>(units, 1), dense_most_blocks));
-  l.direct = l.slabs || (l.inner == 1 && l.outer == 1 && l.count >= 2 * dense_rows && 16 * l.row_tiles() >= l.blocks &&
+  l.direct = l.slabs || (l.inner == 1 && l.outer == 1 && l.count >= 2 * dense_rows && 64 * l.row_tiles() >= l.blocks &&
                          (l.multiply == Multiply::f64 || l.chunks() <= dense_chunks_in_f32));
   // Where each tile has as many blocks, and nearly all of them, neighbouring tiles are worked on at the same time.
   const i64 of_a_tile = l.blocks / std::max<i64>(l.row_tiles(), 1);
@@ -65,16 +76,16 @@ void deal_out(DenseLayout &l, i64 rank, const Chip &chip) {
 } // namespace
 
 // The constants are estimates with which predictions come within a third of what an H200 took (bench/results,
-// 2026-11-23-NVIDIA-H200-dense).
+// 2026-11-28-NVIDIA-H200-dense-chunks).
 double dense_cycles(const DenseLayout &l, const Chip &chip, double memory_bytes) {
-  // A cycle, of 128 and a third of 640; two warps for a quarter of a multiprocessor wait more than twice two, and the
-  // more, the fewer columns they have.
+  // A cycle, of 128 and a third of 640; the fewer columns a warp has, the more of them wait for their numbers.
   const bool f64 = l.type == ValueType::f64;
   const double multiply_adds = l.multiply == Multiply::tf32_pairs ? 180
                                : l.width() <= 32                  ? 104
-                               : l.width() == 64 ? (f64 ? 88 : 60 + 0.7 * static_cast<double>(l.columns))
-                               : f64             ? 95
-                                                 : 125;
+                               : f64
+                                   ? std::min(60 + 0.7 * static_cast<double>(l.columns), l.width() == 120 ? 120. : 126.)
+                               : l.width() == 64 ? 75 + 0.9 * static_cast<double>(l.columns)
+                                                 : 140;
   constexpr double cache_bytes = 40;                                   // a cycle, from the second-level cache
   const double tile_end = l.direct ? 0.5 : l.width() <= 32 ? 2 : 1.25; // cycles for a row and a column
   constexpr double product = 2;  // cycles to make a number of a Khatri-Rao product
@@ -83,12 +94,12 @@ double dense_cycles(const DenseLayout &l, const Chip &chip, double memory_bytes)
   const double columns = number(l.columns * l.column_tiles);
   // Rows that begin anywhere are copied with what is before them where whole lines are not.
   const bool shifted = !l.slabs && (l.leading ? l.leading_size : l.depth) * size_of(l.type) % 16 != 0;
-  const double reads = f64              ? 0.9 // of the rate of memory
+  const double reads = f64              ? 0.95 // of the rate of memory
                        : l.width() > 16 ? 0.7
                        : !shifted       ? 0.85
                        : l.leading      ? 0.8
                                         : 0.67;
-  const double element = (shifted && !l.leading && l.width() == 64 ? 1.25 : 1) *
+  const double element = (f64 && shifted && !l.leading && l.width() == 64 ? 1.1 : 1) *
                          std::max(number(size_of(l.type)) / (reads * memory_bytes), columns / multiply_adds);
   const double depth = number(l.chunks() * l.chunk());
   const double elements = number(l.row_tiles() * dense_rows) * depth;

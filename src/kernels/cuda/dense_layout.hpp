@@ -30,13 +30,12 @@ inline Multiply dense_multiply(const DenseView &x, const MttkrpArgs &args) {
 }
 
 /// Columns that a tile has room for: those of a warp, or of two or three beside each other. Narrow tiles leave more of
-/// shared memory to the tensor. Of f64 rows of leading modes they took 1.2 times as long, and tiles of 120 columns of
-/// f64 up to 1.3 times (H200).
+/// shared memory to the tensor. Of f64 rows of leading modes they took 1.2 times as long (H200).
 constexpr int dense_width(bool leading, i64 columns, Multiply multiply, i64 element) {
   const bool f64 = multiply == Multiply::f64;
   if (columns <= 16 && f64 && !(leading && element == 8))
     return 16;
-  return columns <= 32 ? 32 : columns <= 64 ? 64 : columns <= 96 || !f64 || element == 8 ? 96 : 120;
+  return columns <= 32 ? 32 : columns <= 64 ? 64 : columns <= 96 || !f64 ? 96 : 120;
 }
 /// Warps that multiply beside each other.
 constexpr int dense_across(int width) { return (width + 39) / 40; }
@@ -44,7 +43,7 @@ constexpr int dense_across(int width) { return (width + 39) / 40; }
 constexpr int dense_together(int width) { return width <= 32 ? 2 : 1; }
 /// The depth of a chunk of elements of so many bytes. What is done once a chunk takes as long as to copy 8 KB of f32.
 constexpr int dense_depth(int width, Multiply multiply, i64 element) {
-  return width == 96 || multiply == Multiply::tf32_pairs || (width <= 32 && element == 4) ? 32 : 16;
+  return width == 96 || multiply == Multiply::tf32_pairs || (width <= 64 && element == 4) ? 32 : 16;
 }
 /// Chunks that are on their way at a time, of elements of so many bytes: as many as the shared memory of an H200 has
 /// room for beside other blocks, since the memory's rate is reached by what is on its way; the least where a block can
@@ -59,18 +58,18 @@ constexpr int dense_stages(int width, Multiply multiply, i64 element) {
   case 32:
     return small ? 3 : 4;
   case 64:
-    return small ? 8 : 6;
+    return small ? 4 : 6;
   case 96:
     return small ? 4 : 3;
   default:
-    return 7;
+    return small ? 7 : 5;
   }
 }
 inline constexpr int dense_least_stages = 3;
-/// Whether rows of trailing modes are copied in whole lines, which hold a stage for longer and take the multiplying
-/// warps more instructions: not where the tensor cores bound it, nor of f32.
+/// Whether rows of trailing modes that begin anywhere are copied in whole lines, which hold a stage for longer and take
+/// the multiplying warps more instructions: not where the tensor cores bound it, nor of f32.
 constexpr bool dense_in_lines(bool leading, int width, Multiply multiply, i64 element) {
-  return !leading && width <= 32 && multiply == Multiply::f64 && element == 8;
+  return !leading && width <= 64 && multiply == Multiply::f64 && element == 8;
 }
 /// Numbers between rows of products in shared memory, so that lanes that read together read different banks.
 constexpr int dense_padding(Multiply multiply) { return multiply == Multiply::f64 ? 4 : 2; }

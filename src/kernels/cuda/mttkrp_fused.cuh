@@ -22,14 +22,14 @@ namespace td::kernels::cuda::fused {
 
 /// What a block of threads has in shared memory: chunks of the tensor and of the Khatri-Rao product, in stages that
 /// producers fill and consumers empty, and rows on their way to the block's sums.
-template <class T, Multiply How, bool Leading, int Width, int Count> struct Stages {
+template <class T, Multiply How, bool Leading, int Width, int Count, bool Lines> struct Stages {
   static constexpr int columns = Width;
   static constexpr int across = dense_across(Width); // warps beside each other
   static constexpr int depth = dense_depth(Width, How, sizeof(T));
   static constexpr int x_ld = Leading ? dense_rows + 32 / static_cast<int>(sizeof(T)) : depth + 4;
   static constexpr int k_ld = columns + dense_padding(How);
   static constexpr int count = Count;
-  static constexpr bool lines = dense_in_lines(Leading, Width, How, sizeof(T));
+  static constexpr bool lines = Lines;
   static constexpr bool may_be_narrow = sizeof(T) == sizeof(float) && How == Multiply::f64;
 
   /// Four numbers a column of each four rows of pairs.
@@ -112,9 +112,9 @@ private:
 };
 
 /// A thread that copies chunks of the tensor and of the Khatri-Rao product.
-template <class T, Multiply How, bool Leading, int Width, int Count> class Producer {
+template <class T, Multiply How, bool Leading, int Width, int Count, bool Lines> class Producer {
 public:
-  using Shared = Stages<T, How, Leading, Width, Count>;
+  using Shared = Stages<T, How, Leading, Width, Count, Lines>;
   static constexpr int depth = Shared::depth;
   static constexpr int each = dense_rows * depth / producers; // elements of a chunk that a thread copies
   static constexpr int wide = 16 / static_cast<int>(sizeof(T));
@@ -154,10 +154,13 @@ private:
 
   /// A chunk, or a line.
   __device__ void copy_elements(u32 chunk) {
+    if constexpr (Shared::lines) {
+      const bool whole = at_.tile > 0 && at_.tile < job_.whole_tiles;
+      whole ? copy_line<true>(chunk) : copy_line<false>(chunk);
+      return;
+    }
     const bool whole = at_.tile < job_.whole_tiles && chunk < job_.whole_chunks;
-    if (Shared::lines && job_.copies == Copies::lines)
-      at_.tile<job_.whole_tiles && at_.tile> 0 ? copy_line<true>(chunk) : copy_line<false>(chunk);
-    else if (!Shared::lines && job_.copies == Copies::shifted) // whose last vector is behind its chunk
+    if (job_.copies == Copies::shifted) // whose last vector is behind its chunk
       whole &&chunk + 1 < job_.chunks ? copy_shifted<true>() : copy_shifted<false>();
     else if (job_.copies == Copies::wide)
       whole ? copy<wide, true>(chunk) : copy<wide, false>(chunk);
@@ -244,12 +247,9 @@ private:
 #pragma unroll
       for (int j = 0; j < each / Wide; ++j, from += jump) {
         constexpr int step = producers / across * x_ld;
-        if constexpr (Whole) {
-          copy_all<size>(to + j * step, from);
-        } else {
-          const bool in = there && i64{chunk} * depth + thread() / across + j * (producers / across) < job_.depth;
-          copy_or_zero<size>(to + j * step, in ? from : job_.values, in ? size : 0);
-        }
+        const bool in =
+            Whole || (there && i64{chunk} * depth + thread() / across + j * (producers / across) < job_.depth);
+        copy_or_zero<size>(to + j * step, in ? from : job_.values, in ? size : 0, policy_);
       }
       from_ = from;
     } else {
@@ -268,12 +268,8 @@ private:
 #pragma unroll
         for (int j = 0; j < batch; ++j) {
           constexpr int step = producers / across * x_ld;
-          if constexpr (Whole) {
-            copy_all<size>(to + j * step, from + at[j]);
-          } else {
-            const bool in = at[j] >= 0 && i64{chunk} * depth + k < job_.depth;
-            copy_or_zero<size>(to + j * step, in ? from + at[j] : job_.values, in ? size : 0);
-          }
+          const bool in = Whole || (at[j] >= 0 && i64{chunk} * depth + k < job_.depth);
+          copy_or_zero<size>(to + j * step, in ? from + at[j] : job_.values, in ? size : 0, policy_);
         }
         offsets += batch * (producers / across);
         to += batch * (producers / across) * x_ld;
@@ -320,19 +316,22 @@ private:
     return reinterpret_cast<const T *>(reinterpret_cast<std::uintptr_t>(element) & ~std::uintptr_t{15});
   }
   /// 16 bytes, some or all of which may be outside of the tensor unless `Whole`: zeros then. Of a leading side the rest
-  /// of the line that they are in belongs to another tile.
+  /// of the line that they are in belongs to another tile; of lines the next one is wanted with the next chunk, and
+  /// memory gives two neighbours sooner than one after the other.
   template <bool Whole> __device__ void copy_vector(T *to, const T *from) const {
+    constexpr int line = Leading ? 16 : Shared::lines ? 256 : 128;
     if constexpr (Whole) {
-      copy_all<16, !Leading>(to, from);
+      copy_or_zero<16, line>(to, from, 16, policy_);
       return;
     }
     const i64 left = from < job_.tensor ? 0 : job_.tensor_end - from;
     if (left >= wide || left <= 0) {
-      copy_or_zero<16, !Leading>(to, left > 0 ? from : job_.tensor, left > 0 ? 16 : 0);
+      copy_or_zero<16, line>(to, left > 0 ? from : job_.tensor, left > 0 ? 16 : 0, policy_);
       return;
     }
     for (int w = 0; w < wide; ++w) // the tensor's last elements
-      copy_or_zero<sizeof(T)>(to + w, w < left ? from + w : job_.tensor, w < left ? static_cast<int>(sizeof(T)) : 0);
+      copy_or_zero<sizeof(T)>(to + w, w < left ? from + w : job_.tensor, w < left ? static_cast<int>(sizeof(T)) : 0,
+                              policy_);
   }
 
   /// Rows beyond the depth are zeros.
@@ -378,7 +377,7 @@ private:
 #pragma unroll
         for (int m = 0; m < groups; ++m)
           if (m * 32 < columns)
-            copy_all<2 * size>(to + i * to_step + m * 32, from + m * 32);
+            copy_or_zero<2 * size>(to + i * to_step + m * 32, from + m * 32);
       return;
     }
     const auto rows = static_cast<int>(min(job_.depth - first, i64{depth})) - k;
@@ -405,7 +404,8 @@ private:
   Cursor<T> at_;
   int rows_ = 1; // which of the lists of rows is the tile's
   i64 first_column_;
-  const T *from_ = nullptr; // where the thread copies from next, of a leading side
+  const u64 policy_ = read_once(); // of the tensor's elements
+  const T *from_ = nullptr;        // where the thread copies from next, of a leading side
 };
 
 /// What a lane holds of 32 rows and some eights of columns: of row i * 8 + lane / 4 and column j * 8 + lane % 4 * 2 +
@@ -430,18 +430,18 @@ template <class T, int Depth, int Ld> struct Elements<T, Depth, Ld, false, true>
 };
 
 /// A warp that holds 32 rows and up to 40 columns of a product.
-template <class T, Multiply How, bool Leading, int Width, int Count> class Consumer {
+template <class T, Multiply How, bool Leading, int Width, int Count, bool Lines> class Consumer {
 public:
-  using Shared = Stages<T, How, Leading, Width, Count>;
+  using Shared = Stages<T, How, Leading, Width, Count, Lines>;
   static constexpr int threads = 128 * Shared::across;
-  static constexpr int warp_columns = Width / Shared::across; // at most
-  static constexpr int warp_eights = warp_columns / 8;
+  static constexpr int warp_eights = Width / Shared::across / 8; // of columns, at most
 
   __device__ Consumer(const Job<T> &job, Shared &shared)
       : job_(job), shared_(shared), at_(job), thread_(static_cast<int>(threadIdx.x) - producers) {
     const i64 column = i64{blockIdx.x % job.column_tiles} * job.columns;
-    const int columns = min(job.columns, static_cast<int>(job.rank - column)) - across() * warp_columns;
-    eights_ = min((columns + 7) / 8, warp_eights);
+    const int of_a_warp = (job.columns / 8 + Shared::across - 1) / Shared::across; // eights, as equal as they can be
+    column_ = across() * of_a_warp * 8;
+    eights_ = min((min(job.columns, static_cast<int>(job.rank - column)) - column_ + 7) / 8, of_a_warp);
     // The thread's rows are eight apart, or its depths four, so all of them begin as far behind 16 bytes.
     if (job.copies == Copies::shifted)
       shift_ = static_cast<int>(((Leading ? lane() % 4 * job.depth_step : lane() / 4 * job.depth_whole) + job.shift) %
@@ -456,14 +456,8 @@ public:
     while (at_.left > 0) {
       if (Shared::lines && enters)
         pass_stage();
-      shared_.full[at_.stage].wait(at_.round);
-      if (eights_ > 0)
-        multiply();
-      release(Shared::lines ? before_ : at_.stage);
-      before_ = at_.stage;
-      at_.template next_stage<Shared::count>();
-      enters = at_.next_unit();
-      if (enters || (How == Multiply::tf32_pairs && ++chunks_ == dense_chunks_in_f32))
+      enters = eights_ > 0 ? multiply_at_most<warp_eights>() : multiply_chunks<0>();
+      if (enters || How == Multiply::tf32_pairs)
         end_tile();
       if (enters) {
         if (Shared::lines)
@@ -474,16 +468,18 @@ public:
   }
 
 private:
-  /// Whether the compiler is told that a warp multiplies by so many eights of columns: an instruction of the tensor
-  /// cores that a predicate turns off takes their time nevertheless. Told, it reads all of a chunk ahead, which made
-  /// f64 of up to 32 columns take 1.2 times as long, and four eights of 64 columns 1.06 times (H200).
-  template <int Eights>
-  static constexpr bool told = sizeof(T) == sizeof(float) ? Width != 64 || Eights < 4 : Width == 64 && Eights < 4;
+  /// Up to how many eights of columns the compiler is told of: an instruction of the tensor cores that a predicate
+  /// turns off takes their time nevertheless. Told, it reads all of a chunk ahead, which made f64 of up to 32 columns
+  /// take 1.2 times as long, and as many eights as a warp can have up to 1.1 times (H200).
+  static constexpr int most_told = sizeof(T) == sizeof(float) && Width != 64 ? warp_eights
+                                   : Width > 32                              ? warp_eights - 1
+                                                                             : 0;
   using ElementsHere = Elements<T, Shared::depth, Shared::x_ld, Leading, Shared::lines>;
 
   __device__ int lane() const { return thread_ % 32; }
   __device__ int down() const { return thread_ / 32 % 4; }
   __device__ int across() const { return thread_ / 128; }
+  __device__ int first_column() const { return Shared::across == 1 ? 0 : column_; } // of the warp, in its tile
   static __device__ void meet() {
     __syncwarp(); // the barrier takes whole warps
     asm volatile("bar.sync 2, %0;" ::"n"(threads) : "memory");
@@ -495,9 +491,38 @@ private:
     before_ = at_.stage;
     at_.template next_stage<Shared::count>();
   }
-  __device__ void release(int stage) { shared_.empty[stage].arrive_as_warp(); }
+  __device__ void release(int stage) { shared_.empty[stage].arrive_as_warp(lane()); }
 
-  __device__ void multiply() {
+  template <int Eights> __device__ bool multiply_at_most() {
+    if constexpr (Eights > 1 && Eights - 1 <= most_told)
+      if (eights_ < Eights)
+        return multiply_at_most<Eights - 1>();
+    return multiply_chunks<Eights>();
+  }
+
+  /// Multiplies the tile's chunks: all of them, and says so, or as many as sums in f32 may take. Whether the next one
+  /// is there is asked for before one is multiplied: the answer takes as long as some multiplications.
+  template <int Eights> __device__ bool multiply_chunks() {
+    bool there = false;
+    for (bool ends = false; !ends;) {
+      if (!there)
+        shared_.full[at_.stage].wait(at_.round);
+      Cursor<T> next = at_;
+      next.template next_stage<Shared::count>();
+      there = shared_.full[next.stage].test(next.round);
+      if constexpr (Eights > 0)
+        multiply<Eights>(elements());
+      release(Shared::lines ? before_ : at_.stage);
+      before_ = at_.stage;
+      at_.template next_stage<Shared::count>();
+      ends = at_.next_unit();
+      if (!ends && How == Multiply::tf32_pairs && ++chunks_ == dense_chunks_in_f32)
+        return false;
+    }
+    return true;
+  }
+
+  __device__ ElementsHere elements() const {
     const int row = down() * 32 + lane() / 4;
     const int low = lane() % 4;
     ElementsHere x;
@@ -512,18 +537,11 @@ private:
       }
       x.jump = (at_.stage - before_) * static_cast<int>(sizeof(shared_.x[0]) / sizeof(T)) - Shared::depth;
     }
-    multiply_at_most<warp_eights>(x);
-  }
-
-  template <int Eights> __device__ void multiply_at_most(const ElementsHere &x) {
-    if constexpr (Eights > 1 && told<Eights - 1>)
-      if (eights_ < Eights)
-        return multiply_at_most<Eights - 1>(x);
-    multiply<Eights>(x);
+    return x;
   }
 
   template <int Eights> __device__ void multiply(const ElementsHere &x) {
-    const int column = across() * warp_columns + lane() / 4;
+    const int column = first_column() + lane() / 4;
     const int low = lane() % 4;
     if constexpr (How == Multiply::tf32_pairs)
       multiply_pairs<Eights>(x, &shared_.pairs(at_.stage)[low * Shared::k_ld + column]);
@@ -534,7 +552,9 @@ private:
   }
 
   template <int Eights, class P> __device__ void multiply_f64(const ElementsHere &x, const P *products) {
-#pragma unroll
+    // Of more steps at a time the compiler would spill what it reads ahead.
+    constexpr int ahead = Eights <= most_told && Width > 64 && sizeof(T) == sizeof(double) ? 4 : Shared::depth / 4;
+#pragma unroll(ahead)
     for (int k = 0; k < Shared::depth; k += 4) {
       double a[4];
       P b[Eights];
@@ -546,7 +566,7 @@ private:
         b[j] = products[k * Shared::template product_step<P> + j * 8];
 #pragma unroll
       for (int j = 0; j < Eights; ++j)
-        if (told<Eights> || j < 2 || j < eights_) {
+        if (Eights <= most_told || j < 2 || j < eights_) {
           const auto wide = static_cast<double>(b[j]);
 #pragma unroll
           for (int i = 0; i < 4; i += 2)
@@ -639,7 +659,7 @@ private:
   /// `to`: for the first row and column of the tile.
   template <class Out>
   __device__ void write_rows(Out *to, i64 ld, bool grows, const Sums<double, warp_eights> &sums) const {
-    const int column = across() * warp_columns + lane() % 4 * 2;
+    const int column = first_column() + lane() % 4 * 2;
     const auto columns = static_cast<int>(min(job_.rank - i64{blockIdx.x % job_.column_tiles} * job_.columns - column,
                                               i64{8} * eights_)); // from there on
     const int first_row = down() * 32 + lane() / 4;
@@ -712,18 +732,20 @@ private:
       for (int j = 0; j < warp_eights; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          shared_.rows[i * 8 + lane() / 4][across() * warp_columns + j * 8 + lane() % 4 * 2 + e] = sums[i][j][e];
+          if (j < eights_)
+            shared_.rows[i * 8 + lane() / 4][first_column() + j * 8 + lane() % 4 * 2 + e] = sums[i][j][e];
   }
 
   /// Times the rows of the row side's other modes and the scales of products.
   __device__ void multiply_rows(Sums<double, warp_eights> &sums) const {
-    const i64 column = i64{blockIdx.x % job_.column_tiles} * job_.columns + across() * warp_columns + lane() % 4 * 2;
+    const i64 column = i64{blockIdx.x % job_.column_tiles} * job_.columns + first_column() + lane() % 4 * 2;
+    const i64 end = min(job_.rank, column - lane() % 4 * 2 + i64{8} * eights_);
     if constexpr (How == Multiply::tf32_pairs)
 #pragma unroll
       for (int j = 0; j < warp_eights; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          const double scale = column + j * 8 + e < job_.rank ? job_.scales[column + j * 8 + e] : 0.0;
+          const double scale = column + j * 8 + e < end ? job_.scales[column + j * 8 + e] : 0.0;
 #pragma unroll
           for (int i = 0; i < 4; ++i)
             sums[i][j][e] *= scale;
@@ -746,7 +768,7 @@ private:
         for (int j = 0; j < warp_eights; ++j)
 #pragma unroll
           for (int e = 0; e < 2; ++e)
-            if (mode.data != nullptr && column + j * 8 + e < job_.rank)
+            if (mode.data != nullptr && column + j * 8 + e < end)
               sums[i][j][e] *= static_cast<double>(from[column + j * 8 + e]);
       }
     }
@@ -758,18 +780,22 @@ private:
   int thread_;
   int shift_ = 0;  // of rows, behind what was copied
   int before_ = 0; // the stage before this one
-  int eights_;     // of columns that the tile has for this warp; none if it is not positive
+  int column_;
+  int eights_; // of columns that the tile has for this warp; none if it is not positive
   Sums<std::conditional_t<How == Multiply::tf32_pairs, float, double>, warp_eights> sums_ = {};
   int chunks_ = 0; // that they are of
 };
 
-template <class T, Multiply How, bool Leading, int Width, int Count>
+template <class T, Multiply How, bool Leading, int Width, int Count, bool Lines>
 __global__ void __launch_bounds__(producers + 128 * dense_across(Width), dense_together(Width))
     multiply_fused(const __grid_constant__ Job<T> job) {
   extern __shared__ __align__(16) unsigned char memory[];
-  using Shared = Stages<T, How, Leading, Width, Count>;
+  using Shared = Stages<T, How, Leading, Width, Count, Lines>;
   static_assert(sizeof(Shared) == dense_shared_bytes(Leading, sizeof(T), How, Width, Count));
-  auto &shared = *reinterpret_cast<Shared *>(memory);
+  // A word that is not made anew for each access, as the compiler makes the beginning of shared memory.
+  u32 at;
+  asm volatile("mov.u32 %0, %1;" : "=r"(at) : "r"(static_cast<u32>(__cvta_generic_to_shared(memory))));
+  auto &shared = *static_cast<Shared *>(__cvta_shared_to_generic(at));
   if (threadIdx.x < Shared::count) {
     shared.full[threadIdx.x].start(producers);
     shared.empty[threadIdx.x].start(4 * Shared::across * arrivals_of_warp);
@@ -778,24 +804,33 @@ __global__ void __launch_bounds__(producers + 128 * dense_across(Width), dense_t
   let_next_start();
   __syncthreads();
   if (threadIdx.x < producers)
-    Producer<T, How, Leading, Width, Count>(job, shared).run();
+    Producer<T, How, Leading, Width, Count, Lines>(job, shared).run();
   else
-    Consumer<T, How, Leading, Width, Count>(job, shared).run();
+    Consumer<T, How, Leading, Width, Count, Lines>(job, shared).run();
 }
 
-template <class T, Multiply How, bool Leading, int Width, int Count = dense_stages(Width, How, sizeof(T))>
+template <class T, Multiply How, bool Leading, int Width, int Count, bool Lines>
 void launch(Gpu &device, const Job<T> &job) {
-  using Shared = Stages<T, How, Leading, Width, Count>;
-  const auto kernel = multiply_fused<T, How, Leading, Width, Count>;
+  using Shared = Stages<T, How, Leading, Width, Count, Lines>;
+  const auto kernel = multiply_fused<T, How, Leading, Width, Count, Lines>;
   allow_shared(kernel, sizeof(Shared));
   launch_early(device, kernel, static_cast<unsigned>(job.blocks * job.column_tiles), producers + 128 * Shared::across,
                sizeof(Shared), job);
 }
 
+template <class T, Multiply How, bool Leading, int Width, bool Lines>
+void launch_stages(Gpu &device, const Job<T> &job, int stages) {
+  constexpr int most = dense_stages(Width, How, sizeof(T));
+  stages < most ? launch<T, How, Leading, Width, dense_least_stages, Lines>(device, job)
+                : launch<T, How, Leading, Width, most, Lines>(device, job);
+}
+
 template <class T, Multiply How, bool Leading, int Width>
 void launch_width(Gpu &device, const Job<T> &job, int stages) {
-  stages < dense_stages(Width, How, sizeof(T)) ? launch<T, How, Leading, Width, dense_least_stages>(device, job)
-                                               : launch<T, How, Leading, Width>(device, job);
+  if constexpr (dense_in_lines(Leading, Width, How, sizeof(T)))
+    if (job.copies == Copies::lines)
+      return launch_stages<T, How, Leading, Width, true>(device, job, stages);
+  launch_stages<T, How, Leading, Width, false>(device, job, stages);
 }
 
 template <class T, Multiply How, bool Leading> void launch(Gpu &device, const Job<T> &job, int stages) {
