@@ -552,7 +552,7 @@ private:
   }
 
   template <int Eights, class P> __device__ void multiply_f64(const ElementsHere &x, const P *products) {
-    // Of more steps at a time the compiler would spill what it reads ahead.
+    // The compiler would spill what it reads ahead of more steps.
     constexpr int ahead = Eights <= most_told && Width > 64 && sizeof(T) == sizeof(double) ? 4 : Shared::depth / 4;
 #pragma unroll(ahead)
     for (int k = 0; k < Shared::depth; k += 4) {
