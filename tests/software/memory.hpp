@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -52,9 +51,7 @@ private:
   void *mapped_ = nullptr;
   char *pages_ = nullptr; // within it, where a page begins
   std::mutex mutex_;
-  // One more where TD_SOFTWARE_STAYS_OPEN is set: catching the host's own accesses takes two system calls for each of
-  // ours.
-  int open_ = std::getenv("TD_SOFTWARE_STAYS_OPEN") != nullptr ? 1 : 0;
+  int open_ = 0;
   i64 used_ = 0;              // bytes up to the last page of a block: few, since each access changes the rights of all
   std::map<i64, i64> blocks_; // sizes by where they begin
   std::map<i64, i64> free_;   // the same of what lies between them
