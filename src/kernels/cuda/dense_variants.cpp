@@ -224,8 +224,8 @@ double gemm_cycles(const GemmLayout &l, i64 rank, const Chip &chip, double memor
   const bool narrow = rank <= 64;
   const double columns = narrow ? 64 : std::ceil(number(rank) / tile) * tile;
   const bool aligned = l.leading_size % 2 == 0 || l.widens;
-  const double reached = aligned ? 1 : (l.leading ? 0.86 : 0.74);
-  const double multiply_adds = reached * (narrow ? 108 : 126); // a cycle, of 128 of the tensor cores in f64
+  const double reached = aligned ? 1 : (l.leading ? 0.76 : 0.74);
+  const double multiply_adds = reached * (narrow ? 112 : 128); // a cycle, of 128 of the tensor cores in f64
   const double bytes = number(size_of(l.type));
   const double depth = number(l.depth);
   const double parts = std::ceil(depth / number(l.depth_part));
@@ -236,7 +236,7 @@ double gemm_cycles(const GemmLayout &l, i64 rank, const Chip &chip, double memor
   // Tiles that all multiprocessors work on at a time; where there are few, cuBLAS divides the depth.
   const double box_tiles = std::ceil(box_rows / tile);
   const double waves = box_tiles * (columns / tile) / number(chip.multiprocessors);
-  const double used = waves < 1 ? 0.75 : std::max(waves / std::ceil(waves), 0.83);
+  const double used = waves < 1 ? std::min(0.65 + 0.45 * waves, 0.95) : std::max(waves / std::ceil(waves), 0.83);
   const double element = std::max(box_tiles * tile / box_rows * columns / (multiply_adds * used),
                                   number(size_of(l.widens ? ValueType::f32 : l.type)) / (0.9 * memory_bytes));
   // Sums that are written and read; adding up a box takes three times that, since neither kernel works beside the
