@@ -64,22 +64,20 @@ std::shared_ptr<void> keep_block(const std::shared_ptr<Kept> &kept, i64 bytes) {
 class BuiltArrays final : public DeviceArrays {
 public:
   BuiltArrays(std::shared_ptr<Kept> kept, const DeviceArrays &made) : kept_(std::move(kept)) {
-    const Memory::Access access(*kept_->memory);
     for (const Array &array : made.arrays()) {
       auto block = keep_block(kept_, array.bytes);
       if (block == nullptr)
         throw_error(Status::device_memory, "out of device memory: a copy that was built");
-      std::copy_n(static_cast<const char *>(array.data), array.bytes, static_cast<char *>(block.get()));
+      kept_->memory->copy(block.get(), array.data, array.bytes);
       blocks_.push_back(std::move(block));
       arrays_.push_back({blocks_.back().get(), array.bytes});
     }
   }
   std::vector<Array> arrays() const override { return arrays_; }
   void download(std::span<void *const> to_host) const override {
-    const Memory::Access access(*kept_->memory);
     for (std::size_t k = 0; k < to_host.size(); ++k)
       if (to_host[k] != nullptr)
-        std::copy_n(static_cast<const char *>(arrays_[k].data), arrays_[k].bytes, static_cast<char *>(to_host[k]));
+        kept_->memory->copy(to_host[k], arrays_[k].data, arrays_[k].bytes);
   }
 
 private:
@@ -96,15 +94,14 @@ public:
         strides_(x.strides.begin(), x.strides.end()), x_{dims_, x.type, x.values, strides_} {}
   std::vector<Array> arrays() const override { return {{x_.values, kernels::entries_of(x_) * size_of(x_.type)}}; }
   void download(std::span<void *const> to_host) const override {
-    const Memory::Access access(*memory_);
     const kernels::InMemoryOrder ordered(x_);
     const auto strides = kernels::strides_of(ordered.view());
     const i64 size = size_of(x_.type);
     for_each_run(ordered.view().dims, std::span(strides).first(dims_.size()), {0, kernels::entries_of(x_)},
                  [&](i64 k, i64 offset, i64 count) {
                    for (i64 n = 0; n < count; ++n)
-                     std::copy_n(static_cast<const char *>(x_.values) + (offset + n * strides[0]) * size, size,
-                                 static_cast<char *>(to_host[0]) + (k + n) * size);
+                     memory_->copy(static_cast<char *>(to_host[0]) + (k + n) * size,
+                                   static_cast<const char *>(x_.values) + (offset + n * strides[0]) * size, size);
                  });
   }
 
@@ -131,8 +128,7 @@ public:
       while (sent_[worker].at(k).worker != static_cast<int>(rank))
         ++k;
       const kernels::Transfer &from = sent_[worker][k++];
-      const Memory::Access access(*memories_[rank]), others(*memories_[worker]);
-      std::copy_n(static_cast<const char *>(from.memory), to.bytes, static_cast<char *>(to.memory));
+      memories_[rank]->copy(to.memory, memories_[worker]->inside(from.memory), to.bytes);
     }
     meeting_.arrive_and_wait();
   }
@@ -162,8 +158,7 @@ public:
 
   void exchange(std::size_t rank, std::span<const kernels::DirectRead> reads) {
     for (const kernels::DirectRead &read : reads) {
-      const Memory::Access access(*memories_[rank]), others(*memories_[static_cast<std::size_t>(read.worker)]);
-      std::copy_n(static_cast<const char *>(read.from), read.bytes, static_cast<char *>(read.to));
+      memories_[rank]->copy(read.to, memories_[static_cast<std::size_t>(read.worker)]->inside(read.from), read.bytes);
     }
     std::unique_lock lock(mutex_);
     const std::size_t round = round_;
@@ -227,6 +222,58 @@ private:
   std::map<Message, std::vector<char>> sent_;
 };
 
+/// A stored form where kernels find it.
+class InsideView {
+public:
+  InsideView(const Memory &memory, const TensorView &x) : x_(x) {
+    const auto move = [&](auto &...arrays) { ((arrays = memory.inside(arrays)), ...); };
+    std::visit(
+        [&](auto &view) {
+          using View = std::decay_t<decltype(view)>;
+          move(view.values);
+          if constexpr (std::is_same_v<View, kernels::CooView>) {
+            for (std::size_t m = 0; m < view.dims.size(); ++m)
+              indices_.push_back(memory.inside(view.indices[m]));
+            view.indices = indices_.data();
+          } else if constexpr (std::is_same_v<View, kernels::BlcoView>) {
+            move(view.keys, view.block_begin, view.block_base);
+          } else if constexpr (std::is_same_v<View, kernels::SortedView>) {
+            move(view.keys, view.row_index, view.row_begin, view.tile_begin, view.tile_base, view.tile_light);
+          }
+        },
+        x_);
+  }
+  InsideView(const InsideView &) = delete;
+  InsideView &operator=(const InsideView &) = delete;
+  operator const TensorView &() const noexcept { return x_; }
+
+private:
+  TensorView x_;
+  std::vector<const i64 *> indices_;
+};
+
+/// The same of what MTTKRP is given beside it.
+class InsideArgs {
+public:
+  InsideArgs(const Memory &memory, const MttkrpArgs &args) : args_(args) {
+    for (const ConstMatrix &factor : args.factors)
+      factors_.push_back(memory.inside(factor));
+    for (const double *exponents : args.exponents)
+      exponents_.push_back(memory.inside(exponents));
+    args_.factors = factors_;
+    args_.exponents = exponents_;
+    args_.out = memory.inside(args.out);
+  }
+  InsideArgs(const InsideArgs &) = delete;
+  InsideArgs &operator=(const InsideArgs &) = delete;
+  operator const MttkrpArgs &() const noexcept { return args_; }
+
+private:
+  MttkrpArgs args_;
+  std::vector<ConstMatrix> factors_;
+  std::vector<const double *> exponents_;
+};
+
 class SoftwareBackend final : public BuildingBackend {
 public:
   SoftwareBackend(std::shared_ptr<Memory> memory, const kernels::DeviceSpec &spec)
@@ -254,16 +301,16 @@ public:
     forget_arrivals_in(memory);
     memory_->release(memory);
   }
-  void wait() override { const Working working(*this); }
+  void wait() override { arrive(); }
   void upload(void *to, const void *from_host, i64 bytes) override {
     const kernels::InPhase phase(*this, kernels::Phase::host_copies);
-    const Working access(*this);
-    ReferenceBackend::upload(to, from_host, bytes);
+    arrive();
+    memory_->copy(to, from_host, bytes);
   }
   void download(void *to_host, const void *from, i64 bytes) override {
     const kernels::InPhase phase(*this, kernels::Phase::host_copies);
-    const Working access(*this);
-    ReferenceBackend::download(to_host, from, bytes);
+    arrive();
+    memory_->copy(to_host, from, bytes);
   }
   void begin_download(void *to_host, const void *from, i64 bytes) override {
     arriving_.resize(static_cast<std::size_t>(bytes));
@@ -285,13 +332,9 @@ public:
   }
 
   void fetch(int buffer, void *to, const void *from_host, i64 bytes) override {
-    const Memory::Access access(*memory_);
-    copies_.fetch(buffer, to, from_host, bytes);
+    copies_.fetch(buffer, memory_->inside(to), from_host, bytes);
   }
-  void await(int buffer) noexcept override {
-    const Memory::Access access(*memory_);
-    copies_.await(buffer);
-  }
+  void await(int buffer) noexcept override { copies_.await(buffer); }
   void done(int buffer) override { copies_.done(buffer); }
 
   void borrow(const void *array, std::string_view name) override {
@@ -307,15 +350,16 @@ public:
     return std::make_shared<LentArray>(memory_, array);
   }
   void sum_elements(const kernels::DenseView &x, double scale, i64 block, kernels::ElementSums *sums) override {
-    const Working access(*this);
+    arrive();
     const i64 elements = kernels::entries_of(x);
     for (i64 b = 0; b * block < elements; ++b)
-      sums[b] = kernels::sums_of(x, {b * block, std::min(elements, (b + 1) * block)}, scale);
+      sums[b] = kernels::sums_of({x.dims, x.type, at(x.values), x.strides, x.largest},
+                                 {b * block, std::min(elements, (b + 1) * block)}, scale);
   }
   void find_rows(const i64 *row_index, const i64 *row_begin, std::span<const kernels::RowQuery> wanted,
                  std::span<kernels::RowPlace> found) override {
-    const Working access(*this);
-    ReferenceBackend::find_rows(row_index, row_begin, wanted, found);
+    arrive();
+    ReferenceBackend::find_rows(at(row_index), at(row_begin), wanted, found);
   }
   void follow(void *stream) override {
     if (stream != nullptr)
@@ -329,18 +373,15 @@ public:
     auto &device = static_cast<SoftwareBackend &>(other);
     if (&device != this && seen_[&device] != device.written_)
       throw_error(Status::internal, "{} copies from {} without having waited for it", describe(), other.describe());
-    const Working access(*this);
-    const Memory::Access others(*device.memory_);
-    if (!is_beside_)
-      return ReferenceBackend::upload(to, from, bytes);
-    be_late(to, from, static_cast<std::size_t>(bytes));
+    arrive();
+    const void *const there = device.memory_->inside(from);
+    is_beside_ ? be_late(to, there, static_cast<std::size_t>(bytes)) : memory_->copy(to, there, bytes);
   }
   void begin_beside() override { is_beside_ = true; }
   void end_beside() noexcept override { is_beside_ = false; }
   void join_beside() noexcept override {
-    const Memory::Access access(*memory_);
     for (const auto &[to, bytes] : late_)
-      std::copy(bytes.begin(), bytes.end(), to);
+      memory_->copy(to, bytes.data(), std::ssize(bytes));
     late_.clear();
     for (const Lent &lent : lent_)
       if (std::memcmp(lent.from, lent.bytes.data(), lent.bytes.size()) != 0)
@@ -410,7 +451,7 @@ public:
   std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override {
     if (static_cast<double>(entries.nnz) * 64 > static_cast<double>(room()))
       return nullptr;
-    const Working access(*this);
+    arrive();
     return BuildingBackend::begin_building(entries, together);
   }
   std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) override {
@@ -418,35 +459,39 @@ public:
   }
   bool gathers_f32(const TensorView &x) const override { return std::holds_alternative<kernels::SortedView>(x); }
   void to_f32(ConstMatrix a, Matrix to, double *exponents) override {
-    const Working access(*this);
-    ReferenceBackend::to_f32(a, to, exponents);
+    arrive();
+    ReferenceBackend::to_f32(at(a), at(to), at(exponents));
   }
   void gather_transposed(ConstMatrix from, const i64 *rows, Matrix to) override {
-    const Working access(*this);
-    ReferenceBackend::gather_transposed(from, rows, to);
+    arrive();
+    ReferenceBackend::gather_transposed(at(from), at(rows), at(to));
   }
   void scatter_transposed(ConstMatrix from, const i64 *rows, Matrix to) override {
-    const Working access(*this);
-    ReferenceBackend::scatter_transposed(from, rows, to);
+    arrive();
+    ReferenceBackend::scatter_transposed(at(from), at(rows), at(to));
   }
   void gather_rows(ConstMatrix from, const i64 *rows, Matrix to) override {
-    const Working access(*this);
-    ReferenceBackend::gather_rows(from, rows, to);
+    arrive();
+    ReferenceBackend::gather_rows(at(from), at(rows), at(to));
   }
   void add_rows(ConstMatrix from, const i64 *rows, Matrix to) override {
-    const Working access(*this);
-    ReferenceBackend::add_rows(from, rows, to);
+    arrive();
+    ReferenceBackend::add_rows(at(from), at(rows), at(to));
   }
   void set_zero(Matrix a) override {
-    const Working access(*this);
-    ReferenceBackend::set_zero(a);
+    arrive();
+    ReferenceBackend::set_zero(at(a));
   }
-  void first_not_finite(ConstMatrix a, i64 *at) override {
-    const Working access(*this);
-    ReferenceBackend::first_not_finite(a, at);
+  void first_not_finite(ConstMatrix a, i64 *out) override {
+    arrive();
+    ReferenceBackend::first_not_finite(at(a), at(out));
   }
-  void mttkrp(const TensorView &x, const MttkrpArgs &args) override {
-    const Working access(*this);
+  void mttkrp(const TensorView &outside, const MttkrpArgs &outside_args) override {
+    arrive();
+    const InsideView inside(*memory_, outside);
+    const InsideArgs inside_args(*memory_, outside_args);
+    const TensorView &x = inside;
+    const MttkrpArgs &args = inside_args;
     const bool cuts = std::holds_alternative<kernels::SortedView>(x) || std::holds_alternative<kernels::DenseView>(x);
     const auto other = static_cast<std::size_t>(args.mode == 0 ? 1 : 0);
     const ConstMatrix factor = args.factors[other];
@@ -469,20 +514,20 @@ public:
     }
   }
   void mttkrp_cells(const kernels::CellsView &x, const MttkrpArgs &args) override {
-    const Working access(*this);
-    ReferenceBackend::mttkrp_cells(x, args);
+    arrive();
+    ReferenceBackend::mttkrp_cells({x.dims, at(x.rows)}, InsideArgs(*memory_, args));
   }
   void unfolding_normal(const TensorView &x, int mode, ConstMatrix omega, Matrix y, bool add) override {
-    const Working access(*this);
-    ReferenceBackend::unfolding_normal(x, mode, omega, y, add);
+    arrive();
+    ReferenceBackend::unfolding_normal(InsideView(*memory_, x), mode, at(omega), at(y), add);
   }
   void gram(ConstMatrix a, double *g) override {
-    const Working access(*this);
-    ReferenceBackend::gram(a, g);
+    arrive();
+    ReferenceBackend::gram(at(a), at(g));
   }
   void prepare_solve(const kernels::SolveColumns &columns, double ridge, double cutoff,
                      const kernels::PreparedSolve &out) override {
-    const Working working(*this); // once for all
+    arrive();
     ReferenceBackend::prepare_solve(columns, ridge, cutoff, out);
     if (!is_beside_)
       return;
@@ -494,71 +539,83 @@ public:
     be_late(out.record, out.record, sizeof *out.record);
   }
   void hadamard(std::span<const double *const> grams, i64 rank, double ridge, double *v) override {
-    const Working access(*this);
-    ReferenceBackend::hadamard(grams, rank, ridge, v);
+    arrive();
+    ReferenceBackend::hadamard(all_at(grams), rank, ridge, at(v));
   }
   void factor_normal(const double *v, i64 rank, double cutoff, double *f, SolveRecord *record) override {
-    const Working access(*this);
-    ReferenceBackend::factor_normal(v, rank, cutoff, f, record);
+    arrive();
+    ReferenceBackend::factor_normal(at(v), rank, cutoff, at(f), at(record));
   }
   void solve_scales(const kernels::SolveColumns &columns, const kernels::SolveScalesOut &out) override {
-    const Working access(*this);
-    ReferenceBackend::solve_scales(columns, out);
+    arrive();
+    kernels::SolveColumns inside = columns;
+    const auto grams = all_at(columns.grams), scales = all_at(columns.scales);
+    inside.grams = grams;
+    inside.scales = scales;
+    inside.own = at(columns.own);
+    inside.weights = at(columns.weights);
+    ReferenceBackend::solve_scales(inside, {at(out.right), at(out.before), at(out.solved)});
   }
   void solve_normal(const NormalEquations &equations, ConstMatrix m, const kernels::SolveScales &scales,
                     Matrix a) override {
-    const Working access(*this);
-    ReferenceBackend::solve_normal(equations, m, scales, a);
+    arrive();
+    ReferenceBackend::solve_normal({equations.rank, at(equations.v), at(equations.f), at(equations.record)}, at(m),
+                                   {at(scales.right), at(scales.before), at(scales.solved)}, at(a));
   }
   void finish_columns(i64 rank, const double *solved, const double *largest, double *weights, double *scales,
                       double *gram) override {
-    const Working access(*this);
-    ReferenceBackend::finish_columns(rank, solved, largest, weights, scales, gram);
+    arrive();
+    ReferenceBackend::finish_columns(rank, at(solved), at(largest), at(weights), at(scales), at(gram));
   }
   void multiply(ConstMatrix m, const double *p, Matrix a) override {
-    const Working access(*this);
-    ReferenceBackend::multiply(m, p, a);
+    arrive();
+    ReferenceBackend::multiply(at(m), at(p), at(a));
   }
   void column_norms(ConstMatrix a, NormKind kind, double *out) override {
-    const Working access(*this);
-    ReferenceBackend::column_norms(a, kind, out);
+    arrive();
+    ReferenceBackend::column_norms(at(a), kind, at(out));
   }
   void weights_from_norms(NormKind kind, i64 rank, double *norms) override {
-    const Working access(*this);
-    ReferenceBackend::weights_from_norms(kind, rank, norms);
+    arrive();
+    ReferenceBackend::weights_from_norms(kind, rank, at(norms));
   }
   void divide_columns(Matrix a, const double *d) override {
-    const Working access(*this);
-    ReferenceBackend::divide_columns(a, d);
+    arrive();
+    ReferenceBackend::divide_columns(at(a), at(d));
   }
   void column_dots(ConstMatrix a, ConstMatrix b, double *out) override {
-    const Working access(*this);
-    ReferenceBackend::column_dots(a, b, out);
+    arrive();
+    ReferenceBackend::column_dots(at(a), at(b), at(out));
   }
   void combine_rows(ConstMatrix parts, kernels::Combine how, void *out) override {
-    const Working access(*this);
-    ReferenceBackend::combine_rows(parts, how, out);
-  }
-  void combine_all(std::span<const kernels::Combined> all) override {
-    const Working access(*this); // once for all
-    ReferenceBackend::combine_all(all);
+    arrive();
+    ReferenceBackend::combine_rows(at(parts), how, at(out));
   }
   void random_uniform(Matrix a, u64 seed, int mode, i64 first_row) override {
-    const Working access(*this);
-    ReferenceBackend::random_uniform(a, seed, mode, first_row);
+    arrive();
+    ReferenceBackend::random_uniform(at(a), seed, mode, first_row);
   }
   void compare(const TensorView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries,
                double *out) override {
-    const Working access(*this);
-    ReferenceBackend::compare(x, weights, factors, entries, out);
+    arrive();
+    ReferenceBackend::compare(InsideView(*memory_, x), at(weights), all_at(factors), entries, at(out));
   }
 
 private:
+  /// Where kernels and copies find it.
+  template <class T> T at(T there) const noexcept { return memory_->inside(there); }
+  template <class T> std::vector<T> all_at(std::span<const T> there) const {
+    std::vector<T> all;
+    for (const T &some : there)
+      all.push_back(at(some));
+    return all;
+  }
+
   /// What is at `from`, in this memory, comes to `to` when join_beside is called: nobody may look before.
   void be_late(void *to, const void *from, std::size_t bytes) {
-    const auto *const begin = static_cast<const char *>(from);
+    const auto *const begin = static_cast<const char *>(memory_->inside(from));
     late_.push_back({static_cast<char *>(to), {begin, begin + bytes}});
-    std::memset(to, 0x7f, bytes);
+    std::memset(memory_->inside(to), 0x7f, bytes);
   }
 
   /// This process's end of a link. As on a GPU, an exchange is only asked for: what comes is there when work that
@@ -596,22 +653,12 @@ private:
     std::vector<char> bytes;
   };
 
-  /// The memory may be touched while one lives, by work that follows all that was asked for.
-  class Working {
-  public:
-    explicit Working(SoftwareBackend &device) : arrived_(device.arrive()), access_(*device.memory_) {}
-
-  private:
-    bool arrived_;
-    Memory::Access access_;
-  };
-
   void exchange_with_peers(const kernels::Transfers &sent, const kernels::Transfers &received) {
     if (board_ == nullptr)
       throw_error(Status::device, "an exchange after one that failed");
-    const Working access(*this);
+    arrive();
     for (const kernels::Transfer &from : sent) {
-      const auto *const begin = static_cast<const char *>(from.memory);
+      const auto *const begin = static_cast<const char *>(memory_->inside(from.memory));
       const std::vector<char> bytes(begin, begin + from.bytes);
       if (is_beside_)
         lent_.push_back({begin, bytes});
@@ -619,18 +666,18 @@ private:
     }
     for (const kernels::Transfer &to : received) {
       auto *const begin = static_cast<char *>(to.memory);
-      std::memset(begin, 0x7f, static_cast<std::size_t>(to.bytes));
+      std::memset(memory_->inside(begin), 0x7f, static_cast<std::size_t>(to.bytes));
       (is_beside_ ? arrivals_beside_ : arrivals_)
           .push_back({to.worker, received_[static_cast<std::size_t>(to.worker)]++, begin, to.bytes});
     }
   }
 
   /// Waits as a GPU would, and whoever waits for that.
-  bool arrive() {
+  void arrive() {
     if (!trouble_.empty())
       throw_error(Status::internal, "{}", std::exchange(trouble_, {}));
     if (arrivals_.empty())
-      return true;
+      return;
     std::vector<std::pair<Arrival, std::vector<char>>> come; // nobody may touch the memory while others are waited for
     for (; !arrivals_.empty(); arrivals_.pop_front()) {
       const Arrival next = arrivals_.front();
@@ -643,11 +690,9 @@ private:
                     next.from, bytes.size());
       come.emplace_back(next, std::move(bytes));
     }
-    const Memory::Access access(*memory_); // once for all: rights that change take longer than the work
     for (const auto &[there, bytes] : come)
       if (there.to != nullptr)
-        std::copy(bytes.begin(), bytes.end(), there.to);
-    return true;
+        memory_->copy(there.to, bytes.data(), there.bytes);
   }
 
   /// A block is freed in the order of the work: what it was to receive goes nowhere.
@@ -743,8 +788,7 @@ __attribute__((visibility("default"))) int cudaFree(void *memory) noexcept {
 }
 
 __attribute__((visibility("default"))) int cudaMemcpy(void *to, const void *from, std::size_t bytes, int) noexcept {
-  const td::software::Memory::Access access(*td::software::memory_of(td::software::current_gpu));
-  std::memcpy(to, from, bytes);
+  td::software::memory_of(td::software::current_gpu)->copy(to, from, static_cast<td::i64>(bytes));
   return 0;
 }
 
@@ -782,8 +826,7 @@ extern "C" __attribute__((visibility("default"))) void td_software_release(std::
 /// One of to and from is in the GPU's memory.
 extern "C" __attribute__((visibility("default"))) void td_software_copy(std::int32_t ordinal, void *to,
                                                                         const void *from, std::int64_t bytes) {
-  const td::software::Memory::Access access(*td::software::memory_of(ordinal));
-  std::copy_n(static_cast<const char *>(from), bytes, static_cast<char *>(to));
+  td::software::memory_of(ordinal)->copy(to, from, bytes);
 }
 
 extern "C" __attribute__((visibility("default"))) std::int64_t td_software_fail(std::int32_t ordinal,

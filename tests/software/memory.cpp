@@ -2,37 +2,51 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <new>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace td::software {
 
 namespace {
 
-constexpr i64 page = i64{1} << 21; // a large one: rights of a whole one change about as soon as those of a small one
-constexpr i64 all = i64{1} << 34;  // of addresses; pages are there once they are touched
+constexpr i64 all = i64{1} << 34; // of addresses; pages are there once they are touched
 constexpr i64 alignment = 256;
 
-/// Bytes of the pages that hold so many.
-constexpr i64 pages_of(i64 bytes) { return (bytes + page - 1) / page * page; }
+/// The file's pages behind as many addresses at which there is nothing.
+char *map(int file, int rights) {
+  constexpr int way = MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS;
+  void *const reserved = mmap(nullptr, 2 * all, PROT_NONE, way, -1, 0);
+  if (reserved == MAP_FAILED)
+    throw std::bad_alloc();
+  void *const pages = static_cast<char *>(reserved) + all;
+  if (mmap(pages, all, rights, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) == MAP_FAILED)
+    throw std::bad_alloc();
+  return static_cast<char *>(pages);
+}
 
 } // namespace
 
 Memory::Memory(int ordinal) : ordinal_(ordinal) {
-  mapped_ = mmap(nullptr, all + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped_ == MAP_FAILED)
+  const int file = memfd_create("memory of a GPU in software", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, all) != 0)
     throw std::bad_alloc();
-  void *pages = mapped_;
-  std::size_t there = all + page;
-  pages_ = static_cast<char *>(std::align(page, all, pages, there));
-  // Where the system has no large pages, tests take longer, and that is all that differs.
-  madvise(pages_, all, MADV_HUGEPAGE);
+  pages_ = map(file, PROT_NONE);
+  inside_ = map(file, PROT_READ | PROT_WRITE);
+  ::close(file); // mapped, it stays
   free_[0] = all;
 }
 
-Memory::~Memory() { munmap(mapped_, all + page); }
+Memory::~Memory() {
+  for (char *const pages : {pages_, inside_})
+    munmap(pages - all, 2 * all);
+}
+
+std::ptrdiff_t Memory::way_inside(const void *memory) const noexcept {
+  const char *at = static_cast<const char *>(memory);
+  return at >= pages_ - all && at < pages_ + all ? inside_ - pages_ : 0;
+}
 
 void *Memory::allocate(i64 bytes) {
   if (bytes > all || (left_ >= 0 && left_-- == 0))
@@ -47,24 +61,17 @@ void *Memory::allocate(i64 bytes) {
   if (room > size)
     free_[begin + size] = room - size;
   blocks_[begin] = size;
-  const i64 end = pages_of(begin + size);
-  if (end > used_) {
-    used_ = end;
-    if (open_ > 0)
-      protect(PROT_READ | PROT_WRITE);
-  }
   return pages_ + begin;
 }
 
 void Memory::release(void *memory) noexcept {
   if (memory == nullptr)
     return;
-  const Access access(*this);
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(static_cast<char *>(memory) - pages_);
   auto [begin, size] = *found;
   blocks_.erase(found);
-  std::memset(memory, 0xff, static_cast<std::size_t>(size));
+  std::memset(inside(memory), 0xff, static_cast<std::size_t>(size));
   const auto next = free_.find(begin + size);
   if (next != free_.end()) {
     size += next->second;
@@ -75,14 +82,6 @@ void Memory::release(void *memory) noexcept {
     std::prev(after)->second += size;
   else
     free_[begin] = size;
-  shrink();
-}
-
-void Memory::shrink() {
-  const auto last = blocks_.empty() ? 0 : blocks_.rbegin()->first + blocks_.rbegin()->second;
-  const i64 end = pages_of(last);
-  if (end < used_ && mprotect(pages_ + end, static_cast<std::size_t>(used_ - end), PROT_NONE) == 0)
-    used_ = end;
 }
 
 bool Memory::holds(const void *memory) const noexcept {
@@ -90,27 +89,15 @@ bool Memory::holds(const void *memory) const noexcept {
   return at >= pages_ && at < pages_ + all;
 }
 
+void Memory::copy(void *to, const void *from, i64 bytes) const noexcept {
+  if (bytes > 0)
+    std::memmove(inside(to), inside(from), static_cast<std::size_t>(bytes));
+}
+
 i64 Memory::bytes_of(const void *memory) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(static_cast<const char *>(memory) - pages_);
   return found == blocks_.end() ? 0 : found->second;
-}
-
-void Memory::open() {
-  const std::lock_guard lock(mutex_);
-  if (open_++ == 0)
-    protect(PROT_READ | PROT_WRITE);
-}
-
-void Memory::close() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (--open_ == 0)
-    protect(PROT_NONE);
-}
-
-void Memory::protect(int how) {
-  if (used_ > 0 && mprotect(pages_, static_cast<std::size_t>(used_), how) != 0)
-    throw std::bad_alloc();
 }
 
 } // namespace td::software

@@ -1,12 +1,14 @@
 // The memory of a GPU that there is not: pages which nobody may touch but the kernels and copies of its backends. Code
-// of the host that reads or writes it gets a signal here, as it would get wrong numbers or a signal on a GPU.
+// of the host that reads or writes it gets a signal here, as it would get wrong numbers or a signal on a GPU. Backends
+// reach the same pages under another address, which nobody else is told: to open and close them for each kernel and
+// copy took several times as long as these.
 #pragma once
 
 #include <atomic>
 #include <map>
 #include <mutex>
 
-#include "core/types.hpp"
+#include "core/views.hpp"
 
 namespace td::software {
 
@@ -28,31 +30,26 @@ public:
   /// Those of the block that begins there; 0: none does.
   i64 bytes_of(const void *memory) noexcept;
 
-  /// While one lives, all of the memory may be touched, by any thread.
-  class Access {
-  public:
-    explicit Access(Memory &memory) : memory_(memory) { memory_.open(); }
-    Access(const Access &) = delete;
-    Access &operator=(const Access &) = delete;
-    ~Access() { memory_.close(); }
+  /// Where the kernels and copies of a backend find what is there; the same address if it is not of this memory. Of an
+  /// array of which the memory holds entries from some on, the first may be said to be before all of the memory.
+  template <class T> T *inside(T *memory) const noexcept {
+    using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+    return reinterpret_cast<T *>(reinterpret_cast<Byte *>(memory) + way_inside(memory));
+  }
+  Matrix inside(Matrix a) const noexcept { return {inside(a.data), a.type, a.rows, a.cols, a.ld}; }
+  ConstMatrix inside(ConstMatrix a) const noexcept { return {inside(a.data), a.type, a.rows, a.cols, a.ld}; }
 
-  private:
-    Memory &memory_;
-  };
+  /// Either may be of this memory or of the host's.
+  void copy(void *to, const void *from, i64 bytes) const noexcept;
 
 private:
-  void open();
-  void close() noexcept;
-  void protect(int how);
-  void shrink();
+  std::ptrdiff_t way_inside(const void *memory) const noexcept;
 
   int ordinal_;
   std::atomic<i64> left_ = -1; // allocations until one fails
-  void *mapped_ = nullptr;
-  char *pages_ = nullptr; // within it, where a page begins
+  char *pages_ = nullptr;      // where callers are told that it is
+  char *inside_ = nullptr;     // where the same may be touched at any time
   std::mutex mutex_;
-  int open_ = 0;
-  i64 used_ = 0;              // bytes up to the last page of a block: few, since each access changes the rights of all
   std::map<i64, i64> blocks_; // sizes by where they begin
   std::map<i64, i64> free_;   // the same of what lies between them
 };

@@ -73,7 +73,9 @@ private:
       ++round_;
       if (arriving)
         compare();
+      lock.unlock(); // or each that wakes would wait for it
       changed_.notify_all();
+      return true;
     }
     if (!changed_.wait_for(lock, std::chrono::minutes(1), [&] { return round_ != round || aborted_; })) {
       trouble_ = "a process waits in " + brought_.front().function + " for others that do not come";

@@ -6,19 +6,19 @@ namespace {
 
 using td::software::Memory;
 
-// What the tests on GPUs in software rest on: without an Access the host gets a signal, with one it does not.
+// What the tests on GPUs in software rest on: the host gets a signal, copies and kernels do not.
 TEST(SoftwareMemoryDeathTest, IsNotTouchedByTheHost) {
   Memory memory(0);
-  auto *there = static_cast<volatile char *>(memory.allocate(100));
-  EXPECT_DEATH(there[0] = 1, "");
-  {
-    const Memory::Access access(memory);
-    const Memory::Access within(memory);
-    there[99] = 7;
-  }
-  EXPECT_DEATH(static_cast<void>(there[99]), "");
-  const Memory::Access access(memory);
-  EXPECT_EQ(there[99], 7);
+  auto *const there = static_cast<char *>(memory.allocate(100));
+  EXPECT_DEATH(*static_cast<volatile char *>(there) = 1, "");
+  const char bytes[] = {5, 7};
+  memory.copy(there + 98, bytes, 2);
+  EXPECT_DEATH(static_cast<void>(*static_cast<volatile char *>(there + 99)), "");
+  EXPECT_EQ(*memory.inside(there + 99), 7);
+  char back[2] = {};
+  memory.copy(back, there + 98, 2);
+  EXPECT_EQ(back[0], 5);
+  EXPECT_EQ(memory.inside(bytes), bytes) << "the host's stays where it is";
 }
 
 TEST(SoftwareMemory, BlocksAreApartAndComeBack) {
