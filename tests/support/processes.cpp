@@ -77,6 +77,12 @@ private:
       changed_.notify_all();
       return true;
     }
+    // Most others are about to come: who sleeps meanwhile is woken at more cost than what is done between meetings.
+    for (int k = 0; k < 20 && round_ == round && !aborted_; ++k) {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
     if (!changed_.wait_for(lock, std::chrono::minutes(1), [&] { return round_ != round || aborted_; })) {
       trouble_ = "a process waits in " + brought_.front().function + " for others that do not come";
       aborted_ = true;
