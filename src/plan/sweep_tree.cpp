@@ -217,8 +217,10 @@ private:
   static std::vector<double> seconds_by_mode(const SweepTree &tree, const PartialProduct &p,
                                              const kernels::Rates &rates) {
     std::vector<double> seconds(tree.dims_.size());
-    for (const int mode : p.modes)
-      seconds[static_cast<std::size_t>(mode)] = tree.seconds_of(p, mode, rates);
+    const std::vector<ConstMatrix> factors = tree.factors_of(p.dims);
+    for (std::size_t place = 0; place < p.modes.size(); ++place)
+      seconds[static_cast<std::size_t>(p.modes[place])] =
+          tree.seconds_of({p.dims, tree.matrix(p.cells)}, factors, static_cast<int>(place), rates);
     return seconds;
   }
 
@@ -312,44 +314,34 @@ double SweepTree::seconds_of(const PartialProduct &p, const kernels::Rates &rate
     const double seconds = request_.backend->predict_mttkrp_slabs(view, request_.rank, rates).seconds;
     return seconds > 0 ? seconds : simple;
   }
-  std::vector<ConstMatrix> factors;
-  for (const i64 d : p.merged_dims)
-    factors.push_back({nullptr, request_.type, d, request_.rank, request_.rank});
-  kernels::MttkrpArgs args{p.merged_mode,
-                           factors,
-                           {nullptr, request_.type, p.cells, request_.rank, request_.rank},
-                           {0, p.cells},
-                           {0, kernels::entries_of(view)}};
+  const std::vector<ConstMatrix> factors = factors_of(p.merged_dims);
+  const kernels::MttkrpArgs args{p.merged_mode, factors, matrix(p.cells), {0, p.cells}, {0, kernels::entries_of(view)}};
   const double seconds = request_.backend->predict_mttkrp(view, args, rates).seconds;
   return seconds > 0 ? seconds : simple;
 }
 
-double SweepTree::seconds_of(const PartialProduct &p, int mode, const kernels::Rates &rates) const {
-  std::vector<ConstMatrix> factors;
-  for (const i64 d : p.dims)
-    factors.push_back({nullptr, request_.type, d, request_.rank, request_.rank});
-  const i64 rows = dims_[static_cast<std::size_t>(mode)];
-  const kernels::MttkrpArgs args{static_cast<int>(p.place(mode)),
-                                 factors,
-                                 {nullptr, request_.type, rows, request_.rank, request_.rank},
-                                 {0, rows},
-                                 {0, p.cells}};
-  const kernels::CellsView cells{p.dims, {nullptr, request_.type, p.cells, request_.rank, request_.rank}};
+double SweepTree::seconds_of(const kernels::CellsView &cells, std::span<const ConstMatrix> factors, int place,
+                             const kernels::Rates &rates) const {
+  const i64 rows = cells.dims[static_cast<std::size_t>(place)];
+  const kernels::MttkrpArgs args{place, factors, matrix(rows), {0, rows}, {0, cells.count()}};
   const double seconds = request_.backend->predict_mttkrp_cells(cells, args, rates).seconds;
-  return seconds > 0 ? seconds : static_cast<double>(p.cells) * static_cast<double>(request_.rank);
+  return seconds > 0 ? seconds : static_cast<double>(cells.count()) * static_cast<double>(request_.rank);
 }
 
 double SweepTree::seconds_to_sum(const PartialProduct &p, int mode, const kernels::Rates &rates) const {
   const SumOverMode sum(p, mode);
+  return seconds_of({sum.dims, matrix(p.cells)}, factors_of(sum.dims), sum.result, rates);
+}
+
+/// Of a prediction, which reads no numbers.
+Matrix SweepTree::matrix(i64 rows) const { return {nullptr, request_.type, rows, request_.rank, request_.rank}; }
+
+std::vector<ConstMatrix> SweepTree::factors_of(std::span<const i64> dims) const {
   std::vector<ConstMatrix> factors;
-  for (const i64 d : sum.dims)
-    factors.push_back({nullptr, request_.type, d, request_.rank, request_.rank});
-  const i64 rows = sum.dims[static_cast<std::size_t>(sum.result)];
-  const kernels::MttkrpArgs args{
-      sum.result, factors, {nullptr, request_.type, rows, request_.rank, request_.rank}, {0, rows}, {0, p.cells}};
-  const kernels::CellsView cells{sum.dims, {nullptr, request_.type, p.cells, request_.rank, request_.rank}};
-  const double seconds = request_.backend->predict_mttkrp_cells(cells, args, rates).seconds;
-  return seconds > 0 ? seconds : static_cast<double>(p.cells) * static_cast<double>(request_.rank);
+  factors.reserve(dims.size());
+  for (const i64 d : dims)
+    factors.push_back(matrix(d));
+  return factors;
 }
 
 // The reads are those of solvers/products.cpp, once what it begins with has passed.

@@ -102,8 +102,11 @@ private:
   void take(const Run &s, int number);
   i64 serves(const PartialProduct &p, i64 step) const;
   double seconds_of(const PartialProduct &p, const kernels::Rates &rates) const;
-  double seconds_of(const PartialProduct &p, int mode, const kernels::Rates &rates) const;
+  double seconds_of(const kernels::CellsView &cells, std::span<const ConstMatrix> factors, int place,
+                    const kernels::Rates &rates) const;
   double seconds_to_sum(const PartialProduct &p, int mode, const kernels::Rates &rates) const;
+  Matrix matrix(i64 rows) const;
+  std::vector<ConstMatrix> factors_of(std::span<const i64> dims) const;
   int mode_of(i64 step) const { return request_.updated[static_cast<std::size_t>(step) % request_.updated.size()]; }
 
   Request request_;
