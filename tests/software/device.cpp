@@ -157,9 +157,8 @@ public:
   explicit SoftwareReaders(std::vector<std::shared_ptr<Memory>> memories) : memories_(std::move(memories)) {}
 
   void exchange(std::size_t rank, std::span<const kernels::DirectRead> reads) {
-    for (const kernels::DirectRead &read : reads) {
+    for (const kernels::DirectRead &read : reads)
       memories_[rank]->copy(read.to, memories_[static_cast<std::size_t>(read.worker)]->inside(read.from), read.bytes);
-    }
     std::unique_lock lock(mutex_);
     const std::size_t round = round_;
     if (++have_read_ == memories_.size()) {
@@ -452,7 +451,13 @@ public:
     if (static_cast<double>(entries.nnz) * 64 > static_cast<double>(room()))
       return nullptr;
     arrive();
-    return BuildingBackend::begin_building(entries, together);
+    std::vector<const void *> columns; // a caller's, on the host or here
+    for (int m = 0; m < entries.order(); ++m)
+      columns.push_back(at(entries.indices[m]));
+    EntriesView inside = entries;
+    inside.indices = columns.data();
+    inside.values = at(entries.values);
+    return BuildingBackend::begin_building(inside, together);
   }
   std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) override {
     return std::make_shared<BuiltArrays>(kept_, *arrays);
@@ -676,9 +681,6 @@ private:
   void arrive() {
     if (!trouble_.empty())
       throw_error(Status::internal, "{}", std::exchange(trouble_, {}));
-    if (arrivals_.empty())
-      return;
-    std::vector<std::pair<Arrival, std::vector<char>>> come; // nobody may touch the memory while others are waited for
     for (; !arrivals_.empty(); arrivals_.pop_front()) {
       const Arrival next = arrivals_.front();
       std::vector<char> bytes;
@@ -688,11 +690,9 @@ private:
       if (std::ssize(bytes) != next.bytes)
         throw_error(Status::internal, "process {} expects {} bytes of {}, which sends {}", peers_->rank(), next.bytes,
                     next.from, bytes.size());
-      come.emplace_back(next, std::move(bytes));
+      if (next.to != nullptr)
+        memory_->copy(next.to, bytes.data(), next.bytes);
     }
-    for (const auto &[there, bytes] : come)
-      if (there.to != nullptr)
-        memory_->copy(there.to, bytes.data(), there.bytes);
   }
 
   /// A block is freed in the order of the work: what it was to receive goes nowhere.
