@@ -333,7 +333,7 @@ double SweepTree::seconds_to_sum(const PartialProduct &p, int mode, const kernel
   return seconds_of({sum.dims, matrix(p.cells)}, factors_of(sum.dims), sum.result, rates);
 }
 
-/// Of a prediction, which reads no numbers.
+/// What stands for a matrix in a prediction, which reads no numbers.
 Matrix SweepTree::matrix(i64 rows) const { return {nullptr, request_.type, rows, request_.rank, request_.rank}; }
 
 std::vector<ConstMatrix> SweepTree::factors_of(std::span<const i64> dims) const {
