@@ -47,7 +47,10 @@ public:
   }
 
 private:
-  ConstMatrix matrix(i64 rows) const { return {nullptr, layout_.type, rows, work_.rank, work_.rank}; }
+  ConstMatrix matrix(i64 rows) const { return unread_matrix(rows, work_.rank, layout_.type); }
+  std::vector<ConstMatrix> factors_of(std::span<const i64> dims) const {
+    return unread_factors(dims, work_.rank, layout_.type);
+  }
 
   i64 own_rows(std::size_t mode) const {
     const i64 rows = layout_.stored_dims[mode];
@@ -188,17 +191,13 @@ private:
       all.seconds /= work_.workers;
       return all;
     }
-    std::vector<ConstMatrix> factors;
-    for (const i64 dim : p.merged_dims)
-      factors.push_back(matrix(dim));
+    const std::vector<ConstMatrix> factors = factors_of(p.merged_dims);
     return predict(kernels::DenseView{p.merged_dims, layout_.type, nullptr, {}, 1}, p.merged_mode, factors, p.cells,
                    layout_.nnz, true);
   }
 
   kernels::Prediction over_cells(const PartialProduct &p, int mode) const {
-    std::vector<ConstMatrix> factors;
-    for (const i64 dim : p.dims)
-      factors.push_back(matrix(dim));
+    const std::vector<ConstMatrix> factors = factors_of(p.dims);
     const kernels::MttkrpArgs args =
         args_for(static_cast<int>(p.place(mode)), factors, layout_.stored_dims[static_cast<std::size_t>(mode)], p.cells,
                  work_.deterministic);
@@ -207,9 +206,7 @@ private:
 
   kernels::Prediction sum_over(const PartialProduct &p, int mode) const {
     const SumOverMode sum(p, mode);
-    std::vector<ConstMatrix> factors;
-    for (const i64 dim : sum.dims)
-      factors.push_back(matrix(dim));
+    const std::vector<ConstMatrix> factors = factors_of(sum.dims);
     const i64 rows = sum.dims[static_cast<std::size_t>(sum.result)];
     kernels::MttkrpArgs args = args_for(sum.result, factors, rows, p.cells, work_.deterministic);
     args.rows = {0, rows};

@@ -64,6 +64,16 @@ std::vector<SweepTree::Run> SweepTree::cheapest_cycle(const std::vector<Run> &al
   }
 }
 
+Matrix unread_matrix(i64 rows, i64 rank, ValueType type) { return {nullptr, type, rows, rank, rank}; }
+
+std::vector<ConstMatrix> unread_factors(std::span<const i64> dims, i64 rank, ValueType type) {
+  std::vector<ConstMatrix> factors;
+  factors.reserve(dims.size());
+  for (const i64 d : dims)
+    factors.push_back(unread_matrix(d, rank, type));
+  return factors;
+}
+
 double SweepTree::bytes_of(i64 cells) const {
   return static_cast<double>(cells) * static_cast<double>(request_.rank) * static_cast<double>(size_of(request_.type));
 }
@@ -217,10 +227,11 @@ private:
   static std::vector<double> seconds_by_mode(const SweepTree &tree, const PartialProduct &p,
                                              const kernels::Rates &rates) {
     std::vector<double> seconds(tree.dims_.size());
-    const std::vector<ConstMatrix> factors = tree.factors_of(p.dims);
+    const std::vector<ConstMatrix> factors = unread_factors(p.dims, tree.request_.rank, tree.request_.type);
     for (std::size_t place = 0; place < p.modes.size(); ++place)
       seconds[static_cast<std::size_t>(p.modes[place])] =
-          tree.seconds_of({p.dims, tree.matrix(p.cells)}, factors, static_cast<int>(place), rates);
+          tree.seconds_of({p.dims, unread_matrix(p.cells, tree.request_.rank, tree.request_.type)}, factors,
+                          static_cast<int>(place), rates);
     return seconds;
   }
 
@@ -314,8 +325,12 @@ double SweepTree::seconds_of(const PartialProduct &p, const kernels::Rates &rate
     const double seconds = request_.backend->predict_mttkrp_slabs(view, request_.rank, rates).seconds;
     return seconds > 0 ? seconds : simple;
   }
-  const std::vector<ConstMatrix> factors = factors_of(p.merged_dims);
-  const kernels::MttkrpArgs args{p.merged_mode, factors, matrix(p.cells), {0, p.cells}, {0, kernels::entries_of(view)}};
+  const std::vector<ConstMatrix> factors = unread_factors(p.merged_dims, request_.rank, request_.type);
+  const kernels::MttkrpArgs args{p.merged_mode,
+                                 factors,
+                                 unread_matrix(p.cells, request_.rank, request_.type),
+                                 {0, p.cells},
+                                 {0, kernels::entries_of(view)}};
   const double seconds = request_.backend->predict_mttkrp(view, args, rates).seconds;
   return seconds > 0 ? seconds : simple;
 }
@@ -323,25 +338,16 @@ double SweepTree::seconds_of(const PartialProduct &p, const kernels::Rates &rate
 double SweepTree::seconds_of(const kernels::CellsView &cells, std::span<const ConstMatrix> factors, int place,
                              const kernels::Rates &rates) const {
   const i64 rows = cells.dims[static_cast<std::size_t>(place)];
-  const kernels::MttkrpArgs args{place, factors, matrix(rows), {0, rows}, {0, cells.count()}};
+  const kernels::MttkrpArgs args{
+      place, factors, unread_matrix(rows, request_.rank, request_.type), {0, rows}, {0, cells.count()}};
   const double seconds = request_.backend->predict_mttkrp_cells(cells, args, rates).seconds;
   return seconds > 0 ? seconds : static_cast<double>(cells.count()) * static_cast<double>(request_.rank);
 }
 
 double SweepTree::seconds_to_sum(const PartialProduct &p, int mode, const kernels::Rates &rates) const {
   const SumOverMode sum(p, mode);
-  return seconds_of({sum.dims, matrix(p.cells)}, factors_of(sum.dims), sum.result, rates);
-}
-
-/// What stands for a matrix in a prediction, which reads no numbers.
-Matrix SweepTree::matrix(i64 rows) const { return {nullptr, request_.type, rows, request_.rank, request_.rank}; }
-
-std::vector<ConstMatrix> SweepTree::factors_of(std::span<const i64> dims) const {
-  std::vector<ConstMatrix> factors;
-  factors.reserve(dims.size());
-  for (const i64 d : dims)
-    factors.push_back(matrix(d));
-  return factors;
+  return seconds_of({sum.dims, unread_matrix(p.cells, request_.rank, request_.type)},
+                    unread_factors(sum.dims, request_.rank, request_.type), sum.result, rates);
 }
 
 // The reads are those of solvers/products.cpp, once what it begins with has passed.

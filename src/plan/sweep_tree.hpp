@@ -57,6 +57,10 @@ struct SumOverMode {
 /// The product that an MTTKRP by itself goes through, where the option asks for one.
 std::optional<PartialProduct> product_by_itself(std::span<const i64> dims, const GroupsSetting &setting, int mode);
 
+/// What stands for matrices in predictions, which read no numbers.
+Matrix unread_matrix(i64 rows, i64 rank, ValueType type);
+std::vector<ConstMatrix> unread_factors(std::span<const i64> dims, i64 rank, ValueType type);
+
 class SweepTree {
 public:
   struct Request {
@@ -105,8 +109,6 @@ private:
   double seconds_of(const kernels::CellsView &cells, std::span<const ConstMatrix> factors, int place,
                     const kernels::Rates &rates) const;
   double seconds_to_sum(const PartialProduct &p, int mode, const kernels::Rates &rates) const;
-  Matrix matrix(i64 rows) const;
-  std::vector<ConstMatrix> factors_of(std::span<const i64> dims) const;
   int mode_of(i64 step) const { return request_.updated[static_cast<std::size_t>(step) % request_.updated.size()]; }
 
   Request request_;
