@@ -24,7 +24,7 @@ using kernels::Exchange;
 
 enum class By {
   threads,
-  staged, // by way of host memory, two or three rows of the small matrices below at a time
+  staged, // by way of host memory, a few rows at a time
   peer,
   nccl,
   functions, // of a caller, as processes bring them
@@ -154,7 +154,7 @@ protected:
       backends_ = open(GetParam());
       if (size() < 2)
         GTEST_SKIP() << GetParam().devices << " has one worker";
-      make();
+      make(20); // two or three rows of small matrices
     } catch (const Error &error) {
       if (error.status() != Status::backend_unavailable)
         throw;
@@ -162,6 +162,12 @@ protected:
     }
   }
   int size() const { return static_cast<int>(backends_.size()); }
+
+  /// So many bytes go by way of host memory at a time, where any do.
+  void stage(i64 bytes) {
+    if (GetParam().by == By::staged)
+      make(bytes);
+  }
 
   /// Runs body(communicator, device) on threads.
   template <class Body> void on_threads(Body &&body) {
@@ -171,7 +177,7 @@ protected:
   }
 
 private:
-  void make() {
+  void make(i64 staged_bytes) {
     const By by = GetParam().by;
     if (by == By::peer || by == By::nccl) {
       std::vector<Backend *> devices;
@@ -188,7 +194,7 @@ private:
           member, std::make_shared<Processes>(static_cast<int>(k), size(), functions_of(*member)));
     }
     for (std::size_t k = 0; k < communicators_.size() && by == By::staged; ++k)
-      communicators_[k] = make_staged_communicator(*backends_[k], std::move(communicators_[k]), 20);
+      communicators_[k] = make_staged_communicator(*backends_[k], std::move(communicators_[k]), staged_bytes);
   }
 
   std::vector<std::shared_ptr<Backend>> backends_;
@@ -357,6 +363,7 @@ std::vector<Ranges> dealt(i64 rows, int workers) {
 // it.
 TEST_P(Communicators, RoundsFollowOneAnotherInOrder) {
   constexpr i64 rows = 3000, cols = 16;
+  stage(7 * cols * 8);
   const std::vector<Ranges> owned = dealt(rows, size());
   on_threads([&](Communicator &c, Backend &device) {
     const auto rank = static_cast<std::size_t>(c.rank());
@@ -383,6 +390,7 @@ TEST_P(Communicators, RoundsFollowOneAnotherInOrder) {
 // Sums and work on other rows go on between the beginning of gathers and their end.
 TEST_P(Communicators, GathersInChunksEndWithAllRows) {
   constexpr i64 rows = 2000, cols = 16;
+  stage(7 * cols * 8);
   constexpr int chunks = 3;
   const std::vector<Ranges> owned = dealt(rows, size());
   on_threads([&](Communicator &c, Backend &device) {

@@ -101,7 +101,7 @@ TEST(KernelsCells, ByHand) {
     return ConstMatrix{a.data(), ValueType::f64, std::ssize(a), 1, 1};
   };
   const std::vector<ConstMatrix> factors{matrix(first), matrix(second)};
-  for (const auto &backend : {kernels::reference::make_backend(), kernels::cpu::make_backend(2)}) {
+  for (const auto &backend : {kernels::reference::make_backend(), cpu_backend(2)}) {
     std::vector<double> out(2);
     const Matrix to{out.data(), ValueType::f64, 2, 1, 1};
     backend->mttkrp_cells({dims, matrix(rows)}, {0, factors, to, {0, 2}, {0, 4}});
@@ -115,10 +115,10 @@ template <class T> void check_cpu() {
   const auto reference = kernels::reference::make_backend();
   for_all<T>([&](const Numbers<T> &x, int mode, Range rows, Range cells) {
     const auto expected = product(*reference, x, mode, rows, cells);
-    const auto one = product(*kernels::cpu::make_backend(1), x, mode, rows, cells);
+    const auto one = product(*cpu_backend(1), x, mode, rows, cells);
     expect_near(one, expected, rows, x.rows.rows());
-    EXPECT_TRUE(product(*kernels::cpu::make_backend(3), x, mode, rows, cells).same_bits(one));
-    const auto all = product(*kernels::cpu::make_backend(2), x, mode, {0, one.rows()}, cells);
+    EXPECT_TRUE(product(*cpu_backend(3), x, mode, rows, cells).same_bits(one));
+    const auto all = product(*cpu_backend(2), x, mode, {0, one.rows()}, cells);
     for (i64 i = rows.begin; i < rows.end; ++i)
       for (i64 r = 0; r < one.cols(); ++r)
         ASSERT_EQ(all.at(i, r), one.at(i, r)) << "row " << i << " depends on which are asked for";
@@ -181,8 +181,7 @@ template <class T> void check_slabs(const std::vector<std::shared_ptr<Backend>> 
 }
 
 TEST(KernelsSlabs, Cpu) {
-  const std::vector<std::shared_ptr<Backend>> backends{kernels::cpu::make_backend(1), kernels::cpu::make_backend(2),
-                                                       kernels::cpu::make_backend(3)};
+  const std::vector<std::shared_ptr<Backend>> backends{cpu_backend(1), cpu_backend(2), cpu_backend(3)};
   check_slabs<double>(backends);
   check_slabs<float>(backends);
 }

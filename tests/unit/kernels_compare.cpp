@@ -23,7 +23,7 @@ TYPED_TEST(KernelsCompare, ResidualSums) {
           reference->compare(view, &weights.at(0, 0), f, range, expected);
           for (const int threads : {1, 2, 3}) {
             double got[3];
-            kernels::cpu::make_backend(threads)->compare(view, &weights.at(0, 0), f, range, got);
+            cpu_backend(threads)->compare(view, &weights.at(0, 0), f, range, got);
             // Values are below 1e3 and |model| <= rank, all in f64: each of n terms of at most (1e3 + rank)^2 has about
             // rank roundings, and the sum n more.
             const double n = static_cast<double>(range.size());
@@ -53,7 +53,7 @@ TYPED_TEST(KernelsCompare, UnfoldingNormal) {
           reference->unfolding_normal(x.dense.view(), mode, omega.view(), expected.view(), false);
           for (const int threads : {0, 1, 2, 3}) { // 0: the reference, on this form
             TestMatrix<double> y(n, columns, 1);
-            const auto backend = threads == 0 ? reference : kernels::cpu::make_backend(threads);
+            const auto backend = threads == 0 ? reference : cpu_backend(threads);
             backend->unfolding_normal(view, mode, omega.view(), y.view(), false);
             EXPECT_TRUE(y.padding_untouched());
             for (i64 i = 0; i < n; ++i)

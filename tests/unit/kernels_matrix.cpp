@@ -21,7 +21,7 @@ template <class F> void for_each_backend(const std::vector<double> &expected, do
   std::vector<double> first;
   for (const int threads : {1, 2, 3}) {
     std::vector<double> got(expected.size(), std::nan(""));
-    compute(*kernels::cpu::make_backend(threads), got.data());
+    compute(*cpu_backend(threads), got.data());
     expect_near(got, expected, tolerance);
     if (first.empty())
       first = got;
@@ -52,16 +52,14 @@ TYPED_TEST(KernelsMatrix, SumsOverRows) {
 // The kernels are held against the definition, with rows that are listed and rows as they are; from and to have
 // padding.
 TYPED_TEST(KernelsMatrix, TransposedRows) {
-  for (const auto &backend :
-       {kernels::reference::make_backend(), kernels::cpu::make_backend(1), kernels::cpu::make_backend(3)}) {
+  for (const auto &backend : {kernels::reference::make_backend(), cpu_backend(1), cpu_backend(3)}) {
     check_transposed<TypeParam>(*backend);
     check_rows_of_lists<TypeParam>(*backend);
   }
 }
 
 TYPED_TEST(KernelsMatrix, FirstNotFinite) {
-  for (const auto &backend :
-       {kernels::reference::make_backend(), kernels::cpu::make_backend(1), kernels::cpu::make_backend(3)})
+  for (const auto &backend : {kernels::reference::make_backend(), cpu_backend(1), cpu_backend(3)})
     check_first_not_finite<TypeParam>(*backend);
 }
 
@@ -79,7 +77,7 @@ TYPED_TEST(KernelsMatrix, MultiplyAndDivide) {
       auto divided = m;
       reference->divide_columns(divided.view(), &d.at(0, 0));
       for (const int threads : {1, 3}) {
-        const auto backend = kernels::cpu::make_backend(threads);
+        const auto backend = cpu_backend(threads);
         TestMatrix<TypeParam> out(rows, rank, 1);
         backend->multiply(m.view(), &p.at(0, 0), out.view());
         auto in_place = m;
@@ -112,7 +110,7 @@ TYPED_TEST(KernelsMatrix, RandomIsTheSameEverywhere) {
   kernels::reference::make_backend()->random_uniform(whole.view(), 5, 1, 0);
   for (const int threads : {1, 3}) {
     TestMatrix<TypeParam> parts(301, 7, 2);
-    const auto backend = kernels::cpu::make_backend(threads);
+    const auto backend = cpu_backend(threads);
     backend->random_uniform(parts.view().slice(0, 100), 5, 1, 0);
     backend->random_uniform(parts.view().slice(100, 301), 5, 1, 100);
     EXPECT_TRUE(parts.same_bits(whole));

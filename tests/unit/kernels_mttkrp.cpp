@@ -68,8 +68,8 @@ void check_form(const std::string &name, const kernels::TensorView &x, int mode,
   by_hand.fill([&](i64 i, i64 r) { return by_hand.at(i, r) + expected.at(i, r); });
   expect_near(grown, by_hand, with_before, tail, order);
   for (const Conflicts policy : {Conflicts::automatic, Conflicts::privatize, Conflicts::atomic, Conflicts::owner})
-    expect_near(mttkrp(*kernels::cpu::make_backend(2), x, mode, factors, pad, tail, policy, {}, true), grown,
-                with_before, tail, order);
+    expect_near(mttkrp(*cpu_backend(2), x, mode, factors, pad, tail, policy, {}, true), grown, with_before, tail,
+                order);
 
   const i64 nnz = kernels::entries_of(x);
   for (const Range entries : {Range{nnz / 4, nnz / 4 * 3}, Range{nnz / 3, nnz / 3}, Range{0, std::min<i64>(nnz, 1)}}) {
@@ -78,8 +78,8 @@ void check_form(const std::string &name, const kernels::TensorView &x, int mode,
     const auto some = mttkrp(*reference, x, mode, factors, pad, tail, Conflicts::automatic, entries);
     for (const int threads : {1, 3})
       for (const Conflicts conflicts : {Conflicts::automatic, Conflicts::privatize, Conflicts::atomic})
-        expect_near(mttkrp(*kernels::cpu::make_backend(threads), x, mode, factors, pad, tail, conflicts, entries), some,
-                    magnitude, tail, order);
+        expect_near(mttkrp(*cpu_backend(threads), x, mode, factors, pad, tail, conflicts, entries), some, magnitude,
+                    tail, order);
   }
 
   const bool cut_by_tensor = name == "sorted" || name == "tiled" || name == "dense";
@@ -90,7 +90,7 @@ void check_form(const std::string &name, const kernels::TensorView &x, int mode,
     std::optional<TestMatrix<T>> first;
     for (const int threads : {1, 2, 3}) {
       SCOPED_TRACE(testing::Message() << threads << " threads, policy " << static_cast<int>(conflicts));
-      const auto backend = kernels::cpu::make_backend(threads);
+      const auto backend = cpu_backend(threads);
       const auto all = mttkrp(*backend, x, mode, factors, pad, {0, n}, conflicts);
       expect_near(all, expected, magnitude, {0, n}, order);
       auto joined = mttkrp(*backend, x, mode, factors, pad, head, conflicts);
@@ -188,13 +188,12 @@ TYPED_TEST(KernelsMttkrp, TooManyRowsAreAddedAtomically) {
     columns.push_back(column.data());
   const kernels::CooView unordered{dims, 9000, value_type_of<TypeParam>, columns.data(), entries.values.data()};
   const auto factors = random_factors<TypeParam>(dims, 4, 0, 42);
-  const auto one = kernels::cpu::make_backend(1);
+  const auto one = cpu_backend(1);
   const auto expected = mttkrp(*one, x.sorted[0].view(), 0, factors, 0, {0, dims[0]});
   const auto magnitude = mttkrp(*one, x.sorted[0].view(), 0, magnitudes(factors), 0, {0, dims[0]});
   for (const int threads : {2, 3}) {
     const Range rows{5, dims[0]};
-    expect_near(mttkrp(*kernels::cpu::make_backend(threads), unordered, 0, factors, 0, rows), expected, magnitude, rows,
-                3);
+    expect_near(mttkrp(*cpu_backend(threads), unordered, 0, factors, 0, rows), expected, magnitude, rows, 3);
   }
 }
 

@@ -165,7 +165,7 @@ long double residual_of(const Numbers &v, const TestMatrix<double> &m, const Tes
 // What is lost of a residual by two triangles is eps sqrt(condition), by an inverse it was eps condition. Random Gram
 // matrices with columns moved towards the first one by all but `apart` have a condition of about apart^-2.
 TEST(KernelsSolve, ResidualsLoseTheRootOfTheCondition) {
-  for (const auto &backend : {kernels::reference::make_backend(), kernels::cpu::make_backend(2)})
+  for (const auto &backend : {kernels::reference::make_backend(), cpu_backend(2)})
     for (const i64 rank : test_ranks)
       for (const double apart : {1.0, 1e-3, 1e-5}) {
         auto a = TestMatrix<double>::random(4 * rank, rank, 0, 61);
@@ -190,7 +190,7 @@ TEST(KernelsSolve, ResidualsLoseTheRootOfTheCondition) {
 
 // v = ones(2, 2) says nothing of the difference of two columns: it stays what it was, and without weights is zero.
 TEST(KernelsSolve, WhatIsNotKnownStays) {
-  for (const auto &backend : {kernels::reference::make_backend(), kernels::cpu::make_backend(2)}) {
+  for (const auto &backend : {kernels::reference::make_backend(), cpu_backend(2)}) {
     const Numbers v{1, 1, 1, 1}, weights{2, 1};
     Numbers f(4), m{6, 6}, a{1, 4};
     SolveRecord record;
@@ -232,7 +232,7 @@ template <class T> void expect_sums_in_one_pass(i64 rows, i64 rank, bool singula
   const auto n = static_cast<std::size_t>(rank);
   auto literal = start;
   reference->solve_normal(equations, m.view(), {&scales.at(0, 0), &scales.at(1, 0), powers.data()}, literal.view());
-  for (const auto &backend : {reference, kernels::cpu::make_backend(1), kernels::cpu::make_backend(3)}) {
+  for (const auto &backend : {reference, cpu_backend(1), cpu_backend(3)}) {
     auto apart = start, at_once = start;
     Numbers gram(v.size()), gram_apart(v.size()), largest(n), largest_apart(n), inner(n), inner_apart(n);
     const kernels::SolveScales by{&scales.at(0, 0), &scales.at(1, 0), powers.data()};

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -16,6 +18,15 @@
 namespace td::test {
 
 inline constexpr double padding_sentinel = -12345.0;
+
+/// A CPU backend whose threads stay for the next case: to start them takes longer than most kernels here.
+inline const std::shared_ptr<kernels::Backend> &cpu_backend(int threads) {
+  static std::map<int, std::shared_ptr<kernels::Backend>> all;
+  auto &backend = all[threads];
+  if (backend == nullptr)
+    backend = kernels::cpu::make_backend(threads);
+  return backend;
+}
 
 /// rows x cols with `pad` numbers between rows.
 template <class T> class TestMatrix {
