@@ -1,5 +1,8 @@
 #include "kernels/device.hpp"
 
+#include <chrono>
+
+#include "core/clock.hpp"
 #include "core/error.hpp"
 
 namespace td::kernels {
@@ -12,11 +15,11 @@ std::string_view name_of(Exchange exchange) noexcept {
 void Device::mark(std::size_t moment) {
   if (moments_.size() <= moment)
     moments_.resize(moment + 1);
-  moments_[moment] = std::chrono::steady_clock::now();
+  moments_[moment] = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
 }
 
 double Device::seconds_between(std::size_t first, std::size_t second) {
-  return std::chrono::duration<double>(moments_[second] - moments_[first]).count();
+  return 1e-9 * static_cast<double>(moments_[second] - moments_[first]);
 }
 
 Phase Device::enter_phase(Phase next) {

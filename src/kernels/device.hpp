@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <exception>
 #include <memory>
 #include <span>
@@ -215,7 +214,7 @@ public:
 
 private:
   friend class PhaseMeter;
-  std::vector<std::chrono::steady_clock::time_point> moments_; // of a device that works at once
+  std::vector<i64> moments_; // of a device that works at once, in nanoseconds
   PhaseMeter *meter_ = nullptr;
   Exchange exchange_ = Exchange::automatic;
 };
