@@ -71,15 +71,26 @@ inline constexpr int dense_least_stages = 3;
 constexpr bool dense_in_lines(bool leading, int width, Multiply multiply, i64 element) {
   return !leading && width <= 64 && multiply == Multiply::f64 && element == 8;
 }
+/// Copies of 16 bytes begin where so many elements do: where 16 bytes do, or 32 where less is to come from the
+/// second-level cache. A copy asks it for all 32 bytes that its 16 are in, and of two such copies each does unless both
+/// go to the same 32 of shared memory. Of more columns it is the tensor cores that f32 waits for, and of f64 memory.
+constexpr int dense_unit(int width, i64 element) {
+  return (element == 4 && width <= 64 ? 32 : 16) / static_cast<int>(element);
+}
+/// Elements from row to row of a chunk in shared memory, where a unit more than a row has finds room.
+constexpr int dense_x_ld(bool leading, int width, Multiply multiply, i64 element) {
+  return leading ? dense_rows + 32 / static_cast<int>(element)
+                 : dense_depth(width, multiply, element) + std::max(dense_unit(width, element), 4);
+}
 /// Numbers between rows of products in shared memory, so that lanes that read together read different banks.
 constexpr int dense_padding(Multiply multiply) { return multiply == Multiply::f64 ? 4 : 2; }
 /// Bytes of shared memory that a block takes with so many of these, of elements of so many bytes.
 constexpr i64 dense_shared_bytes(bool leading, i64 element, Multiply multiply, int width, int stages) {
-  const i64 depth = dense_depth(width, multiply, element);
-  const i64 chunk = leading ? depth * (dense_rows + 32 / element) : dense_rows * (depth + 4);
+  const int depth = dense_depth(width, multiply, element);
+  const i64 chunk = i64{leading ? depth : dense_rows} * dense_x_ld(leading, width, multiply, element);
   const i64 products_ld = width + dense_padding(multiply);
   const i64 stage = chunk * element + depth * products_ld * 8 + 2 * 8;
-  return (stages * stage + 32 * products_ld * 8 + 2 * dense_rows * 8 + 15) / 16 * 16;
+  return (stages * stage + 32 * products_ld * 8 + 2 * dense_rows * 8 + 31) / 32 * 32;
 }
 
 /// Sums in f32 take no more chunks than this one after the other, which bounds what they lose by 256 roundings, 2^-16

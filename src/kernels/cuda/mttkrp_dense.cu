@@ -238,24 +238,26 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   constexpr i64 wide = 16 / static_cast<i64>(sizeof(T));
   const i64 first = job.row_step * l.inner * job.first;
   const bool neighbours = l.count == job.dim || l.outer == 1; // rows follow each other in memory
-  const bool whole = (l.leading ? l.leading_size : l.depth) % wide == 0 && first % wide == 0;
   const auto address = static_cast<i64>(reinterpret_cast<std::uintptr_t>(x.values) / sizeof(T));
+  const auto begin_at = [&](i64 vector) {
+    return (l.leading ? l.leading_size : l.depth) % vector == 0 && (address + first) % vector == 0;
+  };
   const bool begin_lines = l.depth % l.chunk() == 0 && (address + first) % l.chunk() == 0;
   job.copies = fused::Copies::elements;
   if (reinterpret_cast<std::uintptr_t>(x.values) % 16 == 0) {
     if (dense_in_lines(l.leading, l.width(), l.multiply, size_of(l.type)) && neighbours && !begin_lines)
       job.copies = fused::Copies::lines;
-    else if (whole && (neighbours || !l.leading))
+    else if (begin_at(dense_unit(l.width(), size_of(l.type))) && (neighbours || !l.leading))
       job.copies = fused::Copies::wide;
     else if (neighbours && !dense_in_lines(l.leading, l.width(), l.multiply, size_of(l.type)) &&
              (wide > 2 || !l.leading || l.width() == 96)) // in other widths two f64 by themselves are faster (H200)
       job.copies = fused::Copies::shifted;
+    else if (begin_at(wide) && !l.leading)
+      job.copies = fused::Copies::wide;
   }
-  if (job.copies == fused::Copies::lines) {
+  if (job.copies == fused::Copies::lines || job.copies == fused::Copies::shifted) {
     job.shift = static_cast<int>((address + first) % l.chunk());
     job.line_shift = static_cast<u32>(l.depth % l.chunk());
-  } else if (job.copies == fused::Copies::shifted) {
-    job.shift = static_cast<int>(first % wide);
   }
   return job;
 }

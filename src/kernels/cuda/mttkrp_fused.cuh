@@ -26,7 +26,9 @@ template <class T, Multiply How, bool Leading, int Width, int Count, bool Lines>
   static constexpr int columns = Width;
   static constexpr int across = dense_across(Width); // warps beside each other
   static constexpr int depth = dense_depth(Width, How, sizeof(T));
-  static constexpr int x_ld = Leading ? dense_rows + 32 / static_cast<int>(sizeof(T)) : depth + 4;
+  static constexpr int x_ld = dense_x_ld(Leading, Width, How, sizeof(T));
+  static constexpr int unit = dense_unit(Width, sizeof(T));
+  static constexpr bool sectors = unit * sizeof(T) == 32;
   static constexpr int k_ld = columns + dense_padding(How);
   static constexpr int count = Count;
   static constexpr bool lines = Lines;
@@ -38,15 +40,22 @@ template <class T, Multiply How, bool Leading, int Width, int Count, bool Lines>
   template <class P> __device__ P *product_row(int stage, int k) { return reinterpret_cast<P *>(products[stage][k]); }
   template <class P> static constexpr int product_step = static_cast<int>(sizeof(double) / sizeof(P)) * k_ld;
 
-  alignas(16) double products[count][depth][k_ld];
+  alignas(32) T x[count][(Leading ? depth : dense_rows) * x_ld];
+  alignas(32) double products[count][depth][k_ld];
   double rows[32][k_ld];
   i64 offsets[2][dense_rows];
   Barrier full[count];
   Barrier empty[count];
-  alignas(16) T x[count][(Leading ? depth : dense_rows) * x_ld];
 };
 
 inline constexpr int producers = 128; // threads
+
+/// Where an element of a row of trailing modes is in shared memory. Rows of f32 that are a multiple of 32 bytes apart
+/// would begin at four banks: of the second four of eight, halves of 32 bytes have changed places, so that lanes that
+/// read together read different banks.
+template <class Shared> __device__ constexpr int place_of(int row, int k) {
+  return Shared::sectors ? k ^ (row & 4) : k;
+}
 
 /// How far a row of trailing modes begins behind the beginning of its line of `Depth` elements, a power of two. So a
 /// chunk's elements are in two lines, the second of which has the next chunk's first ones: each tile has a stage more,
@@ -160,18 +169,26 @@ private:
       return;
     }
     const bool whole = at_.tile < job_.whole_tiles && chunk < job_.whole_chunks;
-    if (job_.copies == Copies::shifted) // whose last vector is behind its chunk
-      whole &&chunk + 1 < job_.chunks ? copy_shifted<true>() : copy_shifted<false>();
+    if (job_.copies == Copies::shifted)
+      whole &&inside(chunk) ? copy_shifted<true>() : copy_shifted<false>();
     else if (job_.copies == Copies::wide)
       whole ? copy<wide, true>(chunk) : copy<wide, false>(chunk);
     else
       whole ? copy<1, true>(chunk) : copy<1, false>(chunk);
   }
 
-  /// Where the rows of a tile, the next to be entered, begin in the tensor, or the lines or the 16 bytes that they
-  /// begin in; -1, or of these the tensor's end: there is no such row.
+  /// Whether shifted copies of a whole chunk, which begin before it and end behind it, are inside of the tensor.
+  __device__ bool inside(u32 chunk) const {
+    const bool behind =
+        chunk + 1 < job_.chunks && (Leading || chunk + 1 < job_.whole_chunks || at_.tile + 1 < job_.whole_tiles);
+    return behind && (at_.tile > 0 || chunk > 0);
+  }
+
+  /// Where the rows of a tile, the next to be entered, begin in the tensor, or the lines or units that they begin
+  /// in; -1, or of these the tensor's end: there is no such row.
   __device__ void list_rows(u32 tile) {
     const i64 row = i64{tile} * dense_rows + thread();
+    constexpr int begins = Shared::lines ? depth : Shared::unit;
     const bool vectors = !Leading && (job_.copies == Copies::lines || job_.copies == Copies::shifted);
     i64 at = vectors ? job_.tensor_end - job_.values : -1;
     if (row < job_.rows) {
@@ -179,10 +196,8 @@ private:
       const auto outer = static_cast<i64>(quotient(upper, job_.count));
       const i64 i = job_.first + upper - outer * job_.count;
       at = job_.row_step * (row - upper * job_.inner + job_.inner * (i + job_.dim * outer));
-      if constexpr (Shared::lines)
-        at -= phase_of<depth>(job_, static_cast<u32>(row));
-      else if (vectors)
-        at &= ~i64{wide - 1};
+      if (vectors)
+        at -= phase_of<begins>(job_, static_cast<u32>(row));
     }
     shared_.offsets[rows_ ^ 1][thread()] = at;
   }
@@ -195,7 +210,7 @@ private:
       const int together = shifted || job_.copies == Copies::wide ? wide : 1;
       const int row = thread() * together % dense_rows;
       const int k = thread() * together / dense_rows;
-      const i64 at = shifted ? offsets()[0] + row : max(offsets()[row], i64{0});
+      const i64 at = shifted ? offsets()[0] : max(offsets()[row], i64{0});
       from_ = job_.values + at + (i64{at_.chunk} * depth + k) * job_.depth_step;
     } else if constexpr (Shared::lines) {
       shared_.empty[at_.stage].wait(at_.round ^ 1);
@@ -256,7 +271,7 @@ private:
       constexpr int across = depth / Wide;
       constexpr int batch = each / Wide < 8 ? each / Wide : 8;
       const int k = thread() % across * Wide;
-      T *to = shared_.x[at_.stage] + thread() / across * x_ld + k;
+      T *to = shared_.x[at_.stage] + thread() / across * x_ld;
       const T *const from = job_.values + i64{chunk} * depth + k;
       const i64 *offsets = this->offsets() + thread() / across;
 #pragma unroll 1
@@ -267,35 +282,40 @@ private:
           at[j] = offsets[j * (producers / across)];
 #pragma unroll
         for (int j = 0; j < batch; ++j) {
-          constexpr int step = producers / across * x_ld;
+          constexpr int step = producers / across;
           const bool in = Whole || (at[j] >= 0 && i64{chunk} * depth + k < job_.depth);
-          copy_or_zero<size>(to + j * step, in ? from + at[j] : job_.values, in ? size : 0, policy_);
+          copy_or_zero<size>(to + j * step * x_ld + place_of<Shared>(thread() / across + j * step, k),
+                             in ? from + at[j] : job_.values, in ? size : 0, policy_);
         }
         offsets += batch * (producers / across);
-        to += batch * (producers / across) * x_ld;
+        to += batch * (producers / across) * x_ld; // a multiple of eight rows
       }
     }
   }
 
-  /// Neighbours in memory, from a row's beginning or a row of the depth's, begin up to `wide` - 1 elements later than
-  /// what is copied of them: one vector of 16 bytes more than they have. What comes behind them is multiplied by zeros
+  /// Neighbours in memory, from a row's beginning or a row of the depth's, begin less than a unit later than what is
+  /// copied of them: a unit more than they have. What comes behind them is multiplied by zeros
   /// or belongs to rows that are not there.
   template <bool Whole> __device__ void copy_shifted() {
     constexpr int across = (Leading ? dense_rows : depth) / wide;
     constexpr int step = producers / across;
     T *const chunk = shared_.x[at_.stage];
-    T *const to = chunk + thread() / across * Shared::x_ld + thread() % across * wide;
+    constexpr int vectors = Shared::unit / wide; // of the unit more
+    const int own = thread() % across * wide;
     if constexpr (Leading) {
+      T *const to = chunk + thread() / across * Shared::x_ld + own;
       const i64 jump = step * job_.depth_step;
 #pragma unroll
       for (int line = 0; line < depth; line += step, from_ += jump)
-        copy_vector<Whole>(to + line * Shared::x_ld, vector_with(from_));
-      const int line = thread();
+        copy_vector<Whole>(to + line * Shared::x_ld, unit_with(from_) + own);
+      const int line = thread() / vectors;
+      const int behind = dense_rows + thread() % vectors * wide;
       if (line < depth)
-        copy_vector<Whole>(
-            chunk + line * Shared::x_ld + dense_rows,
-            vector_with(job_.values + (offsets()[0] + dense_rows + (i64{at_.chunk} * depth + line) * job_.depth_step)));
+        copy_vector<Whole>(chunk + line * Shared::x_ld + behind,
+                           unit_with(job_.values + (offsets()[0] + (i64{at_.chunk} * depth + line) * job_.depth_step)) +
+                               behind);
     } else {
+      T *const to = chunk + thread() / across * Shared::x_ld + place_of<Shared>(thread() / across, own);
       const T *const from = job_.values + i64{at_.chunk} * depth;
       constexpr int batch = dense_rows / step < 8 ? dense_rows / step : 8;
 #pragma unroll
@@ -306,14 +326,18 @@ private:
           at[j] = offsets()[thread() / across + done + j * step];
 #pragma unroll
         for (int j = 0; j < batch; ++j)
-          copy_vector<Whole>(to + (done + j * step) * Shared::x_ld, from + thread() % across * wide + at[j]);
+          copy_vector<Whole>(to + (done + j * step) * Shared::x_ld, from + own + at[j]);
       }
-      copy_vector<Whole>(chunk + thread() * Shared::x_ld + depth, from + depth + offsets()[thread()]);
+      const int behind = depth + thread() % vectors * wide;
+#pragma unroll
+      for (int row = thread() / vectors; row < dense_rows; row += producers / vectors)
+        copy_vector<Whole>(chunk + row * Shared::x_ld + place_of<Shared>(row, behind), from + behind + offsets()[row]);
     }
   }
-  /// The 16 bytes that an element is in.
-  static __device__ const T *vector_with(const T *element) {
-    return reinterpret_cast<const T *>(reinterpret_cast<std::uintptr_t>(element) & ~std::uintptr_t{15});
+  /// The unit that an element is in.
+  static __device__ const T *unit_with(const T *element) {
+    return reinterpret_cast<const T *>(reinterpret_cast<std::uintptr_t>(element) &
+                                       ~std::uintptr_t{Shared::unit * sizeof(T) - 1});
   }
   /// 16 bytes, some or all of which may be outside of the tensor unless `Whole`: zeros then. Of a leading side the rest
   /// of the line that they are in belongs to another tile; of lines the next one is wanted with the next chunk, and
@@ -413,19 +437,23 @@ private:
 template <class Sum, int Eights> using Sums = Sum[4][Eights][2];
 
 /// A lane's elements of a chunk: of its four rows, eight apart, and of the depths k that are multiples of four.
-template <class T, int Depth, int Ld, bool Leading, bool Lines> struct Elements {
+template <class Shared, class T, bool Leading, bool Lines> struct Elements {
   const T *first;
-  __device__ T operator()(int i, int k) const { return Leading ? first[k * Ld + i * 8] : first[i * 8 * Ld + k]; }
+  int turn; // where copies are in units of 32 bytes, how much farther those of each second k are than k tells
+  __device__ T operator()(int i, int k) const {
+    const T *const x = Shared::sectors && k % 8 != 0 ? first + turn : first;
+    return Leading ? x[k * Shared::x_ld + i * 8] : x[i * 8 * Shared::x_ld + k];
+  }
 };
-/// Where rows are in lines, their elements from some depth on are in the next line. Rows that are `Depth` apart begin
+/// Where rows are in lines, their elements from some depth on are in the next line. Rows that are a depth apart begin
 /// alike.
-template <class T, int Depth, int Ld> struct Elements<T, Depth, Ld, false, true> {
-  static constexpr int kinds = Depth / 8;
+template <class Shared, class T> struct Elements<Shared, T, false, true> {
+  static constexpr int kinds = Shared::depth / 8;
   const T *row[kinds];
   int turn[kinds];
   int jump;
   __device__ T operator()(int i, int k) const {
-    return row[i % kinds][i / kinds * Depth * Ld + k + (k >= turn[i % kinds] ? jump : 0)];
+    return row[i % kinds][i / kinds * Shared::depth * Shared::x_ld + k + (k >= turn[i % kinds] ? jump : 0)];
   }
 };
 
@@ -442,10 +470,23 @@ public:
     const int of_a_warp = (job.columns / 8 + Shared::across - 1) / Shared::across; // eights, as equal as they can be
     column_ = across() * of_a_warp * 8;
     eights_ = min((min(job.columns, static_cast<int>(job.rank - column)) - column_ + 7) / 8, of_a_warp);
-    // The thread's rows are eight apart, or its depths four, so all of them begin as far behind 16 bytes.
-    if (job.copies == Copies::shifted)
-      shift_ = static_cast<int>(((Leading ? lane() % 4 * job.depth_step : lane() / 4 * job.depth_whole) + job.shift) %
-                                (16 / static_cast<int>(sizeof(T))));
+    // The thread's rows are eight apart, so all of them begin as far behind a unit, or its depths four, so each second
+    // one does.
+    const bool shifted = job.copies == Copies::shifted;
+    const auto shift = [&](i64 lines) {
+      return shifted
+                 ? static_cast<int>((lines * (Leading ? job.depth_step : job.depth_whole) + job.shift) % Shared::unit)
+                 : 0;
+    };
+    if constexpr (Leading) {
+      shift_ = shift(lane() % 4);
+      turn_ = shift(lane() % 4 + 4) - shift_;
+    } else {
+      const int row = lane() / 4;
+      const int begin = shift(row) + lane() % 4;
+      shift_ = place_of<Shared>(row, begin);
+      turn_ = place_of<Shared>(row, begin + 4) - 4 - shift_;
+    }
   }
 
   __device__ void run() {
@@ -474,7 +515,7 @@ private:
   static constexpr int most_told = sizeof(T) == sizeof(float) && Width != 64 ? warp_eights
                                    : Width > 32                              ? warp_eights - 1
                                                                              : 0;
-  using ElementsHere = Elements<T, Shared::depth, Shared::x_ld, Leading, Shared::lines>;
+  using ElementsHere = Elements<Shared, T, Leading, Shared::lines>;
 
   __device__ int lane() const { return thread_ % 32; }
   __device__ int down() const { return thread_ / 32 % 4; }
@@ -527,7 +568,8 @@ private:
     const int low = lane() % 4;
     ElementsHere x;
     if constexpr (!Shared::lines) {
-      x.first = shared_.x[at_.stage] + shift_ + (Leading ? low * Shared::x_ld + row : row * Shared::x_ld + low);
+      x.first = shared_.x[at_.stage] + shift_ + (Leading ? low * Shared::x_ld + row : row * Shared::x_ld);
+      x.turn = turn_;
     } else {
 #pragma unroll
       for (int i = 0; i < ElementsHere::kinds; ++i) {
@@ -780,7 +822,8 @@ private:
   Shared &shared_;
   Cursor<T> at_;
   int thread_;
-  int shift_ = 0;  // of rows, behind what was copied
+  int shift_;      // where the thread's first elements are, behind where rows begin
+  int turn_;       // Elements::turn
   int before_ = 0; // the stage before this one
   int column_;
   int eights_; // of columns that the tile has for this warp; none if it is not positive
@@ -791,7 +834,7 @@ private:
 template <class T, Multiply How, bool Leading, int Width, int Count, bool Lines>
 __global__ void __launch_bounds__(producers + 128 * dense_across(Width), dense_together(Width))
     multiply_fused(const __grid_constant__ Job<T> job) {
-  extern __shared__ __align__(16) unsigned char memory[];
+  extern __shared__ __align__(32) unsigned char memory[];
   using Shared = Stages<T, How, Leading, Width, Count, Lines>;
   static_assert(sizeof(Shared) == dense_shared_bytes(Leading, sizeof(T), How, Width, Count));
   // A word that is not made anew for each access, as the compiler makes the beginning of shared memory.

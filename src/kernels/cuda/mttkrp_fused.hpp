@@ -15,7 +15,7 @@ template <class T> struct Mode {
 };
 
 /// How a chunk of the tensor is copied: element by element, or 16 bytes at a time, which begin where neighbours in
-/// memory begin or, where these begin anywhere, up to 16 bytes before. Where the depth runs along rows that begin
+/// memory begin or, where these begin anywhere, up to 32 bytes before. Where the depth runs along rows that begin
 /// anywhere, whole lines are copied for a few columns, as long as a chunk is deep and aligned to that, and nothing is
 /// read twice.
 enum class Copies { elements, wide, shifted, lines };
@@ -25,7 +25,7 @@ template <class T> struct Job {
   const T *tensor; // all of it, from `values` on a part of the depth
   const T *tensor_end;
   Copies copies;
-  int shift;      // how far the first row begins behind 16 bytes, or behind a line; elements
+  int shift;      // how far the first row begins behind a line of a chunk's depth; elements
   u32 line_shift; // how much farther each next row begins behind a line
   int row_modes;
   Mode<T> modes[max_order]; // of the rows, first to last
