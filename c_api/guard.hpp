@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 
 #include <string_view>
+#include <type_traits>
 
 #include "caller_state.hpp"
 #include "core/error.hpp"

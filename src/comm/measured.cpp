@@ -1,5 +1,7 @@
 #include "comm/communicator.hpp"
 
+#include <utility>
+
 namespace td {
 
 namespace {

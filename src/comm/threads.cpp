@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "comm/communicator.hpp"
 #include "comm/transfers.hpp"

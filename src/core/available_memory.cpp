@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 

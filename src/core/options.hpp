@@ -1,6 +1,7 @@
 // The option table: one row an option, from which the C setters, bindings, command line and documentation come.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>

@@ -3,6 +3,7 @@
 // where they are to be bound; the threads are td's own (core/team.hpp).
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "core/views.hpp"

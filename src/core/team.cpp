@@ -3,6 +3,7 @@
 #include <atomic>
 #include <climits>
 #include <cstdint>
+#include <utility>
 
 #include <hwy/cache_control.h>
 #include <omp.h>

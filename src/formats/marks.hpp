@@ -1,6 +1,7 @@
 // A set of whole numbers below some size, and the place of each in it: a bit a number.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <span>

@@ -5,6 +5,7 @@
 // digit. Bits in which all keys of a bucket agree cost nothing.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <vector>

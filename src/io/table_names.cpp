@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <system_error>
 
 #include <fast_float/fast_float.h>
 

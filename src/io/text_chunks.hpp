@@ -2,6 +2,7 @@
 // memory while it is worked on, and are read again the second time: it must hold no more then than was counted.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <string>

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <functional>
 #include <string>
+#include <type_traits>
 
 #include "core/views.hpp"
 #include "io/atomic_file.hpp"

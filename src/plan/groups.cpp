@@ -1,6 +1,7 @@
 #include "plan/groups.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include <fmt/ranges.h>

@@ -1,6 +1,7 @@
 // The arrays behind a view of a stored form.
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include "kernels/views.hpp"

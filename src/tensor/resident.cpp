@@ -1,6 +1,7 @@
 #include "tensor/resident.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <mutex>

@@ -4,6 +4,9 @@
 // An element of c is one chain over depth, whatever rows are asked for, and whether registers hold columns of the
 // Khatri-Rao product or, in add_fibers, rows of the tensor: there the two change their places.
 #include "kernels/cpu/simd.hpp"
+
+#include <algorithm>
+
 #include "kernels/cpu/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE

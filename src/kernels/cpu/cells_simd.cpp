@@ -1,6 +1,9 @@
 // Sums over rows of cells: the inner loop of MTTKRP on a partial product. A few registers of columns, or a few cells,
 // are summed at a time, so that no addition waits for the one before it.
 #include "kernels/cpu/simd.hpp"
+
+#include <algorithm>
+
 #include "kernels/cpu/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE

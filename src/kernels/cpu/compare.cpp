@@ -2,6 +2,7 @@
 // the Khatri-Rao product of modes 1 and above with the transposed factor of mode 0, all in f64.
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/backend.hpp"
