@@ -1,7 +1,11 @@
 // Dense tensors by each kernel that option dense_kernel names, against the definition; what the plan says of it, and
 // where it is refused.
+#include <cstddef>
+#include <limits>
+
 #include <gtest/gtest.h>
 
+#include "support/device_memory.hpp"
 #include "support/devices.hpp"
 #include "support/oracle.hpp"
 
@@ -124,6 +128,43 @@ TEST_P(DenseKernels, AgreeOnLongSumsOfManyColumns) {
     expect_right(context(), random_cells(random, dims, c.type), c.type, options(),
                  c.kernel == "fused_tf32" ? pairs_slack : 1,
                  light() ? std::vector<int64_t>{101} : std::vector<int64_t>{40, 72, 101, 200});
+}
+
+// An array that is lent may begin with any element. What the fused kernel copies at once, 16 or 32 bytes, holds
+// elements of before and behind the tensor as well, which come into no sum.
+TEST_P(DenseKernels, AgreeWhereverATensorBegins) {
+  const Case &c = GetParam();
+  if (!on_gpu() || c.device.find(',') != std::string::npos || c.kernel.rfind("fused", 0) != 0)
+    GTEST_SKIP() << "for the fused kernel of one GPU";
+  constexpr int64_t behind = 16;
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<int64_t> all{0, 1, 2, 3, 4, 5, 6, 7, 12, 15}, few{1, 4, 6};
+  Options lent = options();
+  lent.set("borrow", "1");
+  Random random(13);
+  for (const auto &dims : std::vector<std::vector<int64_t>>{{37, 11, 23}, {6, 300, 4}, {96, 5, 40}, {5, 1203}}) {
+    const Entries cells = random_cells(random, dims, c.type);
+    const Factors factors = random_factors(random, dims, light() ? 10 : 33, c.type);
+    std::vector<Bounded> expected;
+    for (int mode = 0; mode < cells.order(); ++mode)
+      expected.push_back(oracle_mttkrp(cells, factors, mode));
+    for (const int64_t begin : light() ? few : all) {
+      Array array(c.type, std::vector<double>(static_cast<std::size_t>(begin + cells.nnz() + behind), nan));
+      for (int64_t k = 0; k < cells.nnz(); ++k)
+        array.set(begin + k, cells.values[static_cast<std::size_t>(k)]);
+      const auto there = on_device(0, array.data(), static_cast<std::size_t>(array.size()) * size_of(c.type));
+      if (there == nullptr)
+        GTEST_SKIP() << c.device << ": no arrays on the GPU";
+      const Tensor x =
+          make<Tensor>(td_tensor_create_dense, context(), cells.order(), dims.data(), nullptr, c.type,
+                       static_cast<const std::byte *>(there.get()) + static_cast<std::size_t>(begin) * size_of(c.type),
+                       TD_DEVICE, lent);
+      for (int mode = 0; mode < cells.order(); ++mode)
+        EXPECT_TRUE(within_bound(mttkrp(context(), x, factors, mode, c.type), expected[static_cast<std::size_t>(mode)],
+                                 c.type, c.kernel == "fused_tf32" ? pairs_slack : 1))
+            << dims[0] << "x" << dims[1] << "..., " << begin << " elements behind, mode " << mode;
+    }
+  }
 }
 
 TEST_P(DenseKernels, ArePlanned) {
