@@ -2,6 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <type_traits>
+#include <variant>
 
 #include "kernels/memory_order.hpp"
 
@@ -46,14 +50,32 @@ inline void coordinates(const SortedView &x, i64 k, std::span<i64> c) {
   c[static_cast<std::size_t>(x.mode)] = x.row_index[row];
 }
 
-inline void coordinates(const DenseView &x, i64 k, std::span<i64> c) {
-  const auto modes = modes_in_memory(x);
-  for (std::size_t place = 0; place < c.size(); ++place) {
-    const auto m = static_cast<std::size_t>(modes[place]);
-    c[m] = k % x.dims[m];
-    k /= x.dims[m];
+/// Gives the coordinates of entries of a view.
+template <class View> class Coordinates {
+public:
+  explicit Coordinates(const View &x) : x_(x) {}
+  void operator()(i64 k, std::span<i64> c) const { coordinates(x_, k, c); }
+
+private:
+  const View &x_;
+};
+
+/// Elements are numbered in the order of memory, which is found once.
+template <> class Coordinates<DenseView> {
+public:
+  explicit Coordinates(const DenseView &x) : dims_(x.dims), modes_(modes_in_memory(x)) {}
+  void operator()(i64 k, std::span<i64> c) const {
+    for (std::size_t place = 0; place < c.size(); ++place) {
+      const auto m = static_cast<std::size_t>(modes_[place]);
+      c[m] = k % dims_[m];
+      k /= dims_[m];
+    }
   }
-}
+
+private:
+  std::span<const i64> dims_;
+  std::array<int, max_order> modes_;
+};
 
 /// Where the value of entry k lies, whose coordinates are c.
 template <class View> i64 place_of(const View &, i64 k, std::span<const i64>) { return k; }
@@ -67,7 +89,7 @@ inline i64 place_of(const DenseView &x, i64 k, std::span<const i64> c) {
 }
 
 inline double number(const void *values, ValueType type, i64 k) {
-  return dispatch(type, [&](auto zero) -> double { return static_cast<const decltype(zero) *>(values)[k]; });
+  return type == ValueType::f32 ? static_cast<const float *>(values)[k] : static_cast<const double *>(values)[k];
 }
 
 /// Calls f(coordinates, value) for the stored entries in `entries`, in stored order.
@@ -76,8 +98,9 @@ template <class F> void for_each_entry(const TensorView &x, Range entries, F &&f
       [&](const auto &view) {
         std::array<i64, max_order> storage{};
         const std::span c(storage.data(), view.dims.size());
+        const Coordinates<std::decay_t<decltype(view)>> coordinates_of(view);
         for (i64 k = entries.begin; k < entries.end; ++k) {
-          coordinates(view, k, c);
+          coordinates_of(k, c);
           f(std::span<const i64>(c), number(view.values, view.type, place_of(view, k, c)));
         }
       },
@@ -87,10 +110,10 @@ template <class F> void for_each_entry(const TensorView &x, Range entries, F &&f
 inline double element(const ConstMatrix &a, i64 i, i64 r) { return number(a.data, a.type, i * a.ld + r); }
 
 inline void set_element(const Matrix &a, i64 i, i64 r, double value) {
-  dispatch(a.type, [&](auto zero) {
-    using T = decltype(zero);
-    a.row<T>(i)[r] = static_cast<T>(value);
-  });
+  if (a.type == ValueType::f32)
+    a.row<float>(i)[r] = static_cast<float>(value);
+  else
+    a.row<double>(i)[r] = value;
 }
 
 } // namespace td::kernels::reference
