@@ -201,6 +201,14 @@ TEST(KernelsCudaDenseLayout, TilesOfAResultHaveAsManyBlocksEach) {
   EXPECT_FALSE(layout(12, 60000).direct) << "sums of so few rows are smaller";
 }
 
+// 401 * 201 * 12 numbers of f32 are an odd multiple of 16 bytes: in rows of so many the copies of 32 bytes are shifted,
+// as in rows of 401 * 201, of which the Khatri-Rao product is a twelfth as long.
+TEST(KernelsCudaDenseLayout, RowsOfF32CountFrom32Bytes) {
+  const std::vector<i64> dims{401, 201, 12, 501};
+  for (const i64 rank : {2, 6, 8, 10, 16})
+    EXPECT_EQ(dense_layout(dims, 3, 501, rank, ValueType::f32, Multiply::f64, Chip()).cut, 2) << "rank " << rank;
+}
+
 TEST(KernelsCudaDenseLayout, CellsAreDealtOut) {
   for (const i64 columns : {1, 2, 9, 10, 32, 255, 256, 257, 2000})
     for (int mode = 0; mode < 3; ++mode) {
