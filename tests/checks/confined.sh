@@ -6,12 +6,6 @@ check=("$root/scripts/check_confined" "$scratch/tree")
 copy_tree
 must_pass "${check[@]}"
 
-# breaks FILE LINE TEXT
-breaks() {
-  copy_tree
-  echo "$2" >>"$scratch/tree/$1"
-  must_fail "$3" "${check[@]}"
-}
 breaks src/tensor/tensor.hpp 'extern "C" int f();' 'stands in c_api'
 breaks src/formats/formats.hpp '} catch (...) {' 'caught in c_api'
 breaks src/solvers/fit.hpp '#pragma omp parallel for' 'core/parallel.hpp'

@@ -33,3 +33,10 @@ copy_tree() {
   mkdir "$scratch/tree"
   cp -r "$root"/{include,src,c_api,cli} "$scratch/tree/"
 }
+
+# breaks FILE LINE TEXT: the command $check must fail on the tree with this line behind the file's others, with TEXT.
+breaks() {
+  copy_tree
+  echo "$2" >>"$scratch/tree/$1"
+  must_fail "$3" "${check[@]}"
+}

@@ -6,12 +6,6 @@ check=("$root/scripts/check_standard" "$scratch/tree")
 copy_tree
 must_pass "${check[@]}"
 
-# breaks FILE LINE TEXT
-breaks() {
-  copy_tree
-  echo "$2" >>"$scratch/tree/$1"
-  must_fail "$3" "${check[@]}"
-}
 breaks src/core/types.hpp 'std::deque<int> x;' 'src/core/types.hpp: std::deque needs deque'
 breaks src/core/types.hpp 'fmt::join(1, 2);' 'src/core/types.hpp: fmt::join needs fmt/format.h or fmt/ranges.h'
 breaks c_api/guard.hpp 'std::map<int, int> x;' 'c_api/guard.hpp: std::map needs map'

@@ -93,8 +93,8 @@ double dense_cycles(const DenseLayout &l, const Chip &chip, double memory_bytes)
   const auto number = [](i64 n) { return static_cast<double>(n); };
   const double columns = number(l.columns * l.column_tiles);
   // Rows that begin anywhere are copied with what is before them where whole lines are not. Trailing ones of f32 that
-  // begin at an odd multiple of 16 bytes take 1.2 to 1.5 times as long as those that begin where 32 do, leading ones
-  // hardly longer (H200).
+  // begin at an odd multiple of 16 bytes took 1.2 to 1.6 times what was predicted of rows that begin where 32 do; with
+  // leading ones counted so, too, worse cuts were taken (H200).
   const i64 unit = l.leading ? 16 / size_of(l.type) : dense_unit(l.width(), size_of(l.type));
   const bool shifted = !l.slabs && (l.leading ? l.leading_size : l.depth) % unit != 0;
   const double reads = f64              ? 0.95 // of the rate of memory
