@@ -161,56 +161,68 @@ private:
     asm volatile("bar.sync 1, %0;" ::"n"(producers) : "memory");
   }
 
-  /// A chunk, or a line.
+  /// A chunk, or a line. Rows that are not there are not copied: nobody looks at what is multiplied in their place.
   __device__ void copy_elements(u32 chunk) {
-    if constexpr (Shared::lines) {
-      const bool whole = at_.tile > 0 && at_.tile < job_.whole_tiles;
-      whole ? copy_line<true>(chunk) : copy_line<false>(chunk);
-      return;
-    }
-    const bool whole = at_.tile < job_.whole_tiles && chunk < job_.whole_chunks;
-    if (job_.copies == Copies::shifted)
-      whole &&inside(chunk) ? copy_shifted<true>() : copy_shifted<false>();
-    else if (job_.copies == Copies::wide)
-      whole ? copy<wide, true>(chunk) : copy<wide, false>(chunk);
+    const bool whole = is_whole(chunk);
+    if constexpr (Leading)
+      whole ? copy_rows<true, false>(chunk) : copy_rows<false, false>(chunk);
+    else if (whole && rows_there_ == dense_rows)
+      copy_rows<true, true>(chunk);
     else
-      whole ? copy<1, true>(chunk) : copy<1, false>(chunk);
+      whole ? copy_rows<true, false>(chunk) : copy_rows<false, false>(chunk);
   }
 
-  /// Whether shifted copies of a whole chunk, which begin before it and end behind it, are inside of the tensor.
-  __device__ bool inside(u32 chunk) const {
-    const bool behind =
-        chunk + 1 < job_.chunks && (Leading || chunk + 1 < job_.whole_chunks || at_.tile + 1 < job_.whole_tiles);
-    return behind && (at_.tile > 0 || chunk > 0);
+  /// Whether all that is copied of a chunk, or line, is there, wherever it begins.
+  __device__ bool is_whole(u32 chunk) const {
+    const bool first = at_.tile == 0 && chunk == 0;
+    if constexpr (Shared::lines)
+      return !first && (chunk < job_.whole_chunks || (at_.tile > 0 && at_.tile < job_.whole_tiles));
+    if (chunk >= job_.whole_chunks || job_.copies != Copies::shifted)
+      return chunk < job_.whole_chunks;
+    if constexpr (Leading)
+      return !first && offsets()[0] + (i64{chunk + 1} * depth - 1) * job_.depth_step + dense_rows + Shared::unit <=
+                           job_.tensor_end - job_.values;
+    return !first && chunk + 1 < job_.chunks && (chunk + 1 < job_.whole_chunks || at_.tile + 1 < job_.whole_tiles);
   }
 
-  /// Where the rows of a tile, the next to be entered, begin in the tensor, or the lines or units that they begin
-  /// in; -1, or of these the tensor's end: there is no such row.
+  /// Whole: all that is copied is there; All: the tile has all of its rows. Where each copy of a last tile was looked
+  /// at by itself, all waited for its blocks, which took 1.3 times as long as the others (f32, 401x201x12x501, H200).
+  /// With copies of the last row in place of those that are not there it was up to 2.5 times.
+  template <bool Whole, bool All> __device__ void copy_rows(u32 chunk) {
+    if constexpr (Shared::lines)
+      copy_line<Whole, All>(chunk);
+    else if (job_.copies == Copies::shifted)
+      copy_shifted<Whole, All>();
+    else if (job_.copies == Copies::wide)
+      copy<wide, Whole, All>(chunk);
+    else
+      copy<1, Whole, All>(chunk);
+  }
+
+  /// Where the rows of a tile, the next to be entered, begin in the tensor, or the lines or units that they begin in;
+  /// anything for rows that are not there.
   __device__ void list_rows(u32 tile) {
-    const i64 row = i64{tile} * dense_rows + thread();
+    const i64 row = min(i64{tile} * dense_rows + thread(), job_.rows - 1);
     constexpr int begins = Shared::lines ? depth : Shared::unit;
-    const bool vectors = !Leading && (job_.copies == Copies::lines || job_.copies == Copies::shifted);
-    i64 at = vectors ? job_.tensor_end - job_.values : -1;
-    if (row < job_.rows) {
-      const auto upper = static_cast<i64>(quotient(row, job_.inner));
-      const auto outer = static_cast<i64>(quotient(upper, job_.count));
-      const i64 i = job_.first + upper - outer * job_.count;
-      at = job_.row_step * (row - upper * job_.inner + job_.inner * (i + job_.dim * outer));
-      if (vectors)
-        at -= phase_of<begins>(job_, static_cast<u32>(row));
-    }
+    const auto upper = static_cast<i64>(quotient(row, job_.inner));
+    const auto outer = static_cast<i64>(quotient(upper, job_.count));
+    const i64 i = job_.first + upper - outer * job_.count;
+    i64 at = job_.row_step * (row - upper * job_.inner + job_.inner * (i + job_.dim * outer));
+    if (!Leading && (job_.copies == Copies::lines || job_.copies == Copies::shifted))
+      at -= phase_of<begins>(job_, static_cast<u32>(row));
     shared_.offsets[rows_ ^ 1][thread()] = at;
   }
 
   /// Finds where to copy from where rows are of leading modes: neighbours are copied together there, and are as far
   /// from chunk to chunk in each tile. Where lines are copied, copies the first one.
   __device__ void start_tile() {
+    rows_there_ = static_cast<int>(min(job_.rows - i64{at_.tile} * dense_rows, i64{dense_rows}));
     if constexpr (Leading) {
       const bool shifted = job_.copies == Copies::shifted;
       const int together = shifted || job_.copies == Copies::wide ? wide : 1;
       const int row = thread() * together % dense_rows;
       const int k = thread() * together / dense_rows;
-      const i64 at = shifted ? offsets()[0] : max(offsets()[row], i64{0});
+      const i64 at = offsets()[shifted ? 0 : row];
       from_ = job_.values + at + (i64{at_.chunk} * depth + k) * job_.depth_step;
     } else if constexpr (Shared::lines) {
       shared_.empty[at_.stage].wait(at_.round ^ 1);
@@ -223,14 +235,14 @@ private:
 
   /// The tile's rows from the beginning of their lines on, which are aligned: nothing is read before the tensor or
   /// behind it.
-  template <bool Whole> __device__ void copy_line(u32 line) {
+  template <bool Whole, bool All> __device__ void copy_line(u32 line) {
     constexpr int across = depth / wide;
     constexpr int step = producers / across;
     const int k = thread() % across * wide;
     const T *const from = job_.values + i64{line} * depth + k;
     T *const to = shared_.x[at_.stage] + thread() / across * Shared::x_ld + k;
     const i64 *const offsets_here = offsets() + thread() / across;
-    const u32 row = at_.tile * dense_rows + thread() / across;
+    const int row = thread() / across;
     // Most rows need nothing of the line behind the last chunk.
     const int least_phase = Whole ? 0 : static_cast<int>(min(max(i64{line} * depth - job_.depth, i64{-1}), i64{depth}));
     constexpr int batch = dense_rows / step < 8 ? dense_rows / step : 8;
@@ -241,29 +253,33 @@ private:
       for (int j = 0; j < batch; ++j)
         at[j] = offsets_here[(done + j) * step];
 #pragma unroll
-      for (int j = 0; j < batch; ++j)
-        copy_vector<Whole>(to + (done + j) * step * Shared::x_ld,
-                           Whole || phase_of<depth>(job_, row + (done + j) * step) > least_phase ? from + at[j]
-                                                                                                 : job_.tensor_end);
+      for (int j = 0; j < batch; ++j) {
+        const int of_tile = row + (done + j) * step;
+        if (All || of_tile < rows_there_)
+          copy_vector<Whole>(to + (done + j) * step * Shared::x_ld,
+                             Whole || phase_of<depth>(job_, at_.tile * dense_rows + of_tile) > least_phase
+                                 ? from + at[j]
+                                 : job_.tensor_end);
+      }
     }
   }
 
-  template <int Wide, bool Whole> __device__ void copy(u32 chunk) {
+  template <int Wide, bool Whole, bool All> __device__ void copy(u32 chunk) {
     constexpr int size = Wide * static_cast<int>(sizeof(T));
     constexpr int x_ld = Shared::x_ld;
     if constexpr (Leading) {
       constexpr int across = dense_rows / Wide;
       const int row = thread() % across * Wide;
-      T *const to = shared_.x[at_.stage] + thread() / across * x_ld + row;
       // Where some of the rows that are copied together are not asked for, they are of the tensor all the same.
-      const bool there = i64{at_.tile} * dense_rows + row < job_.rows;
+      if (row >= rows_there_)
+        return;
+      T *const to = shared_.x[at_.stage] + thread() / across * x_ld + row;
       const i64 jump = producers / across * job_.depth_step;
       const T *from = from_;
 #pragma unroll
       for (int j = 0; j < each / Wide; ++j, from += jump) {
         constexpr int step = producers / across * x_ld;
-        const bool in =
-            Whole || (there && i64{chunk} * depth + thread() / across + j * (producers / across) < job_.depth);
+        const bool in = Whole || i64{chunk} * depth + thread() / across + j * (producers / across) < job_.depth;
         copy_or_zero<size>(to + j * step, in ? from : job_.values, in ? size : 0, policy_);
       }
       from_ = from;
@@ -274,6 +290,7 @@ private:
       T *to = shared_.x[at_.stage] + thread() / across * x_ld;
       const T *const from = job_.values + i64{chunk} * depth + k;
       const i64 *offsets = this->offsets() + thread() / across;
+      int left = rows_there_ - thread() / across;
 #pragma unroll 1
       for (int done = 0; done < each / Wide; done += batch) {
         i64 at[batch]; // all of them first: what is asked for after a copy waits for what was asked for before
@@ -283,11 +300,13 @@ private:
 #pragma unroll
         for (int j = 0; j < batch; ++j) {
           constexpr int step = producers / across;
-          const bool in = Whole || (at[j] >= 0 && i64{chunk} * depth + k < job_.depth);
-          copy_or_zero<size>(to + j * step * x_ld + place_of<Shared>(thread() / across + j * step, k),
-                             in ? from + at[j] : job_.values, in ? size : 0, policy_);
+          const bool in = Whole || i64{chunk} * depth + k < job_.depth;
+          if (All || j * step < left)
+            copy_or_zero<size>(to + j * step * x_ld + place_of<Shared>(thread() / across + j * step, k),
+                               in ? from + at[j] : job_.values, in ? size : 0, policy_);
         }
         offsets += batch * (producers / across);
+        left -= batch * (producers / across);
         to += batch * (producers / across) * x_ld; // a multiple of eight rows
       }
     }
@@ -296,21 +315,23 @@ private:
   /// Neighbours in memory, from a row's beginning or a row of the depth's, begin less than a unit later than what is
   /// copied of them: a unit more than they have. What comes behind them is multiplied by zeros
   /// or belongs to rows that are not there.
-  template <bool Whole> __device__ void copy_shifted() {
+  template <bool Whole, bool All> __device__ void copy_shifted() {
     constexpr int across = (Leading ? dense_rows : depth) / wide;
     constexpr int step = producers / across;
     T *const chunk = shared_.x[at_.stage];
     constexpr int vectors = Shared::unit / wide; // of the unit more
     const int own = thread() % across * wide;
     if constexpr (Leading) {
+      const int reach = rows_there_ + Shared::unit;
       T *const to = chunk + thread() / across * Shared::x_ld + own;
       const i64 jump = step * job_.depth_step;
+      if (own < reach)
 #pragma unroll
-      for (int line = 0; line < depth; line += step, from_ += jump)
-        copy_vector<Whole>(to + line * Shared::x_ld, unit_with(from_) + own);
+        for (int line = 0; line < depth; line += step, from_ += jump)
+          copy_vector<Whole>(to + line * Shared::x_ld, unit_with(from_) + own);
       const int line = thread() / vectors;
       const int behind = dense_rows + thread() % vectors * wide;
-      if (line < depth)
+      if (line < depth && behind < reach)
         copy_vector<Whole>(chunk + line * Shared::x_ld + behind,
                            unit_with(job_.values + (offsets()[0] + (i64{at_.chunk} * depth + line) * job_.depth_step)) +
                                behind);
@@ -326,12 +347,15 @@ private:
           at[j] = offsets()[thread() / across + done + j * step];
 #pragma unroll
         for (int j = 0; j < batch; ++j)
-          copy_vector<Whole>(to + (done + j * step) * Shared::x_ld, from + own + at[j]);
+          if (All || thread() / across + done + j * step < rows_there_)
+            copy_vector<Whole>(to + (done + j * step) * Shared::x_ld, from + own + at[j]);
       }
       const int behind = depth + thread() % vectors * wide;
 #pragma unroll
       for (int row = thread() / vectors; row < dense_rows; row += producers / vectors)
-        copy_vector<Whole>(chunk + row * Shared::x_ld + place_of<Shared>(row, behind), from + behind + offsets()[row]);
+        if (All || row < rows_there_)
+          copy_vector<Whole>(chunk + row * Shared::x_ld + place_of<Shared>(row, behind),
+                             from + behind + offsets()[row]);
     }
   }
   /// The unit that an element is in.
@@ -426,7 +450,8 @@ private:
   const Job<T> &job_;
   Shared &shared_;
   Cursor<T> at_;
-  int rows_ = 1; // which of the lists of rows is the tile's
+  int rows_ = 1;       // which of the lists of rows is the tile's
+  int rows_there_ = 0; // of the tile
   i64 first_column_;
   const u64 policy_ = read_once(); // of the tensor's elements
   const T *from_ = nullptr;        // where the thread copies from next, of a leading side
