@@ -81,27 +81,21 @@ double dense_cycles(const DenseLayout &l, const Chip &chip, double memory_bytes)
   // A cycle, of 128 and a third of 640; the fewer columns a warp has, the more of them wait for their numbers.
   const bool f64 = l.type == ValueType::f64;
   const double multiply_adds = l.multiply == Multiply::tf32_pairs ? 180
-                               : l.width() <= 32                  ? 104
+                               : l.width() <= 32                  ? 120
                                : f64
                                    ? std::min(60 + 0.7 * static_cast<double>(l.columns), l.width() == 120 ? 120. : 126.)
                                : l.width() == 64 ? 75 + 0.9 * static_cast<double>(l.columns)
                                                  : 140;
-  constexpr double cache_bytes = 40;                                   // a cycle, from the second-level cache
-  const double tile_end = l.direct ? 0.5 : l.width() <= 32 ? 2 : 1.25; // cycles for a row and a column
+  constexpr double cache_bytes = 40;                                      // a cycle, from the second-level cache
+  const double tile_end = l.direct ? 0.25 : l.width() <= 32 ? 1.5 : 1.25; // cycles for a row and a column
   constexpr double product = 2;  // cycles to make a number of a Khatri-Rao product
   constexpr double part = 14000; // cycles of each multiprocessor, to start the kernels of a part
   const auto number = [](i64 n) { return static_cast<double>(n); };
   const double columns = number(l.columns * l.column_tiles);
-  // Rows that begin anywhere are copied with what is before them where whole lines are not. Trailing ones of f32 that
-  // begin at an odd multiple of 16 bytes took 1.2 to 1.6 times what was predicted of rows that begin where 32 do; with
-  // leading ones counted so, too, worse cuts were taken (H200).
-  const i64 unit = l.leading ? 16 / size_of(l.type) : dense_unit(l.width(), size_of(l.type));
+  // Rows that begin anywhere are copied with what is before them where whole lines are not.
+  const i64 unit = dense_unit(l.width(), size_of(l.type));
   const bool shifted = !l.slabs && (l.leading ? l.leading_size : l.depth) % unit != 0;
-  const double reads = f64              ? 0.95 // of the rate of memory
-                       : l.width() > 16 ? 0.7
-                       : !shifted       ? 0.85
-                       : l.leading      ? 0.8
-                                        : 0.67;
+  const double reads = f64 ? 0.96 : l.width() > 16 ? 0.8 : shifted ? 0.9 : 0.95; // of the rate of memory
   const double element = (f64 && shifted && !l.leading && l.width() == 64 ? 1.1 : 1) *
                          std::max(number(size_of(l.type)) / (reads * memory_bytes), columns / multiply_adds);
   const double depth = number(l.chunks() * l.chunk());

@@ -14,10 +14,14 @@ template <class T> struct DepthModes {
   fused::Mode<T> modes[max_order];
 };
 
-inline constexpr i64 khatri_rao_rows = 16; // that a warp makes of 32 columns at a time
+inline constexpr i64 khatri_rao_rows = 16; // that a warp makes of 32 columns at a time, at most
 
+/// As many warps as a GPU has at a time, each with as few rows as leaves.
 inline unsigned khatri_rao_blocks(const Gpu &device, i64 rows, i64 ld) {
-  const i64 warps = (rows + khatri_rao_rows - 1) / khatri_rao_rows * ((ld + warp - 1) / warp);
+  constexpr i64 warps_at_a_time = 32;
+  const i64 work = rows * ((ld + warp - 1) / warp);
+  const i64 warps = std::max((work + khatri_rao_rows - 1) / khatri_rao_rows,
+                             std::min(work, warps_at_a_time * device.chip().multiprocessors));
   return blocks_for(device, warps, block_threads / warp);
 }
 
@@ -38,15 +42,16 @@ template <class T> __device__ double others_of(const DepthModes<T> &depth, i64 r
 /// than to write it.
 template <class T, class G> __device__ void make_khatri_rao(const DepthModes<T> &depth, i64 first, i64 rows, G *to) {
   const i64 across = (depth.ld + warp - 1) / warp;
-  const i64 strips = (rows + khatri_rao_rows - 1) / khatri_rao_rows;
   const i64 step = i64{gridDim.x} * (blockDim.x / warp);
+  const i64 each = min(khatri_rao_rows, static_cast<i64>(fused::quotient(rows * across + step - 1, step)));
+  const auto strips = static_cast<i64>(fused::quotient(rows + each - 1, each));
   const fused::Mode<T> &mode = depth.modes[0];
   for (i64 n = i64{blockIdx.x} * (blockDim.x / warp) + threadIdx.x / warp; n < strips * across; n += step) {
     const auto strip = static_cast<i64>(fused::quotient(n, across));
     const i64 r = (n - strip * across) * warp + threadIdx.x % warp;
     const bool there = r < depth.rank;
-    const i64 end = r < depth.ld ? min(rows, (strip + 1) * khatri_rao_rows) : 0;
-    i64 k = strip * khatri_rao_rows;
+    const i64 end = r < depth.ld ? min(rows, (strip + 1) * each) : 0;
+    i64 k = strip * each;
     auto upper = static_cast<i64>(fused::quotient(first + k, mode.dim));
     i64 i = first + k - upper * mode.dim;
     while (k < end) {

@@ -103,19 +103,25 @@ template <class T> __device__ i64 first_row(const Job<T> &job, i64 block) {
 }
 
 constexpr int warps_of_sums = 8;
+constexpr int most_warps_of_sums = 32;
+constexpr i64 most_blocks_of_a_tile = 16;
+
+/// Threads of a block that adds up sums, where so many warps have a row and 32 columns.
+constexpr unsigned threads_of_sums(int warps) { return 32u * static_cast<unsigned>(std::max(warps, warps_of_sums)); }
 
 /// out := the sums of blocks, or grows by them, in a fixed order: of all blocks, or `in_order` of those whose rows are
 /// near. So many warps look at them in turn for a row and 32 columns, each for 32 blocks at a time: where these have
-/// the row takes divisions, which its lanes do beside each other.
+/// the row takes divisions, which its lanes do beside each other. What it takes is the latency of numbers that a thread
+/// asks for one after the other: several are asked for at once.
 template <class T, class Out, int Warps>
-__global__ void __launch_bounds__(32 * warps_of_sums)
+__global__ void __launch_bounds__(threads_of_sums(Warps))
     add_blocks(const __grid_constant__ Job<T> job, Rows<Out> out, bool in_order, bool add) {
-  __shared__ double sums[warps_of_sums][32];
+  __shared__ double sums[Warps][32];
   await_kernel_before();
   let_next_start();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int part = static_cast<int>(threadIdx.x) / 32 % Warps;
-  constexpr int together = warps_of_sums / Warps;
+  constexpr int together = threads_of_sums(Warps) / (32 * Warps);
   const i64 across = (job.rank + 31) / 32;
   const i64 work_of_all = job.count * across;
   for (i64 work = i64{blockIdx.x} * together + threadIdx.x / (32 * Warps); work < work_of_all;
@@ -132,17 +138,27 @@ __global__ void __launch_bounds__(32 * warps_of_sums)
       if (slot < 0)
         slot += job.count;
       const auto there = static_cast<int>(min(i64{32}, (blocks.end - b + Warps - 1) / Warps));
-#pragma unroll 4
-      for (int j = 0; j < there; ++j) {
-        const i64 at = __shfl_sync(0xffffffffu, slot, j);
-        sum += at < job.slots && r < job.rank ? partial[(b + Warps * j) * stride + at * job.columns] : 0.0;
+      constexpr int at_once = 8;
+      for (int first = 0; first < there; first += at_once) {
+        double numbers[at_once];
+#pragma unroll
+        for (int j = 0; j < at_once; ++j) {
+          const i64 at = __shfl_sync(0xffffffffu, slot, first + j);
+          const bool has = first + j < there && at < job.slots && r < job.rank;
+          numbers[j] = has ? partial[(b + Warps * (first + j)) * stride + at * job.columns] : 0.0;
+        }
+#pragma unroll
+        for (int j = 0; j < at_once; ++j)
+          sum += numbers[j];
       }
     }
     if constexpr (Warps > 1) {
       sums[part][lane] = sum;
       __syncthreads();
-      for (int p = 1; p < Warps && part == 0; ++p)
-        sum += sums[p][lane];
+      if (part == 0)
+#pragma unroll
+        for (int p = 1; p < Warps; ++p)
+          sum += sums[p][lane];
     }
     if (part == 0 && r < job.rank) {
       Out &to = out(job.first + i, r);
@@ -153,13 +169,18 @@ __global__ void __launch_bounds__(32 * warps_of_sums)
   }
 }
 
-// Rows of a tile that a block of threads adds up: so few that up to 32 columns leave a thread no more than one cell,
-// since what this takes is the latency of cells that a thread would have one after the other.
-constexpr int rows_of_sums = 8;
-static_assert(dense_rows % rows_of_sums == 0);
+/// Blocks of threads that add up a tile, each some of its rows: many, since what each takes is the latency of cells
+/// that a thread has one after the other, but no more than a GPU has at a time.
+inline i64 blocks_of_a_tile(const Gpu &device, i64 tiles) {
+  const i64 at_a_time = 8 * i64{device.chip().multiprocessors};
+  i64 blocks = most_blocks_of_a_tile;
+  while (blocks > 1 && blocks * tiles > at_a_time)
+    blocks /= 2;
+  return blocks;
+}
 
-/// The same for tiles of rows of the result that several blocks share.
-template <class T, class Out>
+/// The same for tiles of rows of the result that several blocks share. A thread asks for so many cells at once.
+template <class T, class Out, int Cells>
 __global__ void __launch_bounds__(32 * warps_of_sums)
     add_shared_tiles(const __grid_constant__ Job<T> job, Rows<Out> out, bool add) {
   __shared__ i64 first_block, last_block, first_slot;
@@ -176,21 +197,36 @@ __global__ void __launch_bounds__(32 * warps_of_sums)
   if (first_block == last_block) // which has written it
     return;
   const i64 stride = job.column_tiles * job.slots * job.columns;
-  const int first_row = static_cast<int>(blockIdx.y) * rows_of_sums;
-  for (int n = static_cast<int>(threadIdx.x); n < rows_of_sums * job.columns; n += 32 * warps_of_sums) {
-    const int k = first_row + n / job.columns;
-    const int c = n % job.columns;
-    const i64 row = tile * dense_rows + k;
-    const i64 r = i64{blockIdx.z} * job.columns + c;
-    if (row >= job.rows || r >= job.rank)
-      continue;
-    const double *const partial = job.partial + (blockIdx.z * job.slots + k) * job.columns + c;
-    double sum = partial[first_block * stride + first_slot * job.columns];
+  const int rows = dense_rows / static_cast<int>(gridDim.y);
+  const int first_row = static_cast<int>(blockIdx.y) * rows;
+  const auto columns = static_cast<int>(min(i64{job.columns}, job.rank - i64{blockIdx.z} * job.columns));
+  const int cells = static_cast<int>(min(i64{rows}, job.rows - tile * dense_rows - first_row)) * columns;
+  constexpr int threads = 32 * warps_of_sums;
+  for (int n = static_cast<int>(threadIdx.x); n < cells; n += Cells * threads) {
+    double sum[Cells];
+    const double *partial[Cells];
+#pragma unroll
+    for (int j = 0; j < Cells; ++j) {
+      const int cell = n + j * threads;
+      const i64 k = first_row + cell / columns;
+      partial[j] = job.partial + (blockIdx.z * job.slots + k) * job.columns + cell % columns;
+      sum[j] = cell < cells ? partial[j][first_block * stride + first_slot * job.columns] : 0;
+    }
 #pragma unroll 4
     for (i64 b = first_block + 1; b <= last_block; ++b)
-      sum += partial[b * stride + dense_rows * job.columns];
-    Out &to = out(job.first + row, r);
-    to = static_cast<Out>(add ? static_cast<double>(to) + sum : sum);
+#pragma unroll
+      for (int j = 0; j < Cells; ++j)
+        if (j == 0 || n + j * threads < cells)
+          sum[j] += partial[j][b * stride + dense_rows * job.columns];
+#pragma unroll
+    for (int j = 0; j < Cells; ++j) {
+      const int cell = n + j * threads;
+      if (cell < cells) {
+        Out &to = out(job.first + tile * dense_rows + first_row + cell / columns,
+                      i64{blockIdx.z} * job.columns + cell % columns);
+        to = static_cast<Out>(add ? static_cast<double>(to) + sum[j] : sum[j]);
+      }
+    }
   }
 }
 
@@ -305,22 +341,28 @@ template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, 
     const bool add = job.grows;
     const i64 across = (job.rank + 31) / 32;
     const i64 work = l.count * across;
-    if (const i64 shared_tiles = l.row_tiles() - job.own_tiles; l.direct && shared_tiles > 0)
-      launch_early(
-          device, add_shared_tiles<T, Out>,
-          dim3(static_cast<unsigned>(shared_tiles), dense_rows / rows_of_sums, static_cast<unsigned>(l.column_tiles)),
-          32 * warps_of_sums, 0, job, out, add);
-    else if (l.direct)
+    if (const i64 shared_tiles = l.row_tiles() - job.own_tiles; l.direct && shared_tiles > 0) {
+      const i64 blocks = blocks_of_a_tile(device, shared_tiles * l.column_tiles);
+      launch_early(device, blocks < most_blocks_of_a_tile ? add_shared_tiles<T, Out, 4> : add_shared_tiles<T, Out, 1>,
+                   dim3(static_cast<unsigned>(shared_tiles), static_cast<unsigned>(blocks),
+                        static_cast<unsigned>(l.column_tiles)),
+                   32 * warps_of_sums, 0, job, out, add);
+    } else if (l.direct) {
       return;
-    else {
+    } else {
       const bool in_order = l.outer == 1 && l.count >= l.blocks;
       const i64 of_a_row = in_order ? job.blocks * (l.inner + dense_rows) / l.rows() : job.blocks;
-      if (of_a_row > 4)
-        launch_early(device, add_blocks<T, Out, warps_of_sums>, blocks_for(device, work, 1), 32 * warps_of_sums, 0, job,
-                     out, in_order, add);
+      const auto add_by = [&](auto warps) {
+        constexpr int each = decltype(warps)::value;
+        launch_early(device, add_blocks<T, Out, each>, blocks_for(device, work, std::max(warps_of_sums / each, 1)),
+                     threads_of_sums(each), 0, job, out, in_order, add);
+      };
+      if (of_a_row <= 4)
+        add_by(std::integral_constant<int, 1>{});
+      else if (of_a_row <= 128 || work > 2 * i64{device.chip().multiprocessors})
+        add_by(std::integral_constant<int, warps_of_sums>{});
       else
-        launch_early(device, add_blocks<T, Out, 1>, blocks_for(device, work, warps_of_sums), 32 * warps_of_sums, 0, job,
-                     out, in_order, add);
+        add_by(std::integral_constant<int, most_warps_of_sums>{});
     }
   });
 }
