@@ -81,7 +81,7 @@ double dense_cycles(const DenseLayout &l, const Chip &chip, double memory_bytes)
   // A cycle, of 128 and a third of 640; the fewer columns a warp has, the more of them wait for their numbers.
   const bool f64 = l.type == ValueType::f64;
   const double multiply_adds = l.multiply == Multiply::tf32_pairs ? 180
-                               : l.width() <= 32                  ? 120
+                               : l.width() <= 32                  ? 125
                                : f64
                                    ? std::min(60 + 0.7 * static_cast<double>(l.columns), l.width() == 120 ? 120. : 126.)
                                : l.width() == 64 ? 75 + 0.9 * static_cast<double>(l.columns)
@@ -95,16 +95,18 @@ double dense_cycles(const DenseLayout &l, const Chip &chip, double memory_bytes)
   // Rows that begin anywhere are copied with what is before them where whole lines are not.
   const i64 unit = dense_unit(l.width(), size_of(l.type));
   const bool shifted = !l.slabs && (l.leading ? l.leading_size : l.depth) % unit != 0;
-  const double reads = f64 ? 0.96 : l.width() > 16 ? 0.8 : shifted ? 0.9 : 0.95; // of the rate of memory
+  const double reads = f64 ? 0.94 : l.width() > 16 ? 0.85 : shifted ? 0.87 : 0.92; // of the rate of memory
+  // Products come from the second-level cache beside the tensor: what they take shows where it is not memory that is
+  // waited for.
+  const double product_bytes = l.makes_products ? 8 : number(size_of(l.type));
   const double element = (f64 && shifted && !l.leading && l.width() == 64 ? 1.1 : 1) *
-                         std::max(number(size_of(l.type)) / (reads * memory_bytes), columns / multiply_adds);
+                         std::max(number(size_of(l.type)) / (reads * memory_bytes),
+                                  columns / multiply_adds + columns * product_bytes / (dense_rows * cache_bytes));
   const double depth = number(l.chunks() * l.chunk());
   const double elements = number(l.row_tiles() * dense_rows) * depth;
   const double made = l.makes_products ? number(l.depth) * columns * product : 0;
   const double parts = number(tiles(l.depth, l.depth_part));
-  const double product_bytes = l.makes_products ? 8 : number(size_of(l.type));
-  return elements * element + number(l.row_tiles()) * depth * columns * product_bytes / cache_bytes + made +
-         number(l.row_tiles() + l.blocks) * dense_rows * columns * tile_end +
+  return elements * element + made + number(l.row_tiles() + l.blocks) * dense_rows * columns * tile_end +
          parts * (part * chip.multiprocessors + 32 * l.partials() / memory_bytes) +
          (l.direct ? number(l.rows()) * columns * 8 / memory_bytes : 0);
 }
