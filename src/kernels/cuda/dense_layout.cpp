@@ -75,8 +75,8 @@ void deal_out(DenseLayout &l, i64 rank, const Chip &chip) {
 
 } // namespace
 
-// The constants are estimates with which predictions come within a third of what an H200 took (bench/results,
-// 2026-11-28-NVIDIA-H200-dense-chunks).
+// The constants are estimates with which predictions come within a quarter of what an H200 took (bench/results,
+// 2026-11-29-NVIDIA-H200-dense-ends), but for small tensors.
 double dense_cycles(const DenseLayout &l, const Chip &chip, double memory_bytes) {
   // A cycle, of 128 and a third of 640; the fewer columns a warp has, the more of them wait for their numbers.
   const bool f64 = l.type == ValueType::f64;
