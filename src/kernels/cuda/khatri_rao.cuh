@@ -16,7 +16,7 @@ template <class T> struct DepthModes {
 
 inline constexpr i64 khatri_rao_rows = 16; // that a warp makes of 32 columns at a time, at most
 
-/// As many warps as a GPU has at a time, each with as few rows as leaves.
+/// The GPU gets as many warps as it has at a time, or more if each would have more rows than it may.
 inline unsigned khatri_rao_blocks(const Gpu &device, i64 rows, i64 ld) {
   constexpr i64 warps_at_a_time = 32;
   const i64 work = rows * ((ld + warp - 1) / warp);
