@@ -130,6 +130,27 @@ TEST_P(DenseKernels, AgreeOnLongSumsOfManyColumns) {
                  light() ? std::vector<int64_t>{101} : std::vector<int64_t>{40, 72, 101, 200});
 }
 
+// Elements of one side of the matrix then lie in runs, with the others between these: of 32 bytes or some of them, with
+// 16 bytes at their beginning or not.
+TEST_P(DenseKernels, AgreeWhereALongModeIsInTheMiddle) {
+  const Case &c = GetParam();
+  if (!on_gpu() || c.kernel.rfind("fused", 0) != 0)
+    GTEST_SKIP() << "kernel " << c.kernel << " has no such matrix";
+  Random random(15);
+  for (const auto &dims :
+       std::vector<std::vector<int64_t>>{{5, 3001, 3}, {8, 2003, 4}, {2, 3, 1500, 2, 5}, {12, 1000, 7}}) {
+    const Entries entries = random_cells(random, dims, c.type);
+    const std::string kernel = "kernel." + std::to_string(dims.size() / 2);
+    Options alone = options();
+    alone.set("groups", "none");
+    for (const int64_t rank : light() ? std::vector<int64_t>{17} : std::vector<int64_t>{3, 17, 40, 101}) {
+      const Plan plan = make<Plan>(td_plan_create_dense, context(), entries.order(), dims.data(), c.type, rank, alone);
+      EXPECT_TRUE(text(td_plan_get_str, plan.get(), kernel.c_str()).find("in the middle") != std::string::npos);
+      expect_right(context(), entries, c.type, options(), c.kernel == "fused_tf32" ? pairs_slack : 1, {rank});
+    }
+  }
+}
+
 // An array that is lent may begin with any element. What the fused kernel copies at once, 16 or 32 bytes, holds
 // elements of before and behind the tensor as well, which come into no sum.
 TEST_P(DenseKernels, AgreeWhereverATensorBegins) {
@@ -142,7 +163,8 @@ TEST_P(DenseKernels, AgreeWhereverATensorBegins) {
   Options lent = options();
   lent.set("borrow", "1");
   Random random(13);
-  for (const auto &dims : std::vector<std::vector<int64_t>>{{37, 11, 23}, {6, 300, 4}, {96, 5, 40}, {5, 1203}}) {
+  for (const auto &dims :
+       std::vector<std::vector<int64_t>>{{37, 11, 23}, {6, 300, 4}, {8, 301, 4}, {96, 5, 40}, {5, 1203}}) {
     const Entries cells = random_cells(random, dims, c.type);
     const Factors factors = random_factors(random, dims, light() ? 10 : 33, c.type);
     std::vector<Bounded> expected;

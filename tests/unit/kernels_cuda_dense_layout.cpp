@@ -64,7 +64,9 @@ TEST(KernelsCudaDenseLayout, CoversTheTensorAndHasRoomForEachBlocksRows) {
     const DenseLayout l = dense_layout(dims, mode, rows, rank, type, multiply, small);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", case " << k << ", order " << order << ", mode " << mode);
     EXPECT_EQ(l.rows() * l.depth, product(dims) / dim * rows);
-    EXPECT_EQ(l.leading, mode < l.cut);
+    EXPECT_TRUE(l.of_rows(mode));
+    EXPECT_EQ(l.leading, l.of_rows(0));
+    EXPECT_EQ(l.apart(), l.begin > 0 && l.end < order);
     EXPECT_EQ(l.count, rows);
     EXPECT_GE(l.columns * l.column_tiles, rank);
     EXPECT_LT(l.columns * (l.column_tiles - 1), rank);
@@ -73,7 +75,9 @@ TEST(KernelsCudaDenseLayout, CoversTheTensorAndHasRoomForEachBlocksRows) {
     for (i64 begin = 0; begin < l.depth; begin += l.depth_part)
       EXPECT_LE(most_rows_met(l, begin), l.slots);
     // A factor serves as the Khatri-Rao product of one mode, if it is f64 or long (none of these is).
-    const int depth_modes = l.leading ? order - l.cut : l.cut;
+    int depth_modes = 0;
+    for (int m = 0; m < order; ++m)
+      depth_modes += l.of_rows(m) ? 0 : 1;
     EXPECT_EQ(l.depth_modes, depth_modes);
     EXPECT_EQ(l.scales(rank) > 0, multiply == Multiply::tf32_pairs);
     EXPECT_EQ(l.products(rank) == 0, depth_modes == 1 && type == ValueType::f64);
@@ -205,8 +209,30 @@ TEST(KernelsCudaDenseLayout, TilesOfAResultHaveAsManyBlocksEach) {
 // as in rows of 401 * 201, of which the Khatri-Rao product is a twelfth as long.
 TEST(KernelsCudaDenseLayout, RowsOfF32CountFrom32Bytes) {
   const std::vector<i64> dims{401, 201, 12, 501};
-  for (const i64 rank : {2, 6, 8, 10, 16})
-    EXPECT_EQ(dense_layout(dims, 3, 501, rank, ValueType::f32, Multiply::f64, Chip()).cut, 2) << "rank " << rank;
+  for (const i64 rank : {2, 6, 8, 10, 16}) {
+    const DenseLayout l = dense_layout(dims, 3, 501, rank, ValueType::f32, Multiply::f64, Chip());
+    EXPECT_EQ(std::pair(l.begin, l.end), std::pair(2, 4)) << "rank " << rank;
+  }
+}
+
+// Neither the combinations of a long mode with few others are rows, of which each would have a short sum, nor are these
+// its depth: the long mode is one side of the matrix, what is before and behind it the other.
+TEST(KernelsCudaDenseLayout, ALongModeInTheMiddleHasTheOthersAcross) {
+  const Chip chip;
+  for (const std::vector<i64> &dims : {std::vector<i64>{19, 700001, 17}, {8, 500000, 10}, {64, 12000, 64}})
+    for (const ValueType type : {ValueType::f32, ValueType::f64})
+      for (const i64 rank : {4, 16, 33, 100})
+        for (int mode = 0; mode < 3; ++mode) {
+          const DenseLayout l =
+              dense_layout(dims, mode, dims[static_cast<std::size_t>(mode)], rank, type, Multiply::f64, chip);
+          SCOPED_TRACE(testing::Message() << dims.front() << " .., mode " << mode << ", rank " << rank);
+          EXPECT_TRUE(l.apart());
+          EXPECT_EQ(l.of_rows(1), mode == 1);
+          EXPECT_EQ(l.depth, mode == 1 ? dims[0] * dims[2] : dims[1]);
+          EXPECT_EQ(l.leading_size, dims[0]);
+          EXPECT_EQ(l.middle, dims[1]);
+          EXPECT_EQ(l.direct, mode == 1);
+        }
 }
 
 TEST(KernelsCudaDenseLayout, CellsAreDealtOut) {

@@ -76,37 +76,59 @@ void deal_out(DenseLayout &l, i64 rank, const Chip &chip) {
 } // namespace
 
 // The constants are estimates with which predictions come within a quarter of what an H200 took (bench/results,
-// 2026-11-29-NVIDIA-H200-dense-ends), but for small tensors.
+// 2026-11-29-NVIDIA-H200-dense-middle), but for small tensors.
 double dense_cycles(const DenseLayout &l, const Chip &chip, double memory_bytes) {
-  // A cycle, of 128 and a third of 640; the fewer columns a warp has, the more of them wait for their numbers.
   const bool f64 = l.type == ValueType::f64;
-  const double multiply_adds = l.multiply == Multiply::tf32_pairs ? 180
-                               : l.width() <= 32                  ? 125
-                               : f64
-                                   ? std::min(60 + 0.7 * static_cast<double>(l.columns), l.width() == 120 ? 120. : 126.)
-                               : l.width() == 64 ? 75 + 0.9 * static_cast<double>(l.columns)
-                                                 : 140;
-  constexpr double cache_bytes = 40;                                      // a cycle, from the second-level cache
-  const double tile_end = l.direct ? 0.25 : l.width() <= 32 ? 1.5 : 1.25; // cycles for a row and a column
-  constexpr double product = 2;  // cycles to make a number of a Khatri-Rao product
-  constexpr double part = 14000; // cycles of each multiprocessor, to start the kernels of a part
   const auto number = [](i64 n) { return static_cast<double>(n); };
+  const i64 run = l.leading_size * size_of(l.type); // bytes that lie together, of a side whose modes are apart
+  const bool one_by_one = l.apart() && run % 16 != 0;
+  // A cycle, of 128 and a third of 640; the fewer columns a warp has, the more of them wait for their numbers.
+  double multiply_adds = 140;
+  if (l.multiply == Multiply::tf32_pairs)
+    multiply_adds = 180;
+  else if (l.width() <= 32)
+    multiply_adds = 125;
+  else if (f64)
+    multiply_adds = std::min(60 + 0.7 * number(l.columns), l.width() == 120 ? 120. : 126.);
+  else if (l.width() == 64)
+    multiply_adds = 75 + 0.9 * number(l.columns);
+  if (f64 && !l.leading && l.width() > 32)
+    multiply_adds *= one_by_one ? 0.85 : 0.96;
+  constexpr double cache_bytes = 58; // a cycle, from the second-level cache
+  constexpr double product = 1;      // cycles to make a number of a Khatri-Rao product
+  constexpr double part = 14000;     // cycles of each multiprocessor, to start the kernels of a part
   const double columns = number(l.columns * l.column_tiles);
   // Rows that begin anywhere are copied with what is before them where whole lines are not.
   const i64 unit = dense_unit(l.width(), size_of(l.type));
-  const bool shifted = !l.slabs && (l.leading ? l.leading_size : l.depth) % unit != 0;
-  const double reads = f64 ? 0.94 : l.width() > 16 ? 0.85 : shifted ? 0.87 : 0.92; // of the rate of memory
+  const bool shifted = !l.apart() && l.leading_size % unit != 0;
+  double reads = f64 ? 0.94 : l.width() > 16 ? 0.85 : shifted ? 0.87 : 0.92; // of the rate of memory
+  if (l.apart() && !l.slabs) {
+    // What begins within 32 bytes comes from the second-level cache with the rest of them.
+    constexpr double beside = 24; // bytes, on average
+    reads -= 0.02;
+    if (one_by_one && !l.leading)
+      reads = 0.67;
+    if (run % 32 != 0)
+      reads /= 1 + beside / number(run) + (l.leading ? 0 : beside / number(l.chunk() * size_of(l.type)));
+    if (one_by_one && !f64)
+      reads = std::min(reads, 0.72);
+  }
+  // What a tile takes once its last chunk is multiplied.
+  const double tile_end = (l.direct ? 0.25 : l.width() <= 32 ? 1.5 : 1.25) * dense_rows * columns;
+  const double end = std::max((l.direct ? 2500. : 5000.) * number(l.column_tiles), tile_end);
   // Products come from the second-level cache beside the tensor: what they take shows where it is not memory that is
   // waited for.
   const double product_bytes = l.makes_products ? 8 : number(size_of(l.type));
-  const double element = (f64 && shifted && !l.leading && l.width() == 64 ? 1.1 : 1) *
-                         std::max(number(size_of(l.type)) / (reads * memory_bytes),
-                                  columns / multiply_adds + columns * product_bytes / (dense_rows * cache_bytes));
   const double depth = number(l.chunks() * l.chunk());
-  const double elements = number(l.row_tiles() * dense_rows) * depth;
+  const double of_tile = dense_rows * depth; // elements that are multiplied, and those that are there
+  const double there = number(l.rows()) / number(l.row_tiles()) * number(l.depth);
+  const double tile =
+      (f64 && shifted && !l.leading && l.width() == 64 ? 1.1 : 1) *
+      std::max(there * number(size_of(l.type)) / (reads * memory_bytes),
+               of_tile * (columns / multiply_adds + columns * product_bytes / (dense_rows * cache_bytes)));
   const double made = l.makes_products ? number(l.depth) * columns * product : 0;
   const double parts = number(tiles(l.depth, l.depth_part));
-  return elements * element + made + number(l.row_tiles() + l.blocks) * dense_rows * columns * tile_end +
+  return number(l.row_tiles()) * (tile + end) + made + number(l.blocks) * tile_end +
          parts * (part * chip.multiprocessors + 32 * l.partials() / memory_bytes) +
          (l.direct ? number(l.rows()) * columns * 8 / memory_bytes : 0);
 }
@@ -116,32 +138,43 @@ DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank
   const int order = static_cast<int>(dims.size());
   DenseLayout best;
   double least = 0;
-  for (int cut = 1; cut < order; ++cut) {
-    DenseLayout l;
-    l.multiply = multiply;
-    l.type = type;
-    l.cut = cut;
-    l.leading = mode < cut;
-    l.count = rows;
-    l.depth = 1;
-    l.leading_size = 1;
-    for (int m = 0; m < order; ++m) {
-      const i64 dim = dims[static_cast<std::size_t>(m)];
-      if (m < cut)
-        l.leading_size *= dim;
-      if ((m < cut) != l.leading)
-        l.depth *= dim;
-      else if (m != mode)
-        (m < mode ? l.inner : l.outer) *= dim;
+  for (int begin = 0; begin < order; ++begin)
+    for (int end = begin + 1; end <= order; ++end) {
+      const bool between = begin <= mode && mode < end;
+      const bool apart = begin > 0 && end < order;
+      if (end - begin == order || (!between && !apart)) // which is the others' matrix
+        continue;
+      DenseLayout l;
+      l.multiply = multiply;
+      l.type = type;
+      l.begin = begin;
+      l.end = end;
+      l.between = between;
+      l.leading = begin == 0 || !between;
+      l.count = rows;
+      l.depth = 1;
+      l.leading_size = 1;
+      l.middle = apart ? 1 : 0;
+      for (int m = 0; m < order; ++m) {
+        const i64 dim = dims[static_cast<std::size_t>(m)];
+        if (m < (begin > 0 ? begin : end))
+          l.leading_size *= dim;
+        if (begin <= m && m < end)
+          l.middle *= dim;
+        if (!l.of_rows(m)) {
+          l.depth *= dim;
+          ++l.depth_modes;
+        } else if (m != mode) {
+          (m < mode ? l.inner : l.outer) *= dim;
+        }
+      }
+      deal_out(l, rank, chip);
+      const double cost = dense_cycles(l, chip, nominal_memory_bytes(chip));
+      if (best.end == 0 || cost < least) {
+        best = l;
+        least = cost;
+      }
     }
-    l.depth_modes = l.leading ? order - cut : cut;
-    deal_out(l, rank, chip);
-    const double cost = dense_cycles(l, chip, nominal_memory_bytes(chip));
-    if (best.cut == 0 || cost < least) {
-      best = l;
-      least = cost;
-    }
-  }
   return best;
 }
 
@@ -149,13 +182,17 @@ DenseLayout slab_layout(std::span<const i64> dims, i64 rank, ValueType type, con
   DenseLayout l;
   l.type = type;
   l.slabs = true;
+  l.begin = 1;
+  l.end = static_cast<int>(dims.size()) - 1;
+  l.between = false;
   l.inner = l.leading_size = dims.front();
   l.count = 1;
   l.outer = dims.back();
   l.depth = 1;
   for (const i64 d : dims.subspan(1, dims.size() - 2))
     l.depth *= d;
-  l.depth_modes = static_cast<int>(dims.size()) - 2;
+  l.depth_modes = l.end - l.begin;
+  l.middle = l.depth;
   deal_out(l, rank, chip);
   return l;
 }

@@ -1,9 +1,9 @@
 // How the fused MTTKRP of a dense tensor is cut: read by the launch and by the prediction, so plain C++.
 //
-// The tensor is a matrix: the indices of its leading modes, those below a cut, by those of its trailing modes. One side
-// holds the mode, alone or beside others, and its indices are the rows of a product; over the other side, the depth, is
-// summed. So neither a short mode nor one in the middle makes a narrow product, and nothing is unfolded. Sums over the
-// other modes of the rows' side follow, on results in registers.
+// The tensor is a matrix: the indices of some neighbouring modes by those of the others, which may lie on both sides of
+// these. One side holds the mode, alone or beside others, and its indices are the rows of a product; over the other
+// side, the depth, is summed. So neither a short mode nor one in the middle makes a narrow product, and nothing is
+// unfolded. Sums over the other modes of the rows' side follow, on results in registers.
 #pragma once
 
 #include <algorithm>
@@ -109,14 +109,17 @@ constexpr i64 dense_product_ld(i64 rank) { return (rank + 1) / 2 * 2; }
 struct DenseLayout {
   Multiply multiply = Multiply::f64;
   ValueType type = ValueType::f64; // of the tensor
-  int cut = 0;
-  bool leading = true;  // the rows are of the modes below the cut
+  int begin = 0;                   // the matrix is of the modes from `begin` to `end` by the others
+  int end = 0;
+  bool between = true;  // the rows are of the modes from `begin` to `end`
+  bool leading = true;  // the first mode is of the rows' side: neighbours in memory are neighbouring rows
   i64 inner = 1;        // combinations of the row side's modes below the mode
   i64 count = 0;        // rows of the result
   i64 outer = 1;        // combinations of the row side's modes above it
   i64 depth = 0;        // combinations of the other side's modes
   int depth_modes = 0;  // how many these are
-  i64 leading_size = 0; // combinations of the modes below the cut
+  i64 leading_size = 0; // combinations of the first mode's side up to the first of the other side's modes
+  i64 middle = 0;       // combinations of the modes from `begin` to `end`, where the others are apart; else 0
   i64 columns = 0;      // of a tile, a multiple of 8
   i64 column_tiles = 0;
   int stages = 0;
@@ -128,6 +131,9 @@ struct DenseLayout {
       false;          // of rows of several factors, or widened ones; else a factor serves as the Khatri-Rao product
   i64 depth_part = 0; // how much of the depth has products at a time
 
+  bool of_rows(int mode) const { return (begin <= mode && mode < end) == between; }
+  /// Whether modes before and after the others make one side together.
+  bool apart() const { return middle > 0; }
   i64 rows() const { return inner * count * outer; }
   i64 row_tiles() const { return (rows() + dense_rows - 1) / dense_rows; }
   int width() const { return dense_width(leading, columns, multiply, size_of(type)); }
@@ -166,8 +172,8 @@ double dense_cycles(const DenseLayout &layout, const Chip &chip, double memory_b
 /// The partial product that keeps the first and the last mode: a row for each two indices of these, direct.
 DenseLayout slab_layout(std::span<const i64> dims, i64 rank, ValueType type, const Chip &chip);
 
-/// The cut that takes the fewest cycles, by what is known of the chip alone: the same in each run. `rows`: how many of
-/// the mode's are asked for.
+/// The matrix that takes the fewest cycles, by what is known of the chip alone: the same in each run. `rows`: how many
+/// of the mode's are asked for.
 DenseLayout dense_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, Multiply multiply,
                          const Chip &chip);
 

@@ -222,7 +222,7 @@ double gemm_cycles(const GemmLayout &l, i64 rank, const Chip &chip, double memor
   constexpr double start = 24000; // cycles of each multiprocessor, to start the kernels of a box and part
   constexpr double tile = 128;
   const bool narrow = rank <= 64;
-  const double columns = narrow ? 64 : std::ceil(number(rank) / tile) * tile;
+  const double columns = std::ceil(number(rank) / 64) * 64;
   const bool aligned = l.leading_size % 2 == 0 || l.widens;
   const double reached = aligned ? 1 : (l.leading ? 0.76 : 0.74);
   const double multiply_adds = reached * (narrow ? 112 : 128); // a cycle, of 128 of the tensor cores in f64
@@ -233,18 +233,25 @@ double gemm_cycles(const GemmLayout &l, i64 rank, const Chip &chip, double memor
   for (const i64 d : l.row_dims)
     rows *= number(d);
   const double box_rows = number(l.box_rows());
-  // Tiles that all multiprocessors work on at a time; where there are few, cuBLAS divides the depth.
+  // Tiles that all multiprocessors work on at a time; where there are few, cuBLAS has smaller ones and divides the
+  // depth.
   const double box_tiles = std::ceil(box_rows / tile);
   const double waves = box_tiles * (columns / tile) / number(chip.multiprocessors);
-  const double used = waves < 1 ? std::min(0.65 + 0.45 * waves, 0.95) : std::max(waves / std::ceil(waves), 0.83);
+  const double small_waves = std::ceil(box_rows / 64) * (columns / 64) / number(chip.multiprocessors);
+  double used = std::max(waves / std::ceil(waves), 0.83);
+  if (waves < 1)
+    used = narrow ? 0.85 : std::min(0.65 + 0.6 * small_waves, 0.95);
+  if (!aligned)
+    used /= 1 + 100 / std::min(depth, number(l.depth_part)); // a tile's beginning and end
   const double element = std::max(box_tiles * tile / box_rows * columns / (multiply_adds * used),
                                   number(size_of(l.widens ? ValueType::f32 : l.type)) / (0.9 * memory_bytes));
   // Sums that are written and read; adding up a box takes three times that, since neither kernel works beside the
   // other.
   const double written = rows * number(rank) * 2 * bytes / memory_bytes;
-  const double made = (parts > 1 ? l.boxes() : 1) * depth * number(rank) * 2;
-  return rows * depth * element + (l.direct ? 0 : 3 * written) + (parts - 1) * written + (l.makes_products ? made : 0) +
-         (l.widens ? rows * depth * 2 * bytes / memory_bytes : 0) + l.boxes() * parts * start * chip.multiprocessors;
+  const double made = (parts > 1 ? l.boxes() : 1) * depth * number(rank);
+  return rows * depth * element + (l.direct ? written / 2 : 3 * written) + (parts - 1) * written +
+         (l.makes_products ? made : 0) + (l.widens ? rows * depth * 2 * bytes / memory_bytes : 0) +
+         l.boxes() * parts * start * chip.multiprocessors;
 }
 
 GemmLayout gemm_layout(std::span<const i64> dims, int mode, i64 rows, i64 rank, ValueType type, ValueType sums,

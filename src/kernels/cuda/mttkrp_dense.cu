@@ -244,8 +244,10 @@ template <class T> Job<T> sized_job(const DenseView &x, const DenseLayout &l, i6
   job.rows = l.rows();
   job.inner = l.inner;
   job.count = l.count;
-  job.row_step = l.leading ? 1 : l.depth;
+  job.row_step = l.leading ? 1 : l.leading_size;
   job.depth_step = l.leading ? l.leading_size : 1;
+  job.low = l.leading_size;
+  job.gap = l.apart() ? l.leading_size * (l.middle - 1) : 0;
   job.depth_whole = l.depth;
   job.whole_tiles = static_cast<u32>(job.rows / dense_rows);
   job.rank = rank;
@@ -266,7 +268,7 @@ template <class T> void write_to(Job<T> &job, const Matrix &result) {
 template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
   Job<T> job = sized_job<T>(x, l, args.out.cols);
   for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
-    if ((m < l.cut) == l.leading)
+    if (l.of_rows(m))
       job.modes[job.row_modes++] = m == args.mode ? Mode<T>{nullptr, 0, l.count} : mode_of<T>(x, args, m);
   job.dim = x.dims[static_cast<std::size_t>(args.mode)];
   job.first = args.rows.begin;
@@ -275,12 +277,13 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
   const i64 first = job.row_step * l.inner * job.first;
   const bool neighbours = l.count == job.dim || l.outer == 1; // rows follow each other in memory
   const auto address = static_cast<i64>(reinterpret_cast<std::uintptr_t>(x.values) / sizeof(T));
-  const auto begin_at = [&](i64 vector) {
-    return (l.leading ? l.leading_size : l.depth) % vector == 0 && (address + first) % vector == 0;
-  };
+  const auto begin_at = [&](i64 vector) { return l.leading_size % vector == 0 && (address + first) % vector == 0; };
   const bool begin_lines = l.depth % l.chunk() == 0 && (address + first) % l.chunk() == 0;
   job.copies = fused::Copies::elements;
-  if (reinterpret_cast<std::uintptr_t>(x.values) % 16 == 0) {
+  if (l.apart()) {
+    if (l.leading_size % wide == 0 && address % wide == 0 && first % wide == 0 && (neighbours || !l.leading))
+      job.copies = fused::Copies::wide;
+  } else if (reinterpret_cast<std::uintptr_t>(x.values) % 16 == 0) {
     if (dense_in_lines(l.leading, l.width(), l.multiply, size_of(l.type)) && neighbours && !begin_lines)
       job.copies = fused::Copies::lines;
     else if (begin_at(dense_unit(l.width(), size_of(l.type))) && (neighbours || !l.leading))
@@ -301,7 +304,7 @@ template <class T> Job<T> job_of(const DenseView &x, const MttkrpArgs &args, con
 template <class T> DepthModes<T> depth_of(const DenseView &x, const MttkrpArgs &args, const DenseLayout &l) {
   DepthModes<T> depth{0, args.out.cols, dense_product_ld(args.out.cols), {}};
   for (int m = 0; m < static_cast<int>(x.dims.size()); ++m)
-    if ((m < l.cut) != l.leading)
+    if (!l.of_rows(m))
       depth.modes[depth.count++] = mode_of<T>(x, args, m);
   return depth;
 }
@@ -321,7 +324,10 @@ void find_all_maxima(Gpu &device, const DepthModes<float> &depth, u32 *maxima) {
 
 /// Adds the part of the depth whose products are there.
 template <class T> void add_part(Gpu &device, Job<T> job, const DenseLayout &l, Range part, Matrix result, bool grows) {
-  job.values += part.begin * job.depth_step;
+  if (!l.leading && l.apart())
+    job.depth_first = part.begin;
+  else
+    job.values += part.begin * job.depth_step;
   job.depth = part.end - part.begin;
   job.chunks = static_cast<u32>((job.depth + l.chunk() - 1) / l.chunk());
   job.whole_chunks = static_cast<u32>(job.depth / l.chunk());
@@ -431,7 +437,7 @@ void mttkrp_slabs(Gpu &device, const DenseView &x, std::span<const ConstMatrix> 
     using T = decltype(zero);
     Job<T> job = sized_job<T>(x, l, out.cols);
     job.row_modes = 1; // nothing of the rows' side is multiplied by or summed over
-    job.dim = l.depth;
+    job.dim = 1;
     constexpr i64 wide = 16 / static_cast<i64>(sizeof(T));
     const bool aligned = reinterpret_cast<std::uintptr_t>(x.values) % 16 == 0 && l.inner % wide == 0;
     job.copies = aligned ? fused::Copies::wide : fused::Copies::elements;

@@ -207,7 +207,10 @@ private:
     const auto upper = static_cast<i64>(quotient(row, job_.inner));
     const auto outer = static_cast<i64>(quotient(upper, job_.count));
     const i64 i = job_.first + upper - outer * job_.count;
-    i64 at = job_.row_step * (row - upper * job_.inner + job_.inner * (i + job_.dim * outer));
+    const i64 of_all = row - upper * job_.inner + job_.inner * (i + job_.dim * outer);
+    i64 at = job_.row_step * of_all;
+    if (Leading && job_.gap > 0)
+      at += static_cast<i64>(quotient(of_all, job_.low)) * job_.gap;
     if (!Leading && (job_.copies == Copies::lines || job_.copies == Copies::shifted))
       at -= phase_of<begins>(job_, static_cast<u32>(row));
     shared_.offsets[rows_ ^ 1][thread()] = at;
@@ -288,7 +291,11 @@ private:
       constexpr int batch = each / Wide < 8 ? each / Wide : 8;
       const int k = thread() % across * Wide;
       T *to = shared_.x[at_.stage] + thread() / across * x_ld;
-      const T *const from = job_.values + i64{chunk} * depth + k;
+      const T *from = job_.values + i64{chunk} * depth + k;
+      if (job_.gap > 0) {
+        const i64 at = job_.depth_first + i64{chunk} * depth + k;
+        from += job_.depth_first + static_cast<i64>(quotient(at, job_.low)) * job_.gap;
+      }
       const i64 *offsets = this->offsets() + thread() / across;
       int left = rows_there_ - thread() / across;
 #pragma unroll 1

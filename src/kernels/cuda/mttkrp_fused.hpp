@@ -36,6 +36,9 @@ template <class T> struct Job {
   i64 first;
   i64 depth_whole; // of the tensor, of which `depth` are summed over
   i64 row_step;    // from row to row in the tensor, were all of the mode's rows taken
+  i64 low;         // where modes of one side are apart in memory: combinations of those before the others
+  i64 gap;         // and the elements between these; 0: there are none
+  i64 depth_first; // where these are of the depth: its first one
   i64 depth;
   i64 depth_step;         // from one to the next in the tensor
   const double *products; // rows of the Khatri-Rao product, one for each of the depth; or pair_rows

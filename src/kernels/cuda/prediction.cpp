@@ -134,10 +134,12 @@ private:
     const DenseLayout l = dense_layout(x.dims, args_.mode, std::max<i64>(args_.rows.size(), 1), args_.out.cols, x.type,
                                        dense_multiply(x, args_), chip_);
     Prediction f;
-    f.kernel =
-        fmt::format("a matrix of the first {} by the last {}, whose tiles meet those of the Khatri-Rao product on "
-                    "the tensor cores",
-                    modes_text(l.cut), modes_text(static_cast<int>(std::ssize(x.dims)) - l.cut));
+    const int order = static_cast<int>(std::ssize(x.dims));
+    const int first = l.begin > 0 ? l.begin : l.end; // modes before the first boundary
+    f.kernel = fmt::format(
+        "a matrix of {}, whose tiles meet those of the Khatri-Rao product on the tensor cores",
+        l.apart() ? fmt::format("{} in the middle by the others", modes_text(l.end - l.begin))
+                  : fmt::format("the first {} by the last {}", modes_text(first), modes_text(order - first)));
     f.conflicts = "sums of blocks, added in their order";
     f.bytes = 8 * (l.partials() + l.products(args_.out.cols) + l.scales(args_.out.cols));
     if (known())
