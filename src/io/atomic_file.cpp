@@ -3,12 +3,12 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
@@ -26,16 +26,22 @@ std::string folder_of(const std::string &path) {
   return slash == std::string::npos ? "." : path.substr(0, slash == 0 ? 1 : slash);
 }
 
-/// Where links lead that end at a file which is not there yet. Plain strings: std::filesystem::path of libstdc++ 12
-/// crashes where memory runs out.
-std::string end_of_links(std::string path) {
+/// Where links lead, also to a file that is not there yet. Links of the proc file system stand for what a process has
+/// open, as /dev/stdout does: who follows one wants what is written to go there, not a new file in its place. Plain
+/// strings: std::filesystem::path of libstdc++ 12 crashes where memory runs out.
+std::string end_of_links(const std::string &given) {
+  std::string path = given;
   for (;;) { // stat() has refused links that lead in a circle
     char target[PATH_MAX];
     const ssize_t size = ::readlink(path.c_str(), target, sizeof target);
     if (size < 0)
       return path; // no link
+    const std::string folder = folder_of(path);
+    struct statfs facts = {};
+    if (::statfs(folder.c_str(), &facts) == 0 && facts.f_type == PROC_SUPER_MAGIC)
+      throw_error(Status::io, "{}: stands for a file that a process has open and will not be replaced by one", given);
     const std::string next(target, static_cast<std::size_t>(size));
-    path = next.starts_with('/') ? next : folder_of(path) + "/" + next;
+    path = next.starts_with('/') ? next : folder + "/" + next;
   }
 }
 
@@ -44,18 +50,14 @@ std::string resolve(const std::string &path) {
   if (path.empty())
     throw_error(Status::io, "the name of the file to write is empty");
   struct stat facts = {};
-  if (::stat(path.c_str(), &facts) != 0) {
-    if (errno != ENOENT)
-      throw_error(Status::io, "{}: cannot be written: {}", path, system_reason(errno));
-    return end_of_links(path);
-  }
-  if (S_ISDIR(facts.st_mode))
+  const bool there = ::stat(path.c_str(), &facts) == 0;
+  if (!there && errno != ENOENT)
+    throw_error(Status::io, "{}: cannot be written: {}", path, system_reason(errno));
+  if (there && S_ISDIR(facts.st_mode))
     throw_error(Status::io, "{}: is a directory, expected a file", path);
-  if (!S_ISREG(facts.st_mode))
+  if (there && !S_ISREG(facts.st_mode))
     throw_error(Status::io, "{}: is not a regular file and will not be replaced by one", path);
-  std::error_code unresolved;
-  const auto real = std::filesystem::canonical(path, unresolved);
-  return unresolved ? path : real.string();
+  return end_of_links(path);
 }
 
 /// Gives a new file what the one that it replaces has. A group that cannot be kept may do no more than both the old

@@ -1,8 +1,10 @@
 // Files appear whole or not at all, and what cannot be opened is said why.
 #include <csignal>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "io_files.hpp"
 
@@ -93,6 +95,15 @@ TEST(io_atomic, targets_that_are_not_files) {
   expect_error(Status::io, {"is empty"}, write(""));
   EXPECT_TRUE(std::filesystem::is_fifo(folder.file("pipe")));
   EXPECT_EQ(folder.count(), 2u); // the pipe and the file
+
+  // A file that is open, by its descriptor and by links to that.
+  const int open = ::open(folder.put("open", "old").c_str(), O_WRONLY);
+  const std::string descriptor = fmt::format("/proc/self/fd/{}", open);
+  std::filesystem::create_symlink(descriptor, folder.file("link"));
+  for (const std::string &path : {descriptor, fmt::format("/dev/fd/{}", open), folder.file("link")})
+    expect_error(Status::io, {path, "a process has open"}, write(path));
+  ::close(open);
+  EXPECT_EQ(folder.get("open"), "old");
 }
 
 TEST(io_atomic, a_symbolic_link_stays_one) {
