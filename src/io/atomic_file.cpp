@@ -74,18 +74,15 @@ void keep_access(int fd, const struct stat &old) {
 AtomicFile::AtomicFile(const std::string &path) : path_(path), target_(resolve(path)) {
   struct stat old = {};
   const bool replaces = ::stat(target_.c_str(), &old) == 0;
-  const std::string folder = folder_of(target_);
-  do {
-    // A short name of its own, because the target's may already be as long as names can be. open() with 0666 lets the
-    // process's umask decide, which mkstemp would not.
-    temporary_ = fmt::format("{}/.td-{}-{}.tmp", folder, ::getpid(), next_number++);
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? 0600 : 0666);
-  } while (fd_ < 0 && errno == EEXIST);
-  if (fd_ < 0) {
-    const int code = errno;
-    temporary_.clear();
-    throw_error(Status::io, "{}: cannot be written: {}", path_, system_reason(code));
-  }
+  const mode_t mode = replaces ? 0600 : 0666; // from 0666 open() takes the process's umask, which mkstemp would not
+  // A file without a name goes away with the process, however that ends. Not every file system has such files, and only
+  // by /proc do they get a name.
+  if (::access("/proc/self/fd", X_OK) == 0)
+    fd_ = ::open(folder_of(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+  if (fd_ < 0)
+    fd_ = take_name([&](const char *name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode); });
+  if (fd_ < 0)
+    throw_error(Status::io, "{}: cannot be written: {}", path_, system_reason(errno));
   if (replaces)
     keep_access(fd_, old);
 }
@@ -105,6 +102,31 @@ AtomicFile::~AtomicFile() {
   close();
   if (!temporary_.empty())
     ::unlink(temporary_.c_str());
+}
+
+template <class Make> int AtomicFile::take_name(Make &&make) {
+  for (;;) {
+    // A short name of its own, because the target's may already be as long as names can be.
+    std::string name = fmt::format("{}/.td-{}-{}.tmp", folder_of(target_), ::getpid(), next_number++);
+    const int made = make(name.c_str());
+    if (made < 0 && errno == EEXIST)
+      continue;
+    if (made >= 0)
+      temporary_ = std::move(name);
+    return made;
+  }
+}
+
+const std::string &AtomicFile::temporary() {
+  if (temporary_.empty()) {
+    const std::string descriptor = fmt::format("/proc/self/fd/{}", fd_);
+    const auto link = [&](const char *name) {
+      return ::linkat(AT_FDCWD, descriptor.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+    };
+    if (take_name(link) < 0)
+      fail("naming failed");
+  }
+  return temporary_;
 }
 
 void AtomicFile::fail(const char *what) const {
@@ -141,6 +163,8 @@ void AtomicFile::finish() {
     return;
   if (::fsync(fd_) != 0)
     fail("flushing failed");
+  if (!target_.empty()) // not another process's file
+    temporary();
   const int fd = fd_;
   fd_ = -1; // the descriptor is gone even if close reports an error
   if (::close(fd) != 0)
