@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "core/options.hpp"
 #include "core/sentence.hpp"
 #include "io/readers.hpp"
@@ -160,26 +162,32 @@ private:
     const char *p = text_.bytes.data();
     for (i64 number = 1; p != stop; ++number) {
       const char *end = line_end(p, stop);
+      while (p != end && is_blank(*p))
+        ++p;
       const std::string_view line(p, static_cast<std::size_t>(end - p));
-      if (line.starts_with(dims_comment)) {
-        std::vector<i64> dims;
-        std::string_view rest = line.substr(dims_comment.size());
-        while (!rest.empty() && (is_blank(rest.back()) || rest.back() == '\r'))
-          rest.remove_suffix(1);
-        for (const auto word : words_of(rest, max_order)) {
-          const char *q = word.data();
-          i64 dim = 0;
-          if (!scan_index(q, q + word.size(), dim) || dim < 1 || !is_blank(rest.front()))
-            refuse_dims_comment(number, word);
-          dims.push_back(dim);
-        }
-        if (dims.size() < min_order || dims.size() > max_order || rest.find_first_of("#%/") != std::string_view::npos)
-          refuse_dims_comment(number, rest);
-        header_.dims = std::move(dims);
-        return;
-      }
+      if (line.starts_with(dims_comment))
+        take_dims_comment(number, line.substr(dims_comment.size()));
       p = end == stop ? stop : end + 1;
     }
+  }
+
+  void take_dims_comment(i64 number, std::string_view rest) {
+    std::vector<i64> dims;
+    while (!rest.empty() && (is_blank(rest.back()) || rest.back() == '\r'))
+      rest.remove_suffix(1);
+    for (const auto word : words_of(rest, max_order)) {
+      const char *q = word.data();
+      i64 dim = 0;
+      if (!scan_index(q, q + word.size(), dim) || dim < 1 || !is_blank(rest.front()))
+        refuse_dims_comment(number, word);
+      dims.push_back(dim);
+    }
+    if (dims.size() < min_order || dims.size() > max_order || rest.find_first_of("#%/") != std::string_view::npos)
+      refuse_dims_comment(number, rest);
+    if (!header_.dims.empty() && header_.dims != dims)
+      throw_error(Status::io, "{}: line {}: dims {} after '{}', expected {} as in the comment before it", text_.name,
+                  number, fmt::join(dims, " "), dims_comment, fmt::join(header_.dims, " "));
+    header_.dims = std::move(dims);
   }
 
   [[noreturn]] void refuse_dims_comment(i64 number, std::string_view came) const {

@@ -119,6 +119,9 @@ TEST(io_text, blanks_comments_and_line_ends) {
 TEST(io_text, dims_in_a_comment_of_ours) {
   EXPECT_EQ(read_and_show("# td: dims 4 5 6\n1 1 2 0.5\n"), "4x5x6; base 1; 1 1 2 = 0.5");
   EXPECT_EQ(read_and_show("# td: dims 4 5 6\n"), "4x5x6; base 1");
+  EXPECT_EQ(read_and_show("# so\n \t# td: dims 4 5 6\n# td: dims 4 5 6\n1 1 2 0.5\n"), "4x5x6; base 1; 1 1 2 = 0.5");
+  expect_error(Status::io, {"line 2", "dims 4 5 7 after '# td: dims', expected 4 5 6"},
+               [] { read("# td: dims 4 5 6\n# td: dims 4 5 7\n1 1 2 0.5\n"); });
   expect_error(Status::io, {"line 1", "'unknown' after '# td: dims'"}, [] { read("# td: dims unknown\n1 1 2 0.5\n"); });
   expect_error(Status::index, {"line 2", "index 7", "mode 2"}, [] { read("# td: dims 4 5 6\n1 1 7 0.5\n"); });
   expect_error(Status::io, {"line 2", "3 numbers", "3 dims"}, [] { read("# td: dims 4 5 6\n1 1 0.5\n"); });
