@@ -199,6 +199,10 @@ public:
     if (!checkpoint_.empty() && (context.processes == nullptr || context.processes->rank() == 0))
       io::require_place_for_record(checkpoint_);
     if (const std::string path = options_.text("resume"); !path.empty()) {
+      if (init != nullptr)
+        throw_error(
+            Status::argument,
+            "init: is given with option 'resume' = \"{}\", whose factors the run would go on with; expected one", path);
       resume_.reserve(parts_.size());
       resume_.push_back(state_of(path, context.budget().beside(parts_.front()->bytes()), context.processes.get()));
       while (resume_.size() < parts_.size())

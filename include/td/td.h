@@ -671,11 +671,11 @@ typedef int32_t (*td_progress_fn)(const td_report *so_far, void *user);
  *  "stop_reason" tells. Where max_seconds pass while the start "nvecs" of option "init" is made, one iteration follows
  *  from the start as far as it has come. Defaults are those of Tensor Toolbox's cp_als.
  *  Errors: TD_ERR_SHAPE (rank < 1, init does not fit), TD_ERR_ARGUMENT (init is zero in every entry of a factor that is
- *  used before it is computed), TD_ERR_OPTION_RANGE, TD_ERR_IO (the file to resume from holds what no run leaves; the
- *  checkpoint's place cannot be written to, which is tried before the first iteration, or holds a file that is no
- *  checkpoint, which would be lost), TD_ERR_NUMERICAL (the factors overflowed). A checkpoint that cannot be written
- *  later, as when a disk is full, does not end the run: the context's log hears why, and the report's
- *  "checkpoint_error" says so. */
+ *  used before it is computed, or comes with option "resume"), TD_ERR_OPTION_RANGE, TD_ERR_IO (the file to resume from
+ *  holds what no run leaves; the checkpoint's place cannot be written to, which is tried before the first iteration, or
+ *  holds a file that is no checkpoint, which would be lost), TD_ERR_NUMERICAL (the factors overflowed). A checkpoint
+ *  that cannot be written later, as when a disk is full, does not end the run: the context's log hears why, and the
+ *  report's "checkpoint_error" says so. */
 TD_API td_status td_cpals(td_context *context, const td_tensor *tensor, int64_t rank, const td_ktensor *init,
                           const td_options *options, td_progress_fn progress, void *user, td_ktensor **model,
                           td_report **report);

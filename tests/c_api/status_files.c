@@ -215,6 +215,7 @@ static void disk_full(td_tensor *x, const td_ktensor *k) {
   REFUSED(TD_ERR_IO, "run.tdb", "No such file", td_cpals(context, little, 2, NULL, o, NULL, NULL, &model, NULL));
   DONE(td_options_set_str(o, "resume", at("old.tdb")));
   REFUSED(TD_ERR_IO, "old.tdb", "", td_cpals(context, little, 2, NULL, o, NULL, NULL, &model, NULL));
+  REFUSED(TD_ERR_ARGUMENT, "init:", "option 'resume'", td_cpals(context, little, 2, k, o, NULL, NULL, &model, NULL));
   CHECK(model == NULL);
   td_options_destroy(o);
   td_tensor_destroy(little);
