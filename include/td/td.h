@@ -859,10 +859,11 @@ TD_API td_status td_tensor_write(const td_tensor *tensor, const char *path, cons
 TD_API td_status td_ktensor_read(td_context *context, const char *path, td_ktensor **out);
 
 /** Writes a ktensor in the file format of option "file_format"; "auto" goes by the name: .tdb td's binary, anything
- *  else Tensor Toolbox text (.gz compressed). "splatt" writes lambda.mat, mode1.mat ... and "npy" weights.npy,
- *  factor0.npy ... into the folder `path`, which is made if it is not there. Of a model in blocks it is collective:
- * td's binary format is written by all processes, each its rows, into one file, which all can reach and which appears
- * when all have written; the others by process 0, to which each sends its rows in turn. Errors: as td_tensor_write. */
+ *  else Tensor Toolbox text (.gz compressed), but for .tns and .npy, which name files of tensors. "splatt" writes
+ *  lambda.mat, mode1.mat ... and "npy" weights.npy, factor0.npy ... into the folder `path`, which is made if it is not
+ *  there. Of a model in blocks it is collective: td's binary format is written by all processes, each its rows, into
+ *  one file, which all can reach and which appears when all have written; the others by process 0, to which each sends
+ *  its rows in turn. Errors: as td_tensor_write. */
 TD_API td_status td_ktensor_write(const td_ktensor *ktensor, const char *path, const td_options *options);
 
 /** @} */

@@ -15,11 +15,13 @@ std::string_view name_of(FileFormat format) noexcept {
   return choice_at("file_format", 1 + static_cast<std::size_t>(format));
 }
 
-/// The format that option "file_format" asks for, or the name's ending.
-FileFormat file_format(const std::string &path, const Options &options) {
-  if (const auto asked = options.choice_behind_auto<FileFormat>("file_format"))
-    return *asked;
-  std::string_view name = path;
+/// The format that option "file_format" asks for.
+std::optional<FileFormat> asked_format(const Options &options) {
+  return options.choice_behind_auto<FileFormat>("file_format");
+}
+
+/// The format that the name's ending tells.
+std::optional<FileFormat> told_format(std::string_view name) {
   if (is_gzip_name(name))
     name.remove_suffix(std::string_view(".gz").size());
   else if (name.ends_with(".tdb"))
@@ -30,16 +32,37 @@ FileFormat file_format(const std::string &path, const Options &options) {
     return FileFormat::frostt;
   if (name.ends_with(".txt"))
     return FileFormat::toolbox;
+  return {};
+}
+
+FileFormat tensor_format(const std::string &path, const Options &options) {
+  if (const auto asked = asked_format(options))
+    return *asked;
+  if (const auto told = told_format(path))
+    return *told;
   throw_error(Status::unsupported,
               "{}: the name's ending tells no file format: expected .tns, .txt (each also with .gz), .tdb or .npy, or "
               "option file_format",
               path);
 }
 
+/// A name that tells no format is one of text.
+FileFormat ktensor_format(const std::string &path, const Options &options) {
+  if (const auto asked = asked_format(options))
+    return *asked;
+  const FileFormat told = told_format(path).value_or(FileFormat::toolbox);
+  if (told == FileFormat::frostt || told == FileFormat::npy) // the latter names an array, not a folder of them
+    throw_error(Status::unsupported,
+                "{}: the name's ending tells a file format of tensors: expected another for a ktensor, as .txt or "
+                ".tdb, or option file_format",
+                path);
+  return told;
+}
+
 } // namespace
 
 void write_tensor(const EntriesView &entries, const std::string &path, const Options &options, const Labels &labels) {
-  const FileFormat format = file_format(path, options);
+  const FileFormat format = tensor_format(path, options);
   if (format == FileFormat::binary)
     return write_tensor_binary(entries, path, labels);
   if (format == FileFormat::frostt || format == FileFormat::parti || format == FileFormat::toolbox ||
@@ -51,7 +74,7 @@ void write_tensor(const EntriesView &entries, const std::string &path, const Opt
 }
 
 void write_tensor(const DenseArrayView &array, const std::string &path, const Options &options, const Labels &labels) {
-  const FileFormat format = file_format(path, options);
+  const FileFormat format = tensor_format(path, options);
   if (format == FileFormat::binary)
     return write_tensor_binary(array, path, labels);
   if (format == FileFormat::npy) {
@@ -77,8 +100,7 @@ void require_place_for_record(const std::string &path) {
 }
 
 void write_ktensor(const Ktensor &k, const std::string &path, const Options &options, const Writers &writers) {
-  const FileFormat format = options.choice_behind_auto<FileFormat>("file_format")
-                                .value_or(path.ends_with(".tdb") ? FileFormat::binary : FileFormat::toolbox);
+  const FileFormat format = ktensor_format(path, options);
   if (format == FileFormat::binary)
     return write_ktensor_binary(k, path, writers);
   if (format == FileFormat::splatt)

@@ -163,6 +163,8 @@ static void cannot_write(td_tensor *x, const td_ktensor *k) {
   REFUSED(TD_ERR_UNSUPPORTED, "splatt", "", td_tensor_write(x, at("x.tns"), o));
   DONE(td_options_set_str(o, "file_format", "frostt"));
   REFUSED(TD_ERR_UNSUPPORTED, "frostt", "", td_ktensor_write(k, at("k.txt"), o));
+  REFUSED(TD_ERR_UNSUPPORTED, "k.tns.gz", ".tdb", td_ktensor_write(k, at("k.tns.gz"), NULL));
+  REFUSED(TD_ERR_UNSUPPORTED, "k.npy", ".tdb", td_ktensor_write(k, at("k.npy"), NULL));
   td_options_destroy(o);
 }
 
