@@ -177,8 +177,8 @@ Ktensor read_ktensor_folder(const std::string &folder, const MemoryBudget &budge
   const bool has_splatt = exists(splatt.weights_name(folder));
   const bool has_npy = exists(npy.weights_name(folder));
   if (has_splatt == has_npy)
-    throw_error(Status::io, "{}: the folder holds {} {} and {}, expected one of them", folder,
-                has_splatt ? "both" : "neither", splatt.weights, npy.weights);
+    throw_error(Status::io, "{}: the folder holds {} {} {} {}, expected one of them", folder,
+                has_splatt ? "both" : "neither", splatt.weights, has_splatt ? "and" : "nor", npy.weights);
   const Naming &naming = has_splatt ? splatt : npy;
   std::vector<std::unique_ptr<File>> files;
   files.push_back(std::make_unique<File>(naming.weights_name(folder)));

@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include "core/sentence.hpp"
 #include "plan/plan.hpp"
 
 namespace td::plan {
@@ -16,7 +17,7 @@ std::string seconds_text(double seconds) {
   return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
 }
 
-std::string line(std::string_view name, const std::string &text) { return fmt::format("{:<12}{}\n", name, text); }
+std::string line(std::string_view name, const std::string &text) { return fmt::format("{:<11} {}\n", name, text); }
 
 std::string choice(std::string_view what, const std::string &why) {
   return why.empty() ? std::string(what) : fmt::format("{}: {}", what, why);
@@ -56,8 +57,9 @@ std::string scaling_text(const Plan &plan) {
 std::string decisions(const Plan &plan) {
   const Layout &l = plan.layout;
   std::string text = line(
-      "tensor", fmt::format("{} {}, {} {}{}, {}", l.sparse ? "sparse" : "dense", fmt::join(l.dims, " x "),
-                            plan.entries(), l.sparse ? "entries" : "elements",
+      "tensor", fmt::format("{} {}, {}{}, {}", l.sparse ? "sparse" : "dense", fmt::join(l.dims, " x "),
+                            l.sparse ? count_text(plan.entries(), "entry", "entries")
+                                     : count_text(plan.entries(), "element", "elements"),
                             l.shared.processes > 1 ? fmt::format(" of which {} here", l.nnz) : "", name_of(l.type)));
   text += line("rank", fmt::format("{}", plan.rank));
   text += line("devices", plan.devices);

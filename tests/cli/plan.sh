@@ -17,9 +17,12 @@ done
 expect 0 "$td" plan --dims 30x20x10 --dense --type f32 --rank 4 --json
 is_json out 'd["format"]["choice"] == "dense" and d["sparse"] == 0 and 6000 * 4 <= d["host_bytes"]["tensor"] < 6000 * 4 + 100'
 
+expect 0 "$td" plan --dims 3x2 --nnz 1 --rank 1
+says out "sparse 3 x 2, 1 entry, f64"
+
 # What does not fit is planned all the same.
 expect 0 "$td" plan --dims 3000x2000x1000 --nnz 500000 --rank 8 --memory-limit 1000000
-says out "DOES NOT FIT"
+says out "DOES NOT FIT "
 says out "by --memory-limit"
 
 # A file; with --check also what came of it. Bytes of the tensor are exact.
