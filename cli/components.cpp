@@ -23,12 +23,6 @@ std::int32_t order_of(const td_ktensor *model) {
   return order;
 }
 
-std::int64_t dim_of(const td_ktensor *model, std::int32_t mode) {
-  std::vector<std::int64_t> dims(static_cast<std::size_t>(order_of(model)));
-  check(td_ktensor_shape(model, nullptr, dims.data(), nullptr, nullptr));
-  return dims[static_cast<std::size_t>(mode)];
-}
-
 bool mode_has_labels(const td_ktensor *model, std::int32_t mode) {
   std::int64_t bytes = 0;
   check(td_ktensor_get_labels(model, mode, nullptr, 0, &bytes));
@@ -37,7 +31,8 @@ bool mode_has_labels(const td_ktensor *model, std::int32_t mode) {
 
 std::vector<Entry> leading(const td_ktensor *model, std::int32_t mode, std::int64_t component, std::int64_t most) {
   const bool labelled = mode_has_labels(model, mode);
-  std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(most, dim_of(model, mode))));
+  std::vector<std::int64_t> indices(
+      static_cast<std::size_t>(std::min(most, dims_of(model)[static_cast<std::size_t>(mode)])));
   std::vector<double> values(indices.size());
   std::int64_t found = 0;
   check(td_ktensor_get_leading(model, mode, component, static_cast<std::int64_t>(indices.size()), indices.data(),
@@ -83,6 +78,12 @@ std::string without_trailing_blanks(std::string line) {
 }
 
 } // namespace
+
+std::vector<std::int64_t> dims_of(const td_ktensor *model) {
+  std::vector<std::int64_t> dims(static_cast<std::size_t>(order_of(model)));
+  check(td_ktensor_shape(model, nullptr, dims.data(), nullptr, nullptr));
+  return dims;
+}
 
 bool has_labels(const td_ktensor *model) {
   for (std::int32_t m = 0; m < order_of(model); ++m)

@@ -1,11 +1,14 @@
-// What leads the components of a model: the labels of the largest entries in each mode.
+// The dims of a model, and what leads its components: the labels of the largest entries in each mode.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "flags.hpp"
 
 namespace cli {
+
+std::vector<std::int64_t> dims_of(const td_ktensor *model);
 
 /// Whether the indices of some mode have labels.
 bool has_labels(const td_ktensor *model);

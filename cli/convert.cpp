@@ -1,5 +1,6 @@
 // td convert: from one file format to another.
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 #include "entry_arrays.hpp"
 #include "output.hpp"
 #include "tensor_facts.hpp"
+#include "trial.hpp"
 
 namespace cli {
 
@@ -73,6 +75,10 @@ int run_convert(const ConvertFlags &flags) {
       fmt::print("wrote {}: a ktensor of rank {}\n", shown(flags.out), weights_of(model).size());
     return exit_ok;
   }
+  std::optional<Failure> failure = try_tensor(flags.out, flags.as != "dense", options);
+  if (failure && flags.as == "same") // which of both the file holds, reading says
+    failure = try_tensor(flags.out, false, options);
+  require(failure);
   Tensor x = make<Tensor>(td_tensor_read, context, flags.in.c_str(), options);
   const bool sparse = get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0;
   if (!flags.work.quiet && !flags.work.json)

@@ -5,9 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include <unistd.h>
-
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "commands.hpp"
 #include "components.hpp"
@@ -17,6 +15,7 @@
 #include "processes.hpp"
 #include "progress.hpp"
 #include "tensor_facts.hpp"
+#include "trial.hpp"
 #include "worker_figures.hpp"
 
 namespace cli {
@@ -36,19 +35,18 @@ struct Result : Fitted {
   double read_seconds = 0;
   std::optional<double> score;
   int signal = 0;
+  bool wrote_model = false, wrote_report = false;
+  std::optional<Failure> failure; // the first after the run, whose summary comes all the same
+
+  /// Whether a call after the run succeeded.
+  bool is_done(td_status status) {
+    if (status < 0 && !failure)
+      failure.emplace(exit_code(status), last_error());
+    return status >= 0;
+  }
 };
 
-/// Says before the work, not after it, that the model could not be written.
-void refuse_unwritable(const std::string &path) {
-  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
-  std::error_code error;
-  if (!std::filesystem::is_directory(parent, error))
-    throw Failure(exit_input, fmt::format("cannot write {}: there is no folder {}", path, parent.string()));
-  if (access(parent.c_str(), W_OK) != 0)
-    throw Failure(exit_input, fmt::format("cannot write {}: the folder {} is not writable", path, parent.string()));
-}
-
-/// Says the same of a report whose name tells no format.
+/// Says before the work, not after it, that a report's name tells no format.
 void require_report_name(const std::string &path) {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (!path.empty() && ending != ".html" && ending != ".htm" && ending != ".json")
@@ -59,10 +57,37 @@ double number(const Result &r, const char *key) { return get<double>(td_report_g
 std::int64_t count(const Result &r, const char *key) { return get<std::int64_t>(td_report_get_i64, r.report, key); }
 std::string word(const Result &r, const char *key) { return text(td_report_get_str, r.report, key); }
 
-Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const td_options *options) {
+/// The ktensor that the model is compared with; none where none is asked for.
+Ktensor read_compared(const std::string &file, td_context *context, const td_tensor *x) {
+  if (file.empty())
+    return {};
+  Ktensor k = make<Ktensor>(td_ktensor_read, context, file.c_str());
+  if (const auto came = dims_of(k.get()), expected = dims_of(x); came != expected)
+    throw Failure(exit_input, fmt::format("--compare {}: dims {}; expected the tensor's {}", file,
+                                          fmt::join(came, " x "), fmt::join(expected, " x ")));
+  return k;
+}
+
+/// Runs CP-ALS. What it says of the start and the checkpoint, which it knows by other names, is said of flags and
+/// files.
+Fitted run_cpals(const CpdFlags &flags, td_context *context, const td_tensor *x, const Options &options,
+                 Progress &progress) {
   Ktensor start;
   if (!flags.start.empty())
     start = make<Ktensor>(td_ktensor_read, context, flags.start.c_str());
+  try {
+    return cpals(context, x, flags.rank, options, start, Progress::callback, &progress);
+  } catch (const tdpp::Error &e) {
+    const std::string_view sentence = e.what();
+    for (const auto &[name, said] : {std::pair<std::string_view, std::string>{"init: ", "--start " + flags.start},
+                                     {"resume: ", "--resume " + text(td_options_get_str, options, "resume")}})
+      if (sentence.starts_with(name))
+        throw Failure(exit_code(e.status()), fmt::format("{}: {}", said, sentence.substr(name.size())));
+    throw;
+  }
+}
+
+Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const td_options *options) {
   const bool first = Processes::all().first();
   std::FILE *out = flags.work.quiet || !first ? nullptr : flags.work.json ? stderr : stdout;
   Progress progress(out, flags.every);
@@ -71,12 +96,12 @@ Result fit(const CpdFlags &flags, td_context *context, const td_tensor *x, const
   Options asked = copy(options);
   if (shared && !flags.work.table.given().contains("model"))
     asked.set("model", "distributed");
-  Result result(cpals(context, x, flags.rank, asked, start, Progress::callback, &progress));
+  Result result(run_cpals(flags, context, x, asked, progress));
   result.signal = InterruptGuard::signal();
   progress.finish(result.report);
   const bool in_blocks = shared && text(td_options_get_str, asked, "model") == "distributed";
   if (!flags.output.empty() && (first || in_blocks))
-    check(td_ktensor_write(result.model, flags.output.c_str(), options));
+    result.wrote_model = result.is_done(td_ktensor_write(result.model, flags.output.c_str(), options));
   if (in_blocks && (!flags.report.empty() || (flags.leading > 0 && has_labels(result.model)))) // what shows its rows
     result.model = make<Ktensor>(td_ktensor_gather, static_cast<const td_ktensor *>(result.model));
   return result;
@@ -108,11 +133,11 @@ std::string command(const CpdFlags &flags) {
 }
 
 void write_report(const CpdFlags &flags, td_context *context, const td_tensor *x, const td_options *options,
-                  const Result &r) {
+                  Result &r) {
   Options shown = copy(options);
   if (!flags.work.table.given().contains("report_command"))
     shown.set("report_command", command(flags));
-  check(td_report_write(context, r.report, x, r.model, shown, flags.report.c_str()));
+  r.wrote_report = r.is_done(td_report_write(context, r.report, x, r.model, shown, flags.report.c_str()));
 }
 
 Json document(const CpdFlags &flags, const td_tensor *x, const Result &r) {
@@ -207,11 +232,13 @@ void print_summary(const CpdFlags &flags, const Result &r) {
   if (const std::string why = word(r, "checkpoint_error"); !why.empty())
     fmt::print("note      the last checkpoint was not written: {}\n", why);
   fmt::print("model     {}{}\n",
-             flags.output.empty() ? "not written (--output FILE)" : "written to " + shown(flags.output),
-             flags.output.empty() || !has_labels(r.model) || keeps_labels(flags)
+             r.wrote_model          ? "written to " + shown(flags.output)
+             : flags.output.empty() ? "not written (--output FILE)"
+                                    : "not written",
+             !r.wrote_model || !has_labels(r.model) || keeps_labels(flags)
                  ? ""
                  : "; of its names it keeps none, td's binary format (.tdb) does");
-  if (!flags.report.empty())
+  if (r.wrote_report)
     fmt::print("report    written to {}\n", shown(flags.report));
 }
 
@@ -224,6 +251,11 @@ int run_cpd(const CpdFlags &flags) {
   const std::string resume = given.value("resume", "");
   refuse_overwriting({flags.file, flags.start, flags.compare}, {flags.output, checkpoint, flags.report});
   refuse_overwriting({resume}, {flags.output, flags.report}); // a run may go on in the checkpoint that it resumes
+  if (!flags.start.empty() && !resume.empty())
+    throw Failure(exit_usage, "give either --start or --resume: a run that is resumed goes on with its own factors");
+  if (const std::string fixed = given.value("fixed_modes", ""); !fixed.empty() && flags.start.empty() && resume.empty())
+    throw Failure(exit_usage,
+                  fmt::format("--fixed-modes {} needs --start or --resume, which brings their factors", fixed));
   for (const std::string &path : {flags.output, flags.report})
     if (!path.empty())
       refuse_unwritable(path);
@@ -238,21 +270,23 @@ int run_cpd(const CpdFlags &flags) {
                in_flags(text(td_tensor_get_str, x, "source")), text(td_context_describe, context));
   std::fflush(stdout);
 
+  const auto order = static_cast<std::int32_t>(dims_of(x).size());
+  require(try_ktensor(flags.output, order, options));
+  require(try_report(flags.report, order, options));
+  const Ktensor compared = read_compared(flags.compare, context, x);
   Result r = fit(flags, context, x, options);
   r.read_seconds = read_seconds;
   if (!flags.report.empty())
     write_report(flags, context, x, options, r);
-  if (!flags.compare.empty()) {
-    const Ktensor other = make<Ktensor>(td_ktensor_read, context, flags.compare.c_str());
-    r.score = 0;
-    check(td_ktensor_score(r.model, other, 1, &*r.score, nullptr));
-  }
+  if (double score = 0; !flags.compare.empty() && r.is_done(td_ktensor_score(r.model, compared, 1, &score, nullptr)))
+    r.score = score;
   if (flags.work.json) {
     print_json(document(flags, x, r));
   } else {
     fmt::print("{}", flags.work.quiet ? "" : "\n");
     print_summary(flags, r);
   }
+  require(r.failure);
   if (r.signal != 0)
     return 128 + r.signal;
   return word(r, "checkpoint_error").empty() ? exit_ok : exit_input;

@@ -7,6 +7,7 @@
 #include "output.hpp"
 #include "recipe.hpp"
 #include "tensor_facts.hpp"
+#include "trial.hpp"
 
 namespace cli {
 
@@ -24,6 +25,8 @@ int run_generate(const GenerateFlags &flags) {
     throw Failure(exit_usage, "--model needs --rank: without one no ktensor is planted");
   refuse_overwriting({}, {flags.out, flags.model});
   const Options options = flags.work.table.options();
+  require(try_tensor(flags.out, !recipe.dense, options));
+  require(try_ktensor(flags.model, static_cast<std::int32_t>(recipe.dims.size()), nullptr));
   const Context context = flags.work.context();
   const Planted planted = plant(context, recipe);
   check(td_tensor_write(planted.tensor, flags.out.c_str(), options));

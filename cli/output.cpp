@@ -22,18 +22,6 @@ bool is_part(const std::string &name) {
   return name == "lambda.mat" || name == "weights.npy" || numbered("mode", ".mat") || numbered("factor", ".npy");
 }
 
-/// The file itself, or those of a folder of factors.
-std::vector<fs::path> files_of(const std::string &path) {
-  std::error_code error; // what cannot be looked at is reported when it is opened
-  if (!fs::is_directory(path, error))
-    return {path};
-  std::vector<fs::path> files = {path};
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-    if (is_part(entry->path().filename().string()))
-      files.push_back(entry->path());
-  return files;
-}
-
 bool are_same(const fs::path &a, const fs::path &b) {
   std::error_code error;
   if (fs::equivalent(a, b, error)) // the same device and inode
@@ -54,6 +42,17 @@ bool overlap(const std::string &a, const std::string &b) {
 }
 
 } // namespace
+
+std::vector<fs::path> files_of(const std::string &path) {
+  std::error_code error; // what cannot be looked at is reported when it is opened
+  if (!fs::is_directory(path, error))
+    return {path};
+  std::vector<fs::path> files = {path};
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+    if (is_part(entry->path().filename().string()))
+      files.push_back(entry->path());
+  return files;
+}
 
 std::string shown(const std::string &path) { return td::escaped(path); }
 

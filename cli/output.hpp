@@ -1,6 +1,7 @@
 // What a command prints and writes: texts that a terminal can be given, and files that it does not read itself.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ std::string did_you_mean(const std::string &written, const std::vector<std::stri
 
 /// A JSON document on standard output. Bytes that are not UTF-8, as names of files may have, become U+FFFD.
 void print_json(const nlohmann::ordered_json &document);
+
+/// The file itself; a folder, and those of its files that a ktensor consists of.
+std::vector<std::filesystem::path> files_of(const std::string &path);
 
 /// Throws if one of the files that a command writes is one that it reads, or is written twice, also through links, and
 /// within a folder of factors. Empty names count for nothing.

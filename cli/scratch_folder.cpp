@@ -12,7 +12,7 @@ ScratchFolder::ScratchFolder(const std::string &parent) {
   std::error_code error;
   const std::filesystem::path where =
       parent.empty() ? std::filesystem::temp_directory_path(error) : std::filesystem::path(parent);
-  std::string name = (where / "td-bench-XXXXXX").string(); // mkdtemp fills the X in
+  std::string name = (where / "td-scratch-XXXXXX").string(); // mkdtemp fills the X in
   if (error || mkdtemp(name.data()) == nullptr)
     throw Failure(exit_input, fmt::format("cannot make a folder in {}: {}", where.string(),
                                           error ? error.message() : std::generic_category().message(errno)));

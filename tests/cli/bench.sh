@@ -28,7 +28,7 @@ is_json out 'd["tensors"][1]["ranks"][1]["mttkrp"]["floor_operations"] == [2 * 3
 is_json out 'd["tensors"][1]["bytes"] >= 8 * 192 and d["tensors"][1]["ranks"][1]["mttkrp"]["floor_bytes"] == [
   d["tensors"][1]["bytes"] + 8 * 3 * rows for rows in (8, 6, 4)]'
 is_json out 'd["tensors"][1]["files"][0]["file_format"] == ".npy" and d["tensors"][1]["build"]["sweeps_at_rank_32"] is None'
-ls -d td-bench-* >/dev/null 2>&1 && fail "scratch files stay: $(ls -d td-bench-*)"
+ls -d td-scratch-* >/dev/null 2>&1 && fail "scratch files stay: $(ls -d td-scratch-*)"
 
 expect 2 "$td" bench
 says err "--like or --dims"

@@ -19,6 +19,35 @@ grep -q '^iter ' err || fail "with --json, progress goes to standard error"
 expect 0 "$td" cpd small.tns --rank 2 --quiet --json
 [ -s err ] && fail "--quiet is not: $(cat err)"
 
+# What cannot be is refused before the first iteration.
+refused() {
+  local code=$1 text=$2
+  shift 2
+  expect "$code" "$td" cpd small.tns --rank 2 "$@"
+  says err "$text"
+  grep -q '^iter ' out && fail "it ran before it was refused: $*"
+}
+mkdir folder.html model4
+touch model4/factor3.npy
+expect 0 "$td" generate other.tns --dims 4x4x4 --nnz 20 --rank 3 --model other.txt --quiet
+expect 0 "$td" cpd other.tns --rank 2 --checkpoint other.tdb --quiet
+refused 3 'missing.txt' --compare missing.txt
+refused 3 "--compare other.txt: dims 4 x 4 x 4; expected the tensor's 3 x 2 x 2" --compare other.txt
+refused 3 'folder.html: is a directory' --output folder.html
+refused 3 'folder.html: is a directory' --report folder.html
+for format in genten frostt; do refused 3 "o.txt: file_format '$format' cannot hold" --output o.txt --file-format $format; done
+refused 3 'model.txt: the folder cannot be made' --output model.txt --file-format npy
+refused 3 'model4/factor3.npy: would be read as one more mode' --output model4 --file-format npy
+for name in o.tns o.tns.gz o.npy; do refused 3 "$name: the name's ending tells a file format of tensors" --output $name; done
+refused 2 '2 names, expected 3' --report x.html --mode-names a,b
+refused 2 "'7' is not a mode" --report x.html --line-modes 7
+refused 3 '--start other.txt: dims[0] = 4' --start other.txt
+refused 3 '--resume other.tdb: dims[0] = 4' --resume other.tdb
+refused 2 'either --start or --resume' --start model.txt --resume other.tdb
+refused 2 '--fixed-modes 0 needs --start or --resume' --fixed-modes 0
+expect 0 "$td" cpd small.tns --rank 2 --start model.txt --fixed-modes 0 --quiet
+ls -d .td* td-* 2>/dev/null && fail "scratch files stay"
+
 # Planted components are found: the score of a perfect match is 1.
 expect 0 "$td" generate planted.tdb --dims 20x21x22 --rank 3 --dense --seed 5 --model truth.txt
 expect 0 "$td" cpd planted.tdb --rank 3 --init nvecs --tol 1e-12 --max-iters 500 --compare truth.txt --json

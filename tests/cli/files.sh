@@ -59,6 +59,14 @@ says err "cannot hold a dense tensor"
 says err "; or --as sparse"
 expect 3 "$td" convert small.tns a.unknown
 grep -q -- '--as' err && fail "--as is no help where the ending says nothing: $(cat err)"
+grep -q '^read' out && fail "the file was read before the name of the other was"
+expect 3 "$td" convert small.tns a.npy --as sparse
+expect 3 "$td" generate a.unknown --like amazon # which would take minutes
+says err "a.unknown: the name's ending tells no file format"
+expect 3 "$td" generate a.npy --like amazon
+says err "cannot hold a sparse tensor"
+expect 3 "$td" generate a.tdb --dims 4000x4000x4000 --dense --rank 2 --model truth.tns
+says err "truth.tns: the name's ending tells a file format of tensors"
 expect 0 "$td" convert a.npy back.tns --as sparse
 cmp -s expected.tns back.tns || fail "through a dense array it became: $(cat back.tns)"
 expect 0 "$td" cpd small.tns --rank 2 --output model.txt --quiet

@@ -124,6 +124,12 @@ ln -s sub/target.txt dangling.txt
 ln -s dangling.txt further.txt
 expect 0 "$td" convert small.tns further.txt --quiet
 { [ -L further.txt ] && [ -L dangling.txt ] && [ -s sub/target.txt ]; } || fail "a dangling link was not written through"
+printf 'log\n' >log.txt
+for name in /dev/stdout /dev/fd/1 /proc/self/fd/1; do
+  "$td" convert small.tns $name --file-format frostt >>log.txt 2>err
+  { [ $? -eq 3 ] && [ "$(cat log.txt)" = log ]; } || fail "$name was replaced: $(cat log.txt)"
+  says err "cannot write $name: it is a device, a pipe or what a process has open"
+done
 
 # A limit on the size of files is an error and no signal; a run goes on without its checkpoint and says so.
 expect 0 "$td" generate big.tns --dims 50x40x30 --nnz 5000 --quiet
@@ -134,6 +140,10 @@ expect 3 limited "$td" cpd big.tns --rank 4 --max-iters 12 --tol 0 --checkpoint 
 says out 'td: warning: the checkpoint after 10 iterations could not be written'
 says out 'the last checkpoint was not written: full.tdb: writing failed'
 says out 'stopped   after 12 iterations'
+expect 3 limited "$td" cpd big.tns --rank 4 --max-iters 2 --output full.txt # which a small model fits
+says out 'stopped   after 2 iterations'
+says out 'model     not written'
+says out 'td: full.txt: writing failed after'
 expect 3 "$td" cpd small.tns --rank 2 --checkpoint nowhere/run.tdb
 says err 'nowhere/run.tdb: cannot be written'
 grep -q 'iter ' out && fail "a run began whose checkpoint has no place"
