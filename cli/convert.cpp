@@ -1,11 +1,14 @@
 // td convert: from one file format to another.
 #include <memory>
 #include <optional>
+#include <type_traits>
 
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "components.hpp"
 #include "entry_arrays.hpp"
+#include "names.hpp"
 #include "output.hpp"
 #include "tensor_facts.hpp"
 #include "trial.hpp"
@@ -20,25 +23,27 @@ struct ConvertFlags {
   WorkFlags work;
 };
 
-std::vector<double> elements(const td_tensor *x) {
-  std::vector<double> values(dense_size(dims_of(x)));
-  check(td_tensor_get_dense(x, nullptr, TD_F64, values.data()));
+template <class Value> constexpr td_type type_of = std::is_same_v<Value, float> ? TD_F32 : TD_F64;
+
+template <class Value> std::vector<Value> elements(const td_tensor *x) {
+  std::vector<Value> values(dense_size(dims_of(x)));
+  check(td_tensor_get_dense(x, nullptr, type_of<Value>, values.data()));
   return values;
 }
 
-Tensor dense_copy(td_context *context, const td_tensor *x, const td_options *options) {
+template <class Value> Tensor dense_copy(td_context *context, const td_tensor *x, const td_options *options) {
   const auto d = dims_of(x);
-  const auto values = elements(x);
-  return make<Tensor>(td_tensor_create_dense, context, static_cast<std::int32_t>(d.size()), d.data(), nullptr, TD_F64,
-                      values.data(), TD_HOST, options);
+  const auto values = elements<Value>(x);
+  return make<Tensor>(td_tensor_create_dense, context, static_cast<std::int32_t>(d.size()), d.data(), nullptr,
+                      type_of<Value>, values.data(), TD_HOST, options);
 }
 
 /// The elements that are not zero.
-Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *options) {
+template <class Value> Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *options) {
   const auto d = dims_of(x);
-  const auto all = elements(x);
+  const auto all = elements<Value>(x);
   Coordinates<std::int64_t> at(d.size());
-  std::vector<double> values;
+  std::vector<Value> values;
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (all[k] == 0)
       continue;
@@ -50,48 +55,72 @@ Tensor sparse_copy(td_context *context, const td_tensor *x, const td_options *op
     }
   }
   return make<Tensor>(td_tensor_create, context, static_cast<std::int32_t>(d.size()), d.data(),
-                      static_cast<std::int64_t>(values.size()), TD_I64, at.read().data(), 0, TD_F64, values.data(),
-                      TD_HOST, options);
+                      static_cast<std::int64_t>(values.size()), TD_I64, at.read().data(), 0, type_of<Value>,
+                      values.data(), TD_HOST, options);
 }
 
-/// Says by which flag a file of the other kind may be written.
-void write(const Tensor &x, bool sparse, const ConvertFlags &flags, const td_options *options) {
-  const td_status status = td_tensor_write(x, flags.out.c_str(), options);
-  if (status == TD_ERR_UNSUPPORTED && last_error().find(" cannot hold ") != std::string::npos)
-    throw Failure(exit_input, fmt::format("{}; or {}", last_error(),
-                                          sparse ? "--as dense, which stores all elements"
-                                                 : "--as sparse, which stores the elements that are not 0"));
+/// A dense tensor of a sparse one, or a sparse one of a dense one, of the same type and with the same names.
+Tensor other_kind(td_context *context, const td_tensor *x, bool sparse, const td_options *options) {
+  const auto copy = [&]<class Value>(Value) {
+    return sparse ? dense_copy<Value>(context, x, options) : sparse_copy<Value>(context, x, options);
+  };
+  Tensor made = get<td_type>(td_tensor_type, x) == TD_F32 ? copy(0.0F) : copy(0.0);
+  copy_names(x, made);
+  return made;
+}
+
+/// Fails as check() does. A hint stands behind a sentence that has certain words: by which flag it is done.
+void check_or_hint(td_status status, std::string_view words, std::string_view hint) {
+  if (status < 0 && last_error().find(words) != std::string::npos)
+    throw Failure(exit_code(status), fmt::format("{}; {}", last_error(), hint));
   check(status);
+}
+
+Tensor read(td_context *context, const ConvertFlags &flags, const td_options *options) {
+  Tensor x;
+  check_or_hint(td_tensor_read(context, flags.in.c_str(), options, x.out()), " ktensor, expected a tensor",
+                "or --ktensor, which converts one");
+  return x;
+}
+
+int convert_ktensor(const ConvertFlags &flags, td_context *context, const td_options *options) {
+  const Ktensor model = make<Ktensor>(td_ktensor_read, context, flags.in.c_str());
+  check(td_ktensor_write(model, flags.out.c_str(), options));
+  const auto rank = weights_of(model).size();
+  if (flags.work.json)
+    print_json(Json({{"file", flags.out}, {"ktensor", {{"dims", dims_of(model.get())}, {"rank", rank}}}}));
+  else if (!flags.work.quiet)
+    fmt::print("wrote {}: a ktensor of rank {}{}\n", shown(flags.out), rank,
+               has_labels(model) ? lost_names(flags.out, flags.work.table) : "");
+  return exit_ok;
 }
 
 int run_convert(const ConvertFlags &flags) {
   refuse_overwriting({flags.in}, {flags.out});
   const Options options = flags.work.table.options();
   const Context context = flags.work.context();
-  if (flags.ktensor) {
-    const Ktensor model = make<Ktensor>(td_ktensor_read, context, flags.in.c_str());
-    check(td_ktensor_write(model, flags.out.c_str(), options));
-    if (!flags.work.quiet)
-      fmt::print("wrote {}: a ktensor of rank {}\n", shown(flags.out), weights_of(model).size());
-    return exit_ok;
-  }
+  if (flags.ktensor)
+    return convert_ktensor(flags, context, options);
   std::optional<Failure> failure = try_tensor(flags.out, flags.as != "dense", options);
   if (failure && flags.as == "same") // which of both the file holds, reading says
     failure = try_tensor(flags.out, false, options);
   require(failure);
-  Tensor x = make<Tensor>(td_tensor_read, context, flags.in.c_str(), options);
-  const bool sparse = get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0;
+  Tensor x = read(context, flags, options);
+  bool sparse = get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0;
   if (!flags.work.quiet && !flags.work.json)
     fmt::print("read {}: {}\n", shown(flags.in), in_flags(text(td_tensor_get_str, x, "source")));
-  if (flags.as == "dense" && sparse)
-    x = dense_copy(context, x, options);
-  if (flags.as == "sparse" && !sparse)
-    x = sparse_copy(context, x, options);
-  write(x, flags.as == "same" ? sparse : flags.as == "sparse", flags, options);
+  if (flags.as != "same" && flags.as != (sparse ? "sparse" : "dense")) {
+    x = other_kind(context, x, sparse, options);
+    sparse = !sparse;
+  }
+  check_or_hint(td_tensor_write(x, flags.out.c_str(), options), " cannot hold ",
+                sparse ? "or --as dense, which stores all elements"
+                       : "or --as sparse, which stores the elements that are not 0");
   if (flags.work.json)
     print_json(Json({{"file", flags.out}, {"tensor", tensor_facts(x)}}));
   else if (!flags.work.quiet)
-    fmt::print("wrote {}: {}\n", shown(flags.out), text(td_tensor_describe, x));
+    fmt::print("wrote {}: {}{}\n", shown(flags.out), text(td_tensor_describe, x),
+               has_names(x) ? lost_names(flags.out, flags.work.table) : "");
   return exit_ok;
 }
 

@@ -11,6 +11,7 @@
 #include "components.hpp"
 #include "flags.hpp"
 #include "interrupt.hpp"
+#include "names.hpp"
 #include "output.hpp"
 #include "processes.hpp"
 #include "progress.hpp"
@@ -197,12 +198,6 @@ void print_weights(const std::vector<double> &w) {
   fmt::print("\n");
 }
 
-/// Whether the file that the model is written to holds labels.
-bool keeps_labels(const CpdFlags &flags) {
-  const std::string format = flags.work.table.given().value("file_format", "auto");
-  return format == "binary" || (format == "auto" && flags.output.ends_with(".tdb"));
-}
-
 void print_summary(const CpdFlags &flags, const Result &r) {
   fmt::print("fit       {:.6e}   explained {:.6e}   relative error {:.6e}\n", number(r, "fit"), number(r, "explained"),
              number(r, "relative"));
@@ -235,9 +230,7 @@ void print_summary(const CpdFlags &flags, const Result &r) {
              r.wrote_model          ? "written to " + shown(flags.output)
              : flags.output.empty() ? "not written (--output FILE)"
                                     : "not written",
-             !r.wrote_model || !has_labels(r.model) || keeps_labels(flags)
-                 ? ""
-                 : "; of its names it keeps none, td's binary format (.tdb) does");
+             r.wrote_model && has_labels(r.model) ? lost_names(flags.output, flags.work.table) : "");
   if (r.wrote_report)
     fmt::print("report    written to {}\n", shown(flags.report));
 }

@@ -74,6 +74,16 @@ expect 0 "$td" convert --ktensor model.txt model.splatt --file-format splatt
 [ -s model.splatt/lambda.mat ] && [ -s model.splatt/mode3.mat ] || fail "no SPLATT folder"
 expect 0 "$td" convert --ktensor model.txt again.txt
 cmp -s model.txt again.txt || fail "a ktensor changed on its way"
+expect 0 "$td" convert --ktensor model.txt again.tdb --json
+is_json out 'd == {"file": "again.tdb", "ktensor": {"dims": [3, 2, 2], "rank": 2}}'
+for file in model.txt again.tdb; do
+  expect 3 "$td" convert $file again.tns
+  says err "ktensor, expected a tensor; or --ktensor, which converts one"
+done
+expect 0 "$td" convert small.tns a.npy --as dense --value-type f32 --json
+is_json out 'd["tensor"]["type"] == "f32" and not d["tensor"]["sparse"]'
+expect 0 "$td" convert a.npy a.tdb --as sparse --json
+is_json out 'd["tensor"]["type"] == "f32" and d["tensor"]["sparse"]'
 
 # Slices of small.tns by hand: mode 0 holds 2 1 1 entries, modes 1 and 2 hold 2 2.
 expect 0 "$td" stats small.tns

@@ -39,7 +39,18 @@ expect 0 "$td" convert buys.csv buys.tdb "${ask[@]}"
 expect 0 "$td" cpd buys.tdb --rank 2 --start model.tdb
 says out "dora"
 expect 0 "$td" convert --ktensor model.tdb again.tdb
+expect 0 "$td" convert --ktensor model.tdb again.txt
+says out "of its names it keeps none"
 expect 0 "$td" convert buys.tdb plain.tns
+says out "of its names it keeps none"
+expect 0 "$td" convert buys.tdb dense.tdb --as dense
+grep -q 'names' out && fail "names that are kept are said to be lost"
+expect 0 "$td" convert dense.tdb sparse.tdb --as sparse
+for file in dense.tdb sparse.tdb; do
+  expect 0 "$td" cpd $file --rank 2
+  grep -Eq '^component +weight +user +item +when$' out || fail "$file lost its names: $(cat out)"
+  says out "dora"
+done
 expect 0 "$td" cpd plain.tns --rank 2 --start again.tdb # names of the start
 says out "dora"
 expect 0 "$td" cpd plain.tns --rank 2
