@@ -26,7 +26,7 @@ struct ConvertFlags {
 template <class Value> constexpr td_type type_of = std::is_same_v<Value, float> ? TD_F32 : TD_F64;
 
 template <class Value> std::vector<Value> elements(const td_tensor *x) {
-  std::vector<Value> values(dense_size(dims_of(x)));
+  auto values = dense_array<Value>(dims_of(x));
   check(td_tensor_get_dense(x, nullptr, type_of<Value>, values.data()));
   return values;
 }

@@ -1,7 +1,9 @@
 #include "entry_arrays.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <new>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -30,17 +32,19 @@ AnyCoordinates coordinates_for(const std::vector<std::int64_t> &dims, std::int64
   return Coordinates<std::int64_t>(dims.size(), n);
 }
 
-std::size_t dense_size(const std::vector<std::int64_t> &dims) {
-  double n = 1;
-  std::size_t size = 1;
-  for (const auto d : dims) {
-    n *= static_cast<double>(d);
-    size *= static_cast<std::size_t>(d);
+template <class Value> std::vector<Value> dense_array(const std::vector<std::int64_t> &dims) {
+  const double n = std::accumulate(dims.begin(), dims.end(), 1.0, std::multiplies<>());
+  try {
+    if (n < 0x1p53) // far above any memory
+      return std::vector<Value>(static_cast<std::size_t>(n));
+  } catch (const std::bad_alloc &) { // the sentence below says how much it was
   }
-  if (n > 0x1p53) // far above any memory; size may have wrapped around
-    throw Failure(exit_memory, fmt::format("a dense tensor of {:.3g} elements does not fit", n));
-  return size;
+  throw Failure(exit_memory, fmt::format("a dense tensor of {:.6g} elements needs {:.6g} bytes, which are not there", n,
+                                         n * sizeof(Value)));
 }
+
+template std::vector<float> dense_array(const std::vector<std::int64_t> &dims);
+template std::vector<double> dense_array(const std::vector<std::int64_t> &dims);
 
 EntryArrays::EntryArrays(const td_tensor *x, td_type type)
     : dims_(dims_of(x)), sparse_(get<std::int64_t>(td_tensor_get_i64, x, "sparse") != 0), type_(type),

@@ -38,8 +38,8 @@ using AnyCoordinates = std::variant<Coordinates<std::int32_t>, Coordinates<std::
 /// Arrays of 4 bytes where these suffice: those of a billion entries are to leave room for the tensor.
 AnyCoordinates coordinates_for(const std::vector<std::int64_t> &dims, std::int64_t n);
 
-/// The number of elements. Throws Failure where they are more than any memory holds.
-std::size_t dense_size(const std::vector<std::int64_t> &dims);
+/// Room for the elements of a dense tensor. Throws Failure where there is none.
+template <class Value> std::vector<Value> dense_array(const std::vector<std::int64_t> &dims);
 
 /// The entries of a sparse tensor, or the elements of a dense one, first index fastest.
 class EntryArrays {

@@ -1,6 +1,7 @@
 // td plan: what td would do with a tensor, what that takes, and, with --check, how near that is to what happens.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <numeric>
 
@@ -47,6 +48,11 @@ Plan make_plan(const PlanFlags &flags, td_context *context, const td_options *op
   const auto order = static_cast<std::int32_t>(recipe.dims.size());
   if (recipe.dense)
     return make<Plan>(td_plan_create_dense, context, order, recipe.dims.data(), type_of(flags), flags.rank, options);
+  if (const double cells = std::accumulate(recipe.dims.begin(), recipe.dims.end(), 1.0, std::multiplies<>());
+      static_cast<double>(recipe.entries) > cells)
+    throw Failure(exit_usage, fmt::format("{} entries in a tensor of {:.0f} elements; expected no more entries than "
+                                          "elements",
+                                          recipe.entries, cells));
   return make<Plan>(td_plan_create, context, order, recipe.dims.data(), recipe.entries, type_of(flags), flags.rank,
                     options);
 }

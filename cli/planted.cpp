@@ -155,7 +155,7 @@ Planted plant_dense(td_context *context, const Recipe &recipe) {
     for (std::size_t k = 0; k < factors[m].size(); ++k)
       factors[m][k] = draw_normal(recipe.seed, factor + 16 * m, k);
   Ktensor k = truth(context, recipe, factors);
-  std::vector<double> values(dense_size(recipe.dims));
+  auto values = dense_array<double>(recipe.dims);
   check(td_ktensor_full(k, nullptr, TD_F64, values.data()));
   disturb(values, recipe);
   return {dense(context, recipe, values), std::move(k)};
@@ -203,7 +203,7 @@ Planted plant(td_context *context, const Recipe &recipe) {
     return recipe.dense ? plant_dense(context, recipe) : plant_sparse(context, recipe);
   if (!recipe.dense)
     return {scattered(context, recipe, TD_F64).build(context, nullptr), {}};
-  std::vector<double> values(dense_size(recipe.dims));
+  auto values = dense_array<double>(recipe.dims);
   for (std::size_t k = 0; k < values.size(); ++k)
     values[k] = 1 + draw(recipe.seed, {value, k});
   disturb(values, recipe);

@@ -57,6 +57,9 @@ std::vector<std::int64_t> parse_dims(const std::string &given) {
       throw Failure(exit_usage,
                     fmt::format("--dims {}: expected whole numbers from 1 to 2^32 - 1 as in 100x80x60", given));
     out.push_back(d);
+    if (stop == end && (out.size() < 2 || out.size() > 64))
+      throw Failure(exit_usage,
+                    fmt::format("--dims {}: {} of them; expected 2 to 64 as in 100x80x60", given, out.size()));
     if (stop == end)
       return out;
     if (*stop != 'x' && *stop != ',')
@@ -68,11 +71,18 @@ std::vector<std::int64_t> parse_dims(const std::string &given) {
 void check_fibers(const Recipe &recipe) {
   if (recipe.fiber == 1)
     return;
-  if (recipe.dense || recipe.rank > 0)
-    throw Failure(exit_usage, "--fiber says how random entries lie: not with --dense or --rank");
+  if (recipe.rank > 0)
+    throw Failure(exit_usage, "--fiber says how random entries lie: not with --rank");
   if (recipe.fiber > recipe.dims.back())
     throw Failure(exit_usage,
                   fmt::format("--fiber {}: expected at most the last dimension, {}", recipe.fiber, recipe.dims.back()));
+}
+
+/// Refuses the flags of a list that were given.
+void refuse_given(const std::vector<CLI::Option *> &flags, std::string_view reason) {
+  for (const CLI::Option *flag : flags)
+    if (flag->count() > 0)
+      throw Failure(exit_usage, fmt::format("{} {}", flag->get_name(), reason));
 }
 
 } // namespace
@@ -80,19 +90,29 @@ void check_fibers(const Recipe &recipe) {
 void RecipeFlags::add(CLI::App &app, bool with_seed) {
   app.add_option("--dims", dims, "dimensions, as in 100x80x60");
   app.add_option("--like", like, "shape and entries of a known tensor: " + like_names());
-  app.add_option("--nnz", recipe.entries, "entries to draw; those drawn twice are dropped")->check(positive_integer());
-  app.add_option("--scale", scale, "multiply the number of entries (not the dimensions) by this [1]")
-      ->check(positive_number());
+  CLI::Option *nnz = app.add_option("--nnz", recipe.entries, "entries to draw; those drawn twice are dropped");
+  CLI::Option *scaled =
+      app.add_option("--scale", scale, "multiply the number of entries (not the dimensions) by this [1]");
   skew = app.add_option("--skew", recipe.skew,
                         "entries gather in few slices: index = dim * u^(1/(1-skew)), then scattered "
                         "[0; 0.5 with --like]")
              ->check(CLI::Range(0.0, 0.99));
-  app.add_option("--fiber", recipe.fiber,
-                 "entries come in runs of so many along the last mode, at the same other coordinates [1]")
-      ->check(positive_integer());
+  CLI::Option *fiber =
+      app.add_option("--fiber", recipe.fiber,
+                     "entries come in runs of so many along the last mode, at the same other coordinates [1]");
+  of_entries = {nnz->check(positive_integer()), scaled->check(positive_number()), skew,
+                fiber->check(positive_integer())};
+  of_shape = of_entries;
   if (with_seed)
-    app.add_option("--seed", recipe.seed, "the same seed gives the same tensor [0]");
-  app.add_flag("--dense", recipe.dense, "a dense tensor");
+    of_shape.push_back(app.add_option("--seed", recipe.seed, "the same seed gives the same tensor [0]"));
+  of_shape.push_back(app.add_flag("--dense", recipe.dense, "a dense tensor"));
+}
+
+bool RecipeFlags::given() const {
+  const bool shape = !dims.empty() || !like.empty();
+  if (!shape)
+    refuse_given(of_shape, "says more of a shape: give --dims or --like");
+  return shape;
 }
 
 Recipe RecipeFlags::wanted() const {
@@ -111,6 +131,8 @@ Recipe RecipeFlags::wanted() const {
     }
   if (out.dims.empty())
     throw Failure(exit_usage, fmt::format("--like {}: expected one of {}", like, like_names()));
+  if (out.dense)
+    refuse_given(of_entries, "says what entries a sparse tensor has: not with --dense");
   if (out.entries == 0 && !out.dense)
     throw Failure(exit_usage, "give --nnz, or --dense");
   out.entries = std::max<std::int64_t>(1, static_cast<std::int64_t>(scale * static_cast<double>(out.entries)));

@@ -61,6 +61,22 @@ expect 2 "$td" generate x.tns --like moon
 expect 2 "$td" generate x.tns --dims 3x4x5 --nnz 10 --fiber 6
 expect 2 "$td" generate x.tns --dims 3x4x5 --dense --fiber 2
 says err "--fiber"
+for given in '--skew 0.5' '--nnz 7' '--scale 2' '--fiber 2'; do
+  # shellcheck disable=SC2086 # a flag and its value
+  expect 2 "$td" generate x.tdb --dims 3x4x5 --dense $given
+  says err "td: ${given% *} says what entries a sparse tensor has"
+  # shellcheck disable=SC2086
+  expect 2 "$td" plan small.tns --rank 2 $given
+  says err "td: ${given% *} says more of a shape"
+done
+expect 2 "$td" bench small.tns --dense
+says err "--dense says more of a shape"
+expect 2 "$td" generate x.tns --dims 5 --nnz 3
+says err "--dims 5: 1 of them; expected 2 to 64"
+expect 4 "$td" generate x.tdb --dims 100000x100000x100000 --dense
+says err "a dense tensor of 1e+15 elements needs 8e+15 bytes"
+expect 2 "$td" plan --dims 100x80x60 --nnz 9999999999 --rank 2
+says err "9999999999 entries in a tensor of 480000 elements"
 for much in options --version; do # more than a buffer, and less
   [ -e /dev/full ] && { "$td" $much >/dev/full 2>err; [ $? -eq 3 ] || fail "td $much: a full disk went unnoticed"; }
 done
