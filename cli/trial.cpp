@@ -1,5 +1,6 @@
 #include "trial.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "interrupt.hpp"
 #include "output.hpp"
 #include "scratch_folder.hpp"
 
@@ -62,11 +64,7 @@ Tensor small_tensor(td_context *context, std::int32_t order, bool sparse) {
                       TD_HOST, nullptr);
 }
 
-/// write(path) gives the status of td's writer.
-template <class Write> std::optional<Failure> try_to_write(const std::string &path, Write &&write) {
-  if (path.empty())
-    return {};
-  refuse_unwritable(path);
+template <class Write> std::optional<Failure> try_beside(const std::string &path, Write &&write) {
   const ScratchFolder scratch(target_of(path).parent_path().string());
   const std::string copy = scratch.file(fs::path(path).filename().string());
   imitate(path, copy);
@@ -77,6 +75,21 @@ template <class Write> std::optional<Failure> try_to_write(const std::string &pa
   for (std::size_t at = 0; (at = sentence.find(copy, at)) != std::string::npos; at += path.size())
     sentence.replace(at, copy.size(), path);
   return Failure(exit_code(status), sentence);
+}
+
+/// write(path) gives the status of td's writer.
+template <class Write> std::optional<Failure> try_to_write(const std::string &path, Write &&write) {
+  if (path.empty())
+    return {};
+  refuse_unwritable(path);
+  std::optional<Failure> failure;
+  {
+    const InterruptGuard guard; // ^C waits until the scratch folder is gone
+    failure = try_beside(path, write);
+  }
+  if (const int signal = InterruptGuard::signal(); signal != 0)
+    std::raise(signal);
+  return failure;
 }
 
 } // namespace
