@@ -51,6 +51,27 @@ def test_what_is_no_model(arguments, text):
         td.KTensor(*arguments)
 
 
+def test_what_no_longer_is_a_model():
+    def changed(weights=None, factor=None):
+        k = td.KTensor(None, [np.ones((3, 2)), np.ones((4, 2))])
+        k.weights = k.weights if weights is None else weights
+        k.factors[0] = k.factors[0] if factor is None else factor
+        return k
+
+    calls = (td.KTensor.norm, td.KTensor.full, td.KTensor.normalize, td.KTensor.leading, lambda k: k.score(changed()),
+             lambda k: changed().score(k), lambda k: k.values_at([[0], [0]]), lambda k: k.dot(np.ones((3, 4))),
+             lambda k: td.cpals(np.ones((3, 4)), 2, init=k))
+    for call in calls:
+        with pytest.raises(ValueError, match=r"weights of shape \(9,\): expected \(2,\)"):
+            call(changed(weights=np.ones(9)))
+        with pytest.raises(ValueError, match="factor 1 has 2 columns: expected 1"):
+            call(changed(factor=np.ones((6, 1))))
+        with pytest.raises(ValueError, match="factor 0 has 1 dimensions"):
+            call(changed(factor=np.ones(6)))
+    other = changed(factor=np.ones((6, 2), np.int8))
+    assert other.norm() == pytest.approx(np.sqrt(24) * 2)
+
+
 def test_pickles_and_files(planted, tmp_path):
     model = td.cpals(planted[1], 2, seed=1)
     again = pickle.loads(pickle.dumps(model))

@@ -37,6 +37,24 @@ class Score(NamedTuple):
     match: Any
 
 
+def _checked(weights: Any, factors: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Weights and factors of any kind as arrays that fit each other."""
+    given = [host_reals(f, f"factor {m}") for m, f in enumerate(factors)]
+    if not given:
+        raise ValueError("no factors: expected one for each mode")
+    for m, f in enumerate(given):
+        if f.ndim != 2:
+            raise ValueError(f"factor {m} has {f.ndim} dimensions: expected 2")
+        if f.shape[1] != given[0].shape[1]:
+            raise ValueError(f"factor {m} has {f.shape[1]} columns: expected {given[0].shape[1]}, as factor 0 has")
+    rank = given[0].shape[1]
+    dtype = np.float32 if all(f.dtype == np.float32 for f in given) else np.float64
+    checked = np.ones(rank) if weights is None else np.ascontiguousarray(host_reals(weights, "weights"), dtype=np.float64)
+    if checked.shape != (rank,):
+        raise ValueError(f"weights of shape {checked.shape}: expected ({rank},), one for each column")
+    return checked, [np.asfortranarray(f, dtype=dtype) for f in given]
+
+
 class KTensor:
     """The tensor sum over r of weights[r] * factors[0][:, r] o factors[1][:, r] o ...
 
@@ -74,21 +92,9 @@ class KTensor:
 
     def __init__(self, weights: Any, factors: Sequence[Any], report: Report | None = None, *,
                  labels: Sequence[Any] | None = None, mode_names: Sequence[str | None] | None = None) -> None:
-        given = [host_reals(f, f"factor {m}") for m, f in enumerate(factors)]
-        if not given:
-            raise ValueError("no factors: expected one for each mode")
-        for m, f in enumerate(given):
-            if f.ndim != 2:
-                raise ValueError(f"factor {m} has {f.ndim} dimensions: expected 2")
-            if f.shape[1] != given[0].shape[1]:
-                raise ValueError(f"factor {m} has {f.shape[1]} columns: expected {given[0].shape[1]}, as factor 0 has")
-        rank = given[0].shape[1]
-        dtype = np.float32 if all(f.dtype == np.float32 for f in given) else np.float64
-        self.weights: Any = np.ones(rank) if weights is None else np.ascontiguousarray(
-            host_reals(weights, "weights"), dtype=np.float64)
-        if self.weights.shape != (rank,):
-            raise ValueError(f"weights of shape {self.weights.shape}: expected ({rank},), one for each column")
-        self.factors: list[Any] = [np.asfortranarray(f, dtype=dtype) for f in given]
+        self.weights: Any
+        self.factors: list[Any]
+        self.weights, self.factors = _checked(weights, factors)
         self.report = report
         self.labels: Labels = checked_labels(labels, self.shape)
         self.mode_names: list[str] = checked_mode_names(mode_names, self.ndim)
@@ -134,13 +140,12 @@ class KTensor:
     # ---- between here and libtd ---------------------------------------------------------------------------------
 
     def _to_handle(self) -> Handle:
+        weights, factors = _checked(self.weights, self.factors)  # which may have been replaced since
         with working(None, "cpu") as (c, _):
-            handle = Handle("ktensor", lib.td_ktensor_create, c, self.ndim, int64s(self.shape, "shape"), self.rank,
-                            REAL_CODES[self.dtype])
-        weights = np.ascontiguousarray(self.weights, np.float64)
+            handle = Handle("ktensor", lib.td_ktensor_create, c, len(factors),
+                            int64s([f.shape[0] for f in factors], "shape"), weights.size, REAL_CODES[factors[0].dtype])
         check(lib.td_ktensor_set_weights(handle, weights.ctypes.data_as(_abi.f64_p)))
-        for m, f in enumerate(self.factors):
-            f = np.asfortranarray(f, dtype=self.dtype)
+        for m, f in enumerate(factors):
             check(lib.td_ktensor_set_factor(handle, m, f.ctypes.data, f.shape[0], _abi.TD_HOST))
         return handle
 
