@@ -65,6 +65,10 @@ def test_options_come_from_the_table(planted):
     ({"interrupt": "never"}, ValueError, "never"),
     ({"progress": "bar"}, TypeError, "'bar'"),
     ({"resume": "/nowhere/at/all"}, td.FileError, "nowhere"),
+    ({"init": "random\0ly"}, ValueError, r"init: 'random\\x00ly', expected text without a NUL"),
+    ({"mode_order": ["0\0", 1, 2]}, ValueError, "mode_order: .* without a NUL"),
+    ({"tol\0": 1}, ValueError, "keyword: .* without a NUL"),
+    ({"context": "cpu\0"}, ValueError, "devices: .* without a NUL"),
 ])
 def test_keywords_that_are_refused(planted, keywords, error, text):
     with pytest.raises(error, match=text):
@@ -245,5 +249,7 @@ def test_contexts():
         pickle.dumps(c)
     with pytest.raises(td.UnsupportedError):
         c.set_stream(1)
+    with pytest.raises(TypeError, match="devices: a int, expected text"):
+        td.Context(5)
     assert td.has_feature("cpu") and not td.has_feature("cup")
     assert td.__version__ == td.library_version()

@@ -9,7 +9,7 @@ from typing import Any, Iterator, Union
 
 from . import _abi
 from ._communicator import Communicator
-from ._library import Handle, check, get_text, lib
+from ._library import Handle, c_text, check, get_text, lib
 from ._options import options_from
 from ._signals import SignalsLater
 
@@ -29,7 +29,7 @@ def _distributed(devices: str, settings: Any, communicator: Communicator) -> Han
     handle = Handle("context")
     handle.kept = communicator  # whose functions td calls as long as the context is there
     with SignalsLater():
-        check(lib.td_context_create_distributed(devices.encode(), settings, communicator.handle, handle.out))
+        check(lib.td_context_create_distributed(c_text(devices, "devices"), settings, communicator.handle, handle.out))
     return handle
 
 
@@ -60,7 +60,7 @@ class Context:
         self.devices = devices
         settings = options_from(options, "context", own=("devices", "communicator"))
         if communicator is None:
-            self._handle = Handle("context", lib.td_context_create, devices.encode(), settings)
+            self._handle = Handle("context", lib.td_context_create, c_text(devices, "devices"), settings)
         else:
             self._handle = _distributed(devices, settings, Communicator(communicator))
         check(lib.td_context_set_log(self._handle, _log, None))

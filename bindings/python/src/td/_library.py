@@ -201,6 +201,16 @@ def int64s(values: Any, what: str) -> Any:
     return (_abi.i64 * len(numbers))(*numbers)
 
 
+def c_text(text: str | os.PathLike[str], what: str) -> bytes:
+    """Text for libtd, for which it would end at a NUL."""
+    if not isinstance(text, (str, os.PathLike)):
+        raise TypeError(f"{what}: a {type(text).__name__}, expected text")
+    encoded = os.fsencode(text)
+    if b"\0" in encoded:
+        raise ValueError(f"{what}: {os.fspath(text)!r}, expected text without a NUL character")
+    return encoded
+
+
 def encoded_path(path: str | os.PathLike[str]) -> bytes:
     """A file's name as the system has it."""
     name = os.fsencode(path)

@@ -10,7 +10,7 @@ from typing import Any, Mapping, NamedTuple
 import numpy as np
 
 from . import _abi
-from ._library import Handle, check, get_text, lib
+from ._library import Handle, c_text, check, get_text, lib
 
 # Where an option of another scope belongs.
 _PLACES = {"context": "td.Context", "tensor": "td.tensor", "read": "td.read", "write": "td.write", "plan": "td.plan",
@@ -72,7 +72,7 @@ def _list_text(values: Any) -> str:
 
 def set_option(handle: Handle, key: str, value: Any) -> None:
     """Sets one option from the value of a keyword."""
-    name = key.encode()
+    name = c_text(key, "keyword")
     if isinstance(value, (numbers.Integral, np.bool_)):
         number = int(value)
         if -2**63 <= number < 2**63:
@@ -82,10 +82,10 @@ def set_option(handle: Handle, key: str, value: Any) -> None:
     elif isinstance(value, numbers.Real):
         check(lib.td_options_set_f64(handle, name, float(value)))
     elif isinstance(value, (str, os.PathLike)):
-        check(lib.td_options_set_str(handle, name, os.fsencode(value)))
+        check(lib.td_options_set_str(handle, name, c_text(value, key)))
     elif isinstance(value, (list, tuple)) or isinstance(value, np.ndarray):
         items = value if isinstance(value, (list, tuple)) else value.tolist()
-        check(lib.td_options_set_str(handle, name, _list_text(items).encode()))
+        check(lib.td_options_set_str(handle, name, c_text(_list_text(items), key)))
     else:
         raise TypeError(f"{key}: a {type(value).__name__}, expected a number, text or a list of modes")
 
