@@ -126,6 +126,12 @@ def test_coordinates_that_are_refused(arguments, error, text):
         td.sparse_tensor(*arguments)
 
 
+@pytest.mark.parametrize("base, error", [(2, ValueError), (2**32, ValueError), (0.5, TypeError), ("0", TypeError)])
+def test_index_bases_that_are_refused(base, error):
+    with pytest.raises(error, match=f"index_base.*{base}.*expected"):
+        td.sparse_tensor([[0, 1], [0, 1]], [1.0, 1.0], (2, 2), index_base=base)
+
+
 def test_scipy(rng):
     scipy_sparse = pytest.importorskip("scipy.sparse")
     m = scipy_sparse.random(20, 30, 0.2, random_state=1)

@@ -14,7 +14,7 @@ from ._arrays import (INDEX_CODES, REAL_CODES, REAL_TYPES, Memory, coordinates_o
 from ._context import ContextLike, working
 from ._labels import (Labels, checked_labels, checked_mode_names, get_labels, get_mode_names, set_labels,
                       set_mode_names)
-from ._library import Handle, check, encoded_path, get_named, get_number, get_text, int64s, lib
+from ._library import Handle, check, encoded_path, get_named, get_number, get_text, int64, int64s, lib
 from ._options import options_from
 
 
@@ -196,6 +196,8 @@ def sparse_tensor(indices: Sequence[Any], values: Any, shape: Sequence[int] | No
     (2, 3, 4)
     """
     settings = options_from(options, "tensor", own=("shape", "index_base", "context"))
+    if int64(index_base, "index_base") not in (0, 1):  # ctypes would cut it to 32 bits
+        raise ValueError(f"index_base = {index_base}: expected 0 or 1")
     devices = None
     memory_values = on_device(values)
     if memory_values is None:
