@@ -55,11 +55,21 @@ def test_borrowed_arrays_are_kept():
     gc.collect()
     assert alive() is not None and alive().ctypes.data == address
     assert abs(td.cpals(x, 2, seed=1, max_iters=3).report.fit - expected) < 1e-9
-    integers = td.tensor(np.arange(24).reshape(2, 3, 4), borrow=True)  # a copy, which is kept as well
-    np.testing.assert_array_equal(integers.to_numpy(), np.arange(24).reshape(2, 3, 4))
     del x
     gc.collect()
     assert alive() is None
+
+
+def test_what_cannot_be_borrowed():
+    if "borrow" not in {o.name for o in td.options("tensor")}:
+        pytest.skip("this libtd does not borrow")
+    a = np.arange(24.0).reshape(2, 3, 4)
+    for x in (a.astype(int), a.astype(">f8"), a.astype(np.float16), a.tolist()):
+        with pytest.raises(TypeError, match=f"borrow=True of a {type(x).__name__} .*: expected"):
+            td.tensor(x, borrow=True)
+        np.testing.assert_array_equal(td.tensor(x, borrow=False).to_numpy(), a)
+    for x in (a[:, ::2, 1:], np.ma.masked_array(a), memoryview(a)):
+        assert td.tensor(x, borrow="1")["borrowed"] == 1
 
 
 def test_memory_does_not_grow():

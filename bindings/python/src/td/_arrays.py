@@ -197,6 +197,11 @@ def dense_memory(x: Any, what: str) -> Memory:
     return memory
 
 
+def is_copy(memory: Memory, x: Any) -> bool:
+    """Whether an array on the host as td reads it is a copy of the caller's: NumPy makes another one each time, elsewhere."""
+    return memory.space == _abi.TD_HOST and bool(_as_ndarray(x, "array").ctypes.data != memory.address)
+
+
 # ---- tensors of other packages ---------------------------------------------------------------------------------------
 
 

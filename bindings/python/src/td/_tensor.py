@@ -10,12 +10,12 @@ import numpy as np
 
 from . import _abi
 from ._arrays import (INDEX_CODES, REAL_CODES, REAL_TYPES, Memory, coordinates_of, dense_memory, dense_of, device_string,
-                      host_indices, host_reals, memory_of, on_device)
+                      host_indices, host_reals, is_copy, memory_of, on_device)
 from ._context import ContextLike, working
 from ._labels import (Labels, checked_labels, checked_mode_names, get_labels, get_mode_names, set_labels,
                       set_mode_names)
 from ._library import Handle, check, encoded_path, get_named, get_number, get_text, int64, int64s, lib
-from ._options import options_from
+from ._options import integer_option, options_from
 
 
 def mode_of(mode: Any, order: int) -> int:
@@ -283,6 +283,9 @@ def tensor(x: Any, *, shape: Sequence[int] | None = None, first: Sequence[int] |
         return sparse_tensor(*coordinates, context=context, **options)
     settings = options_from(options, "tensor", own=("shape", "first", "context"))
     memory = dense_memory(dense_of(x), "array")
+    if options.get("borrow") is not None and integer_option(settings, "borrow") == 1 and is_copy(memory, dense_of(x)):
+        raise TypeError(f"borrow=True of a {type(x).__name__} that has to be copied first: expected an array of float32 or "
+                        "float64 in the machine's byte order, aligned to its elements")
     with working(context, device_string(x) if memory.space == _abi.TD_DEVICE else None) as (c, _):
         handle = Handle("tensor", lib.td_tensor_create_dense, c, len(memory.shape), int64s(memory.shape, "shape"),
                         int64s(memory.strides, "strides"), REAL_CODES[memory.dtype], memory.address, memory.space,
