@@ -20,16 +20,20 @@ struct KTensor{T<:Real32Or64,N}
     labels::NTuple{N,Union{Nothing,Vector{String}}}
     names::NTuple{N,String}
     function KTensor{T,N}(λ, factors; report=nothing, labels=nothing, names=nothing) where {T,N}
-        for (m, f) in enumerate(factors)
-            size(f, 2) == length(λ) ||
-                throw(DimensionMismatch("factor $m has $(size(f, 2)) columns for $(length(λ)) weights"))
-        end
+        check_columns(λ, factors)
         for (what, given) in (("labels", labels), ("names", names))
             given === nothing || length(given) == N ||
                 throw(DimensionMismatch("$what for $(length(given)) modes: expected $N"))
         end
         texts = ntuple(m -> labels === nothing ? nothing : checked_labels(labels[m], size(factors[m], 1), m), N)
         return new{T,N}(λ, factors, report, texts, ntuple(m -> names === nothing ? "" : String(names[m]), N))
+    end
+end
+
+function check_columns(λ, factors)
+    for (m, f) in enumerate(factors)
+        size(f, 2) == length(λ) ||
+            throw(DimensionMismatch("factor $m has $(size(f, 2)) columns for $(length(λ)) weights"))
     end
 end
 
@@ -65,8 +69,9 @@ function Base.getindex(k::KTensor{T,N}, at::Vararg{Integer,N}) where {T,N}
 end
 Base.getindex(k::KTensor{T,N}, at::CartesianIndex{N}) where {T,N} = k[Tuple(at)...]
 
-# libtd's copy of a ktensor.
+# libtd's copy of a ktensor, whose λ may have got longer or shorter since it was made.
 function KTensorHandle(k::KTensor{T,N}) where {T,N}
+    check_columns(k.λ, k.factors)
     h = KTensorHandle(with_context(default_devices) do c
         new_handle(out -> LibTD.td_ktensor_create(c, N, dims_of(size(k)), rank(k), type_code(T), out))
     end)

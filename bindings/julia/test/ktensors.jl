@@ -47,6 +47,11 @@ end
     @test eltype(KTensor([1.0], (ones(Float32, 2, 1), ones(Int, 3, 1)))) == Float64
     @test KTensor([A, A]) == KTensor(ones(2), (A, A))
     @test_throws DimensionMismatch KTensor([1.0], (A, A))
+    changed = KTensor([1.0, 2.0], (A, A))
+    push!(changed.λ, 3.0)
+    for call in (norm, Array, arrange, k -> values_at(k, [1], [1]), k -> score(KTensor([A, A]), k), k -> cpals(A, 2; init=k))
+        @test_throws DimensionMismatch call(changed)
+    end
 end
 
 @testset "shown" begin
