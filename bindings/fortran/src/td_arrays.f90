@@ -2,11 +2,11 @@
 module td_arrays
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int64, real32, real64
-  use td_c_context, only: TD_F32, TD_F64, TD_ERR_OPTION_RANGE, TD_ERR_SHAPE
+  use td_c_context, only: TD_F32, TD_F64, TD_ERR_OPTION_RANGE, TD_ERR_SHAPE, TD_ERR_TYPE
   use td_objects
   implicit none
   private
-  public :: td_array, same_shape, type_code, mode_refused, modes_refused, shape_text
+  public :: td_array, same_shape, type_code, kind_refused, mode_refused, modes_refused, shape_text
 
   type, abstract, extends(td_object) :: td_array
   contains
@@ -39,10 +39,22 @@ module td_arrays
 
 contains
 
-  !> td's code of a real kind.
+  !> td's code of a real kind that kind_refused lets pass.
   pure integer(c_int32_t) function type_code(real_kind)
     integer, intent(in) :: real_kind
     type_code = merge(TD_F32, TD_F64, real_kind == real32)
+  end function
+
+  !> Whether a real kind that a caller names is none that td computes with; then the call is finished.
+  logical function kind_refused(real_kind, stat, errmsg)
+    integer, intent(in), optional :: real_kind
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    kind_refused = .false.
+    if (.not. present(real_kind)) return
+    kind_refused = real_kind /= real32 .and. real_kind /= real64
+    if (kind_refused) call finish(TD_ERR_TYPE, stat, errmsg, 'real_kind = '//whole(real_kind)// &
+      ': expected real32 or real64')
   end function
 
   pure logical function same_shape(a, b)

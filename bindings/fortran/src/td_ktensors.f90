@@ -91,6 +91,7 @@ contains
     type(c_ptr) :: place, handle
     integer(c_int32_t) :: status, type
     type = TD_F64
+    if (kind_refused(real_kind, stat, errmsg)) return
     if (present(real_kind)) type = type_code(real_kind)
     if (.not. opened(context, place, stat, errmsg)) return
     status = c_td_ktensor_create(place, size(dims, kind=c_int32_t), dims, int(rank, c_int64_t), type, handle)

@@ -100,6 +100,7 @@ contains
     type(c_ptr) :: place, handle
     integer(c_int32_t) :: status, type
     type = type_code(kind(1.0_real64))
+    if (kind_refused(real_kind, stat, errmsg)) return
     if (present(real_kind)) type = type_code(real_kind)
     call self%destroy()
     if (.not. opened(context, place, stat, errmsg)) return

@@ -243,6 +243,7 @@ contains
     integer(c_int32_t) :: space
     integer :: status
     call self%destroy()
+    if (kind_refused(real_kind, stat, errmsg)) return
     steps = c_null_ptr
     if (present(strides)) then
       if (size(strides) /= size(dims)) then

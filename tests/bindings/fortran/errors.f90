@@ -1,16 +1,18 @@
 ! Every refusal has a status and a text that names what came and what was expected, counted as Fortran counts.
 program errors
-  use, intrinsic :: iso_c_binding, only: c_null_ptr
-  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+  use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64, real128
   use check
   use td
   implicit none
   type(td_context) :: context
   type(td_tensor) :: x, nothing
   type(td_ktensor) :: model, other
+  type(td_plan) :: plan
   type(td_options) :: options
   type(td_report) :: report
-  real(real64) :: a(2, 2), tall(3, 2), full(2, 2), wrong(2, 3), nan
+  real(real64), target :: a(2, 2)
+  real(real64) :: tall(3, 2), full(2, 2), wrong(2, 3), nan
   real(real32) :: single(2, 2)
   integer :: ierr, n
   integer(int64), allocatable :: counts(:)
@@ -36,6 +38,12 @@ program errors
   call x%create(reshape([1.0_real64, nan], [1, 2]), stat=ierr, errmsg=msg)
   call refused('NaN', TD_ERR_ARGUMENT, 'nan')
   call expect('nothing is left of a tensor whose creation failed', .not. x%is_created())
+  call x%borrow(c_loc(a), shape(a), real128, stat=ierr, errmsg=msg)
+  call refused('kind of what is borrowed', TD_ERR_TYPE, 'expected real32 or real64')
+  call other%create([2, 2], 1, real128, stat=ierr, errmsg=msg)
+  call refused('kind of a ktensor', TD_ERR_TYPE, 'expected real32 or real64')
+  call plan%create([2, 2], 1, real_kind=real128, stat=ierr, errmsg=msg)
+  call refused('kind of a plan', TD_ERR_TYPE, 'expected real32 or real64')
   call x%read('no_such_file.tns', stat=ierr, errmsg=msg)
   call refused('file', TD_ERR_IO, 'no_such_file.tns')
 
@@ -85,6 +93,8 @@ program errors
   call refused('a mode missing', TD_ERR_OPTION_RANGE, 'mode_order: 1 modes, expected each of 1 .. 2 once')
   call td_cpals(x, 1, model, fixed_modes=[0], stat=ierr, errmsg=msg)
   call refused('fixed_modes', TD_ERR_OPTION_RANGE, 'fixed_modes: mode 0, expected 1 .. 2')
+  call td_cpals(x, 1, model, start=other, stat=ierr, errmsg=msg)
+  call refused('a start that is none', TD_ERR_HANDLE, 'start: not created')
   call expect('nothing was fitted', .not. model%is_created())
 
   call model%set_factor(1, a, stat=ierr, errmsg=msg)
