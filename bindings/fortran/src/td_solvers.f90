@@ -75,6 +75,9 @@ contains
     type(c_funptr) :: shim
     integer :: status
 
+    if (present(start)) then
+      if (missing(start, 'start', stat, errmsg)) return
+    end if
     if (x%is_created()) then
       if (modes_refused('mode_order', mode_order, x%order(), .true., stat, errmsg)) return
       if (modes_refused('fixed_modes', fixed_modes, x%order(), .false., stat, errmsg)) return
