@@ -183,8 +183,9 @@ class CpalsCall {
 public:
   CpalsCall(const Context &context, const td_tensor *tensor, std::int64_t rank, const td_ktensor *init,
             const td_options *options)
-      : context_(context), tensor_(tensor), rank_(rank), parts_(parts_for(context, tensor)),
-        start_(start_for(context, init)), options_(for_worker(context, options_in(context, options))) {
+      : context_(context), labelled_(object_of<td_tensor>(tensor, "tensor")), rank_(rank),
+        parts_(parts_for(context, tensor)), start_(start_for(context, init)),
+        options_(for_worker(context, options_in(context, options))) {
     if (context.workers != nullptr && start_ != nullptr && !start_->whole())
       rest_ = without_rows(*start_);
     if (context.processes != nullptr)
@@ -225,7 +226,7 @@ public:
       result.report.exchanged_bytes += results[worker].report.exchanged_bytes;
     if (context_.workers != nullptr && !shared_ && !result.model.whole())
       result.model = tensor::gather(*context_.processes, result.model, context_.budget());
-    if (Labels labels = object_of<td_tensor>(tensor_, "tensor")->labels; !labels.empty())
+    if (Labels labels = labelled_->labels; !labels.empty())
       result.model.labels() = std::move(labels);
     return result;
   }
@@ -264,7 +265,7 @@ private:
   }
 
   const Context &context_;
-  const td_tensor *tensor_;
+  std::shared_ptr<const LabelledTensor> labelled_; // the handle may be destroyed while the run works
   std::int64_t rank_;
   Parts parts_;
   std::shared_ptr<Model> start_;

@@ -193,6 +193,26 @@ static void null_pointers(void) {
   CHECK(td_has_feature(NULL) == 0);
 }
 
+static int32_t end_tensor(const td_report *so_far, void *user) {
+  (void)so_far;
+  td_tensor_destroy(*(td_tensor **)user); /* later times do nothing */
+  return 0;
+}
+
+/* An object lives as long as a call works on it: the run goes on, and the model gets the tensor's names. */
+static void destroyed_meanwhile(void) {
+  td_tensor *x = NULL;
+  td_ktensor *k = NULL;
+  char name[8] = "";
+  DONE(td_tensor_create_dense(context, 2, dims, NULL, TD_F64, cells, TD_HOST, NULL, &x));
+  DONE(td_tensor_set_mode_name(x, 1, "user"));
+  DONE(td_cpals(context, x, 2, NULL, NULL, end_tensor, &x, &k, NULL));
+  DONE(td_ktensor_get_mode_name(k, 1, name, sizeof name, NULL));
+  CHECK(strcmp(name, "user") == 0);
+  REFUSED(TD_ERR_HANDLE, "tensor", "destroyed", td_tensor_describe(x, NULL, 0, NULL));
+  td_ktensor_destroy(k);
+}
+
 int main(void) {
   double not_a_handle[64] = {0};
   make(&context, &options, &tensor, &ktensor, &report);
@@ -228,6 +248,7 @@ int main(void) {
   CHECK(td_context_describe(context, NULL, 0, NULL) == TD_OK);
 
   null_pointers();
+  destroyed_meanwhile();
 
   /* Any order: the context first. */
   td_context_destroy(context);
