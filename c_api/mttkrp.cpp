@@ -1,12 +1,10 @@
 #include "solvers/mttkrp.hpp"
 
-#include <limits>
-
 #include <fmt/format.h>
 
 #include "arguments.hpp"
 #include "core/buffer.hpp"
-#include "core/checked.hpp"
+#include "core/strides.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
 #include "space.hpp"
@@ -18,11 +16,6 @@ using namespace td;
 using namespace td::c_api;
 
 namespace {
-
-void require_ld(std::int64_t ld, i64 rows, std::string_view name) {
-  if (ld < rows)
-    throw_error(Status::shape, "{}: ld = {} < rows = {}", name, ld, rows);
-}
 
 /// Before MTTKRP allocates. Where nothing limits it but the machine, little work is not held up by being planned.
 void require_room(const Context &context, const tensor::Tensor &x, i64 rank, int mode) {
@@ -39,19 +32,11 @@ void require_room(const Context &context, const tensor::Tensor &x, i64 rank, int
     tensor::require_mttkrp(x, {options, rank, backends, ""}, mode);
 }
 
-/// A caller's column-major matrix as one of its columns. Throws Status::shape where its elements are more than 2^63
-/// - 1.
-ConstMatrix columns_of(const void *array, ValueType type, i64 rows, i64 rank, i64 ld, std::string_view name) {
-  const auto before = checked_multiply(rank - 1, ld);
-  if (!before || *before > std::numeric_limits<i64>::max() / size_of(type) - rows)
-    throw_error(Status::shape, "{}: ld = {} times {} columns is more than 2^63 - 1", name, ld, rank);
-  return {array, type, rank, rows, ld};
-}
-
 solvers::CallerResult result_of(const Space &where, void *out, const tensor::Tensor &x, int mode, i64 rank, i64 ld) {
-  const ConstMatrix columns = columns_of(out, x.type(), x.dims()[static_cast<std::size_t>(mode)], rank, ld, "out");
+  const i64 rows = x.dims()[static_cast<std::size_t>(mode)];
+  require_columns("out", x.type(), rows, rank, ld);
   where.borrow(out, "out");
-  return {{out, columns.type, columns.rows, columns.cols, columns.ld}, where.gpu() != nullptr};
+  return {{out, x.type(), rank, rows, ld}, where.gpu() != nullptr};
 }
 
 /// Factors on a GPU := copies on the host, where each of several workers of a process reads them.
@@ -103,26 +88,21 @@ td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, 
           require(ld, "ld");
           require(out, "out");
           const Space where(*c, space);
-          const auto dims = x->dims();
-          require_ld(ld_out, dims[static_cast<std::size_t>(mode)], "out");
-          for (int m = 0; m < x->order(); ++m) {
-            if (m == mode)
-              continue;
-            if (factors[m] == nullptr)
-              throw_error(Status::argument, "factors[{}]: null pointer", m);
-            require_ld(ld[m], dims[static_cast<std::size_t>(m)], fmt::format("factor {}", m));
-          }
           require_room(*c, *x, rank, mode);
+          const solvers::CallerResult result = result_of(where, out, *x, mode, rank, ld_out);
+          const auto dims = x->dims();
           std::vector<Buffer<std::byte>> copies;
           solvers::CallerFactors given{std::vector<ConstMatrix>(dims.size()), where.gpu() != nullptr};
           for (std::size_t m = 0; m < dims.size(); ++m) {
             if (static_cast<int>(m) == mode)
               continue;
+            if (factors[m] == nullptr)
+              throw_error(Status::argument, "factors[{}]: null pointer", m);
             const std::string name = fmt::format("factor {}", m);
-            given.columns[m] = columns_of(factors[m], x->type(), dims[m], rank, ld[m], name);
+            require_columns(name, x->type(), dims[m], rank, ld[m]);
             where.borrow(factors[m], name);
+            given.columns[m] = {factors[m], x->type(), rank, dims[m], ld[m]};
           }
-          const solvers::CallerResult result = result_of(where, out, *x, mode, rank, ld_out);
           if (c->workers != nullptr)
             to_host(given, copies, where.gpu());
           run_mttkrp(*c, result, [&](int worker, const solvers::CallerResult &own) {
@@ -150,7 +130,6 @@ td_status td_mttkrp_ktensor(td_context *context, const td_tensor *tensor, int32_
           if (k->type() != x->type())
             throw_error(Status::type, "ktensor is {}, tensor is {}: expected the same type", name_of(k->type()),
                         name_of(x->type()));
-          require_ld(ld_out, x->dims()[static_cast<std::size_t>(mode)], "out");
           const solvers::CallerResult result = result_of(where, out, *x, mode, k->rank(), ld_out);
           require_room(*c, *x, k->rank(), mode);
           run_mttkrp(*c, result, [&](int worker, const solvers::CallerResult &own) {

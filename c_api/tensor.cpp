@@ -49,7 +49,7 @@ template <class Value, class Get> td_status get_fact(const td_tensor *tensor, Va
 std::shared_ptr<const Tensor> whole_array(const Context &context, Space &where, const DenseArrayView &array,
                                           const td_options *options) {
   formats::check_dims(array.dims);
-  const Range reach = reach_of(array.dims, array.strides);
+  const Range reach = reach_of(array.dims, array.strides, array.value_type);
   const plan::TensorSettings settings = options_in(context, options);
   where.require_here(array.values, "values");
   std::shared_ptr<const Tensor> x;

@@ -386,12 +386,12 @@ TD_API td_status td_tensor_create(td_context *context, int32_t order, const int6
  *  Where the values' magnitude asks for it (below about 1e-45 or above 1e45, of f32 1e-18 and 1e18), runs work on a
  *  scaled copy after all.
  *
- *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements), TD_ERR_ARGUMENT (NaN or
- *  infinite value: names its position; values on another GPU, on the host with TD_DEVICE or on a GPU with TD_HOST; to
- * be borrowed, an address that is no multiple of a number's size), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups"
- * that share a product with "accumulate", or of a borrowed array in another order or with gaps; "borrow" of an array on
- * a GPU in a context of several; "dense_kernel" on a CPU), TD_ERR_OPTION_RANGE ("groups" is no partition of the modes;
- * "dense_tile_width" without "dense_kernel" = "tile"). */
+ *  Errors: TD_ERR_SHAPE (order outside 2 .. 64, a dim < 1, more than 2^63 - 1 elements, or strides by which they lie
+ *  more than 2^63 - 1 bytes apart), TD_ERR_ARGUMENT (NaN or infinite value: names its position; values on another GPU,
+ * on the host with TD_DEVICE or on a GPU with TD_HOST; to be borrowed, an address that is no multiple of a number's
+ * size), TD_ERR_TYPE, TD_ERR_UNSUPPORTED (space; "groups" that share a product with "accumulate", or of a borrowed
+ * array in another order or with gaps; "borrow" of an array on a GPU in a context of several; "dense_kernel" on a CPU),
+ * TD_ERR_OPTION_RANGE ("groups" is no partition of the modes; "dense_tile_width" without "dense_kernel" = "tile"). */
 TD_API td_status td_tensor_create_dense(td_context *context, int32_t order, const int64_t *dims, const int64_t *strides,
                                         td_type value_type, const void *values, td_space space,
                                         const td_options *options, td_tensor **out);
@@ -456,7 +456,8 @@ TD_API td_status td_tensor_get_entries(const td_tensor *tensor, td_type index_ty
                                        int32_t index_base, td_type value_type, void *values);
 
 /** Copies a tensor out as a dense array, strides as in td_tensor_create_dense (not zero where the dim is above 1);
- *  a sparse tensor's missing entries become 0. Errors: TD_ERR_SHAPE for more than 2^63 - 1 elements, TD_ERR_TYPE. */
+ *  a sparse tensor's missing entries become 0. Errors: TD_ERR_SHAPE for more than 2^63 - 1 elements, or strides by
+ *  which they lie more than 2^63 - 1 bytes apart; TD_ERR_TYPE. */
 TD_API td_status td_tensor_get_dense(const td_tensor *tensor, const int64_t *strides, td_type value_type, void *values);
 
 /** One line for people: order, dims, entries, type, format and bytes. Text as in td_options_get_str. */
@@ -535,8 +536,8 @@ TD_API td_status td_ktensor_fit(td_context *context, const td_ktensor *ktensor, 
 TD_API td_status td_ktensor_values_at(const td_ktensor *ktensor, int64_t n, td_type index_type,
                                       const void *const *indices, int32_t index_base, double *values);
 
-/** Writes the full tensor, strides as in td_tensor_get_dense. Errors: TD_ERR_SHAPE for more than 2^63 - 1 elements,
- *  TD_ERR_NUMERICAL (a value is beyond the largest number of value_type). */
+/** Writes the full tensor, strides as in td_tensor_get_dense. Errors: TD_ERR_SHAPE as there, TD_ERR_NUMERICAL (a value
+ *  is beyond the largest number of value_type). */
 TD_API td_status td_ktensor_full(const td_ktensor *ktensor, const int64_t *strides, td_type value_type, void *values);
 
 /** Factor match score of two ktensors of the same dims: the components of the one with fewer are matched to the

@@ -8,6 +8,7 @@
 #include "core/columns.hpp"
 #include "core/error.hpp"
 #include "core/relayout.hpp"
+#include "core/strides.hpp"
 
 namespace td {
 
@@ -16,11 +17,6 @@ namespace {
 void check_mode(const Ktensor &k, int mode) {
   if (mode < 0 || mode >= k.order())
     throw_error(Status::shape, "mode = {}: expected 0 .. {}", mode, k.order() - 1);
-}
-
-void check_ld(int mode, i64 ld, i64 rows) {
-  if (ld < rows)
-    throw_error(Status::shape, "factor {}: ld = {} < rows = {}", mode, ld, rows);
 }
 
 /// Calls f(row) for each row of a matrix: columns are taken together, since memory has a row's elements side by side.
@@ -156,7 +152,7 @@ ConstMatrix Ktensor::factor(int mode) const noexcept {
 void Ktensor::set_factor(int mode, const void *column_major, i64 ld) {
   check_mode(*this, mode);
   const Matrix a = factor(mode);
-  check_ld(mode, ld, a.rows);
+  require_columns(fmt::format("factor {}", mode), type_, a.rows, rank_, ld);
   // Read by columns, a column-major matrix is one of contiguous rows.
   const ConstMatrix columns(column_major, type_, rank_, a.rows, ld);
   if (const i64 at = first_not_finite(columns, 1); at < a.rows * rank_)
@@ -167,8 +163,8 @@ void Ktensor::set_factor(int mode, const void *column_major, i64 ld) {
 
 void Ktensor::get_factor(int mode, void *column_major, i64 ld) const {
   check_mode(*this, mode);
-  check_ld(mode, ld, factor(mode).rows);
   const ConstMatrix a = factor(mode);
+  require_columns(fmt::format("factor {}", mode), type_, a.rows, rank_, ld);
   scatter_transposed(a, nullptr, {column_major, type_, rank_, a.rows, ld}, {0, a.rows});
 }
 

@@ -138,20 +138,6 @@ double value_at(const Ktensor &k, std::span<const i64> coordinate, std::vector<d
   return value;
 }
 
-std::vector<i64> element_strides(const Ktensor &k, std::span<const i64> given) {
-  element_count(k.dims());
-  check_output_strides(k.dims(), given);
-  std::vector<i64> strides(given.begin(), given.end());
-  if (given.empty()) {
-    i64 next = 1;
-    for (i64 d : k.dims()) {
-      strides.push_back(next);
-      next *= d;
-    }
-  }
-  return strides;
-}
-
 } // namespace
 
 double Ktensor::norm(const Meeting &others) const {
@@ -184,7 +170,7 @@ void values_at(const Ktensor &k, const EntriesView &coordinates, double *values)
 }
 
 void full(const Ktensor &k, std::span<const i64> given_strides, ValueType type, void *values) {
-  const std::vector<i64> strides = element_strides(k, given_strides);
+  const std::vector<i64> strides = output_strides(k.dims(), given_strides, type);
   const std::size_t order = k.dims().size();
   // products[m] holds weights times the rows of modes m .. order - 1 at the current coordinate, so that a step of
   // mode m costs m products of R numbers; most steps are of mode 1.

@@ -139,7 +139,7 @@ Dense lend_dense(const DenseArrayView &array) {
     if (array.strides[m] < 1 && array.dims[m] > 1)
       throw_error(Status::shape, "strides[{}] = {}: expected at least 1 in an array that is borrowed", m,
                   array.strides[m]);
-  reach_of(array.dims, array.strides); // within 2^63 - 1
+  reach_of(array.dims, array.strides, array.value_type); // within 2^63 - 1 bytes
   const kernels::DenseView view{x.dims, array.value_type, nullptr, array.strides};
   const auto modes = kernels::modes_in_memory(view);
   i64 reach = 1; // elements from the first to the last one of the modes so far

@@ -64,8 +64,8 @@ void export_entries(const Tensor &x, IndexType index_type, void *const *indices,
     });
 }
 
-void export_dense(const Tensor &x, std::span<const i64> strides, ValueType value_type, void *values) {
-  check_output_strides(x.dims(), strides);
+void export_dense(const Tensor &x, std::span<const i64> given_strides, ValueType value_type, void *values) {
+  const std::vector<i64> strides = output_strides(x.dims(), given_strides, value_type);
   if (!x.sparse()) {
     std::optional<formats::Dense> holder;
     const DenseArrayView all = x.elements(holder);
@@ -79,19 +79,14 @@ void export_dense(const Tensor &x, std::span<const i64> strides, ValueType value
     });
     return;
   }
-  std::vector<i64> step(strides.begin(), strides.end());
-  if (step.empty()) {
-    element_count(x.dims());
-    step = first_fastest_strides(x.dims());
-  }
   std::optional<formats::Coo> holder;
   const kernels::CooView coo = x.coordinates(holder, available_threads());
   with_types(x.type(), coo.values, value_type, values, [&]<class From, class To>(const From *from, To *to) {
     for_each_element(x.dims(), strides, [&](i64, i64 offset, const auto &) { to[offset] = To{0}; });
     for (i64 k = 0; k < coo.nnz; ++k) {
       i64 offset = 0;
-      for (std::size_t m = 0; m < step.size(); ++m)
-        offset += coo.indices[m][k] * step[m];
+      for (std::size_t m = 0; m < strides.size(); ++m)
+        offset += coo.indices[m][k] * strides[m];
       to[offset] = convert<To>(from[k]);
     }
   });

@@ -143,6 +143,43 @@ static void strides(td_context *context) {
   CHECK(x == NULL);
 }
 
+/* Strides and leading dimensions by which an address would wrap around, of inputs and of outputs. */
+static void wrapping(td_context *context) {
+  const int64_t dims[3] = {2, 2, 2}, ld[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
+  const int64_t far[][3] = {{INT64_MAX, 1, 1}, {(int64_t)1 << 61, 1, 4}, {(int64_t)1 << 60, -((int64_t)1 << 60), 1}};
+  const double cells[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const int64_t coordinate[1] = {0};
+  const void *const indices[3] = {coordinate, coordinate, coordinate}, *const factors[3] = {cells, cells, cells};
+  double out[8];
+  td_tensor *x = NULL, *sparse = NULL, *none = NULL;
+  td_ktensor *k = NULL;
+  size_t n;
+  DONE(td_tensor_create_dense(context, 3, dims, NULL, TD_F64, cells, TD_HOST, NULL, &x));
+  DONE(td_tensor_create(context, 3, dims, 1, TD_I64, indices, 0, TD_F64, cells, TD_HOST, NULL, &sparse));
+  DONE(td_ktensor_create(context, 3, dims, 2, TD_F64, &k));
+  for (n = 0; n < sizeof far / sizeof far[0]; ++n) {
+    REFUSED(TD_ERR_SHAPE, "strides[", "2^63 - 1 bytes",
+            td_tensor_create_dense(context, 3, dims, far[n], TD_F64, cells, TD_HOST, NULL, &none));
+    REFUSED(TD_ERR_SHAPE, "strides[", "2^63 - 1 bytes", td_tensor_get_dense(x, far[n], TD_F64, out));
+    REFUSED(TD_ERR_SHAPE, "strides[", "2^63 - 1 bytes", td_tensor_get_dense(sparse, far[n], TD_F64, out));
+    REFUSED(TD_ERR_SHAPE, "strides[", "2^63 - 1 bytes", td_ktensor_full(k, far[n], TD_F64, out));
+  }
+  REFUSED(TD_ERR_SHAPE, "factor 1: ld = 9223372036854775807", "2^63 - 1 bytes",
+          td_ktensor_set_factor(k, 1, cells, most, TD_HOST));
+  REFUSED(TD_ERR_SHAPE, "factor 1: ld = 9223372036854775807", "2^63 - 1 bytes",
+          td_ktensor_get_factor(k, 1, out, most, TD_HOST));
+  REFUSED(TD_ERR_SHAPE, "factor 1: ld = 9223372036854775807", "2^63 - 1 bytes",
+          td_ktensor_get_local_factor(k, 1, out, most, TD_HOST));
+  REFUSED(TD_ERR_SHAPE, "factor 1: ld = 9223372036854775807", "2^63 - 1 bytes",
+          td_mttkrp(context, x, 0, 2, factors, ld, out, 2, TD_HOST));
+  REFUSED(TD_ERR_SHAPE, "out: ld = 9223372036854775807", "2^63 - 1 bytes",
+          td_mttkrp_ktensor(context, x, 0, k, out, most, TD_HOST));
+  CHECK(none == NULL);
+  td_ktensor_destroy(k);
+  td_tensor_destroy(sparse);
+  td_tensor_destroy(x);
+}
+
 /* More entries than there is memory for: arrays that cannot be as long are not read. */
 static void entries(td_context *context) {
   static const char *const formats[] = {"auto", "coo", "blco", "sorted"};
@@ -205,6 +242,7 @@ int main(void) {
   {
     td_context *context = context_of("cpu:2", "2", "0");
     strides(context);
+    wrapping(context);
     entries(context);
     work(context);
     td_context_destroy(context);

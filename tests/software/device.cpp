@@ -343,7 +343,7 @@ public:
   }
   bool holds(const void *array) const override { return memory_->holds(array); }
   std::shared_ptr<const DeviceArrays> lend(const kernels::DenseView &array, std::string_view name) override {
-    const Range reach = reach_of(array.dims, array.strides);
+    const Range reach = reach_of(array.dims, array.strides, array.type);
     borrow(array.values, name);
     borrow(static_cast<const char *>(array.values) + reach.end * size_of(array.type) - 1, name);
     return std::make_shared<LentArray>(memory_, array);
