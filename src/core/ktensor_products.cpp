@@ -151,19 +151,21 @@ double dot(const Ktensor &a, const Ktensor &b, const Meeting &others) {
 }
 
 void values_at(const Ktensor &k, const EntriesView &coordinates, double *values) {
-  std::vector<i64> coordinate(k.dims().size());
+  const std::size_t order = k.dims().size();
+  std::vector<i64> coordinate(order);
   std::vector<double> products;
   const i64 base = coordinates.index_base;
   dispatch(coordinates.index_type, [&](auto zero) {
     using I = decltype(zero);
-    for (i64 e = 0; e < coordinates.nnz; ++e) {
-      for (std::size_t m = 0; m < coordinate.size(); ++m) {
-        const i64 i = static_cast<const I *>(coordinates.indices[m])[e];
-        if (i < base || i - base >= k.dims()[m])
+    const auto index = [&](std::size_t m, i64 e) -> i64 { return static_cast<const I *>(coordinates.indices[m])[e]; };
+    for (i64 e = 0; e < coordinates.nnz; ++e) // all are checked before a value is written
+      for (std::size_t m = 0; m < order; ++m)
+        if (const i64 i = index(m, e); i < base || i - base >= k.dims()[m])
           throw_error(Status::index, "entry {}, mode {} (counting from {}): index {} outside {}..{}", e + base,
                       static_cast<i64>(m) + base, base, i, base, k.dims()[m] - 1 + base);
-        coordinate[m] = i - base;
-      }
+    for (i64 e = 0; e < coordinates.nnz; ++e) {
+      for (std::size_t m = 0; m < order; ++m)
+        coordinate[m] = index(m, e) - base;
       values[e] = value_at(k, coordinate, products);
     }
   });

@@ -196,7 +196,9 @@ static void matrices(void) {
     at[0] = i;
     at[1] = j;
     REFUSED(TD_ERR_INDEX, "entry 2", "mode 2", td_ktensor_values_at(k, 2, TD_I64, at, 1, out));
+    out[0] = 7;
     REFUSED(TD_ERR_INDEX, "6", "1..3", td_ktensor_values_at(k, 2, TD_I64, at, 1, out));
+    CHECK(out[0] == 7); /* nothing was changed, though the first coordinate is good */
   }
   {
     const int64_t overlapping[2] = {0, 1};
