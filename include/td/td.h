@@ -101,8 +101,9 @@ enum {
 TD_API const char *td_status_name(td_status status);
 
 /** Text of this thread's last failed call, in UTF-8. Copies at most cap bytes including the terminating NUL into buf
- *  (buf may be NULL if cap is 0) and returns the bytes needed for the whole text including NUL. A call that succeeds
- *  leaves the text as it was; before any failure it is empty. */
+ *  (buf may be NULL if cap is 0) and returns the bytes needed for the whole text including NUL, at most 1024: in place
+ *  of the middle of a longer one, as of a path, stands "...". A call that succeeds leaves the text as it was; before
+ *  any failure it is empty. */
 TD_API int64_t td_last_error(char *buf, int64_t cap);
 
 /** @} */

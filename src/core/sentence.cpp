@@ -1,5 +1,6 @@
 #include "core/sentence.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -53,6 +54,22 @@ std::size_t escape_byte(char c, char *out) noexcept {
   return longest_escape;
 }
 
+/// Escapes as much as fits, and leaves in `text` what does not.
+std::size_t escape_front(std::string_view &text, char *out, std::size_t cap) noexcept {
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const std::size_t size = printable_size(text);
+    char made[longest_escape];
+    const std::size_t made_size = size > 0 ? size : escape_byte(text[0], made);
+    if (made_size > cap - used)
+      break;
+    std::memcpy(out + used, size > 0 ? text.data() : made, made_size);
+    used += made_size;
+    text.remove_prefix(size > 0 ? size : 1);
+  }
+  return used;
+}
+
 } // namespace
 
 std::string count_text(i64 count, std::string_view one, std::string_view many) {
@@ -70,18 +87,24 @@ bool is_utf8(std::string_view text) noexcept {
 }
 
 std::size_t escape(std::string_view text, char *out, std::size_t cap) noexcept {
-  std::size_t used = 0;
-  while (!text.empty()) {
-    const std::size_t size = printable_size(text);
-    char made[longest_escape];
-    const std::size_t made_size = size > 0 ? size : escape_byte(text[0], made);
-    if (made_size > cap - used)
-      break;
-    std::memcpy(out + used, size > 0 ? text.data() : made, made_size);
-    used += made_size;
-    text.remove_prefix(size > 0 ? size : 1);
+  constexpr std::string_view gap = "...";
+  std::string_view rest = text;
+  std::size_t used = escape_front(rest, out, cap);
+  if (rest.empty())
+    return used;
+  rest = text;
+  used = escape_front(rest, out, (cap - gap.size()) / 2);
+  used += gap.copy(out + used, gap.size());
+  rest.remove_prefix(rest.size() - std::min(rest.size(), cap - used));
+  while (true) { // until the end, which begins with a whole character, fits
+    while (!rest.empty() && is_continuation(rest[0]))
+      rest.remove_prefix(1);
+    std::string_view end = rest;
+    const std::size_t size = escape_front(end, out + used, cap - used);
+    if (end.empty())
+      return used + size;
+    rest.remove_prefix(1);
   }
-  return used;
 }
 
 std::string escaped(std::string_view text) {

@@ -76,6 +76,22 @@ static td_tensor *some_tensor(int64_t nnz) {
   return x;
 }
 
+/* The reason is at a sentence's end, also of one that there is no room for. */
+static void long_names(void) {
+  static const char *const parts[] = {"/.", "/\x1b", "/\xC3\xA9"};
+  char path[2048], why[2048];
+  size_t p, used;
+  for (p = 0; p < sizeof parts / sizeof parts[0]; ++p) {
+    used = (size_t)snprintf(path, sizeof path, "%s", folder);
+    while (used < 1500)
+      used += (size_t)snprintf(path + used, sizeof path - used, "%s", parts[p]);
+    snprintf(path + used, sizeof path - used, "/missing.tns");
+    REFUSED(TD_ERR_IO, folder, "...", read_tensor(path));
+    REFUSED(TD_ERR_IO, "missing.tns", "No such file", read_tensor(path));
+    CHECK(td_last_error(why, sizeof why) <= 1024 && strstr(why, "\\xc3") == NULL && strstr(why, "\\xa9") == NULL);
+  }
+}
+
 static void no_such_file(void) {
   REFUSED(TD_ERR_IO, "missing.tns", "No such file", read_tensor(at("missing.tns")));
   REFUSED(TD_ERR_IO, "missing.txt", "No such file", read_ktensor(at("missing.txt")));
@@ -239,6 +255,7 @@ int main(void) {
   little = some_tensor(3);
   DONE(td_cpals(context, little, 2, NULL, NULL, NULL, NULL, &k, NULL));
   no_such_file();
+  long_names();
   broken_text();
   DONE(td_tensor_write(little, at("little.tdb"), NULL));
   broken_binary("little.tdb", read_tensor);
