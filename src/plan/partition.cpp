@@ -56,6 +56,10 @@ std::vector<Shard> shards_of(const RowCounts &counts, i64 wanted) {
   return shards;
 }
 
+/// Loads with their workers, the least loaded worker on top.
+using Load = std::pair<i64, int>;
+using LeastLoaded = std::priority_queue<Load, std::vector<Load>, std::greater<>>;
+
 /// The worker of each shard by Graham's rule. Workers are numbered by the first shard that they have.
 std::vector<int> assign(const std::vector<Shard> &shards, int workers) {
   std::vector<std::size_t> order(shards.size());
@@ -63,8 +67,7 @@ std::vector<int> assign(const std::vector<Shard> &shards, int workers) {
     order[k] = k;
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return shards[a].entries > shards[b].entries; });
-  using Load = std::pair<i64, int>;
-  std::priority_queue<Load, std::vector<Load>, std::greater<>> least;
+  LeastLoaded least;
   for (int w = 0; w < workers; ++w)
     least.emplace(0, w);
   std::vector<int> taker(shards.size());
@@ -109,12 +112,16 @@ public:
   /// Workers with more than `most` give parts of their longest row, if it is longer than `longer_than`, to those below
   /// the mean.
   void level(i64 most, i64 longer_than) {
+    const std::vector<const Shard *> longest_rows = longest_row_of_each();
+    LeastLoaded least; // those above the mean need not be right: they get no more
+    for (int w = 0; w < partition_.workers(); ++w)
+      least.emplace(load(w), w);
     for (int w = 0; w < partition_.workers(); ++w) {
       if (load(w) <= most)
         continue;
-      const Shard *longest = longest_row(w);
+      const Shard *longest = longest_rows[static_cast<std::size_t>(w)];
       if (longest != nullptr && longest->entries > longer_than)
-        split(*longest, w);
+        split(*longest, w, least);
     }
   }
 
@@ -128,27 +135,29 @@ public:
 private:
   i64 &load(int worker) { return partition_.load[static_cast<std::size_t>(worker)]; }
 
-  /// The longest row that is a shard by itself, or null.
-  const Shard *longest_row(int worker) const {
-    const Shard *longest = nullptr;
-    for (std::size_t k = 0; k < shards_.size(); ++k)
-      if (taker_[k] == worker && shards_[k].long_row >= 0 &&
-          (longest == nullptr || shards_[k].entries > longest->entries))
-        longest = &shards_[k];
+  /// Each worker's longest row that is a shard by itself, or null.
+  std::vector<const Shard *> longest_row_of_each() const {
+    std::vector<const Shard *> longest(partition_.load.size());
+    for (std::size_t k = 0; k < shards_.size(); ++k) {
+      const Shard *&so_far = longest[static_cast<std::size_t>(taker_[k])];
+      if (shards_[k].long_row >= 0 && (so_far == nullptr || shards_[k].entries > so_far->entries))
+        so_far = &shards_[k];
+    }
     return longest;
   }
 
-  void split(const Shard &shard, int owner) {
+  void split(const Shard &shard, int owner, LeastLoaded &least) {
     std::vector<std::pair<int, i64>> loads;
     i64 excess = std::min(load(owner) - mean_, shard.entries);
     loads.emplace_back(owner, shard.entries - excess);
     load(owner) -= excess;
     while (excess > 0) { // all together have at most workers * mean, so somebody is below the mean
-      const auto least =
-          static_cast<int>(std::min_element(partition_.load.begin(), partition_.load.end()) - partition_.load.begin());
-      const i64 given = std::min(excess, mean_ - load(least));
-      loads.emplace_back(least, given);
-      load(least) += given;
+      const int worker = least.top().second;
+      least.pop();
+      const i64 given = std::min(excess, mean_ - load(worker));
+      loads.emplace_back(worker, given);
+      load(worker) += given;
+      least.emplace(load(worker), worker);
       excess -= given;
     }
     std::sort(loads.begin(), loads.end());

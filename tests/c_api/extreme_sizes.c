@@ -126,6 +126,21 @@ static void plans(td_context *context, const char *setting) {
   }
 }
 
+/* A plan of as many workers as can be said takes a second, not one for each of them. */
+static void many_workers(td_context *context) {
+  const int64_t dims[2] = {1000000, 1};
+  int64_t loads = 0;
+  td_options *options = NULL;
+  td_plan *plan = NULL;
+  DONE(td_options_create(&options));
+  DONE(td_options_set_i64(options, "workers", 65536));
+  DONE(td_plan_create(context, 2, dims, 100000000, TD_F64, 16, options, &plan));
+  DONE(td_plan_get_series(plan, "load", NULL, 0, &loads));
+  CHECK(loads == 2 * 65536);
+  td_plan_destroy(plan);
+  td_options_destroy(options);
+}
+
 /* Strides as far as they go, for arrays of which no element but the first is there. */
 static void strides(td_context *context) {
   const int64_t one[2] = {1, 1}, two[2] = {1, 2};
@@ -241,6 +256,7 @@ int main(void) {
   }
   {
     td_context *context = context_of("cpu:2", "2", "0");
+    many_workers(context);
     strides(context);
     wrapping(context);
     entries(context);
