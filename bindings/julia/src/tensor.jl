@@ -49,11 +49,11 @@ end
 
 destroy_tensor(x) = LibTD.td_tensor_destroy(x.ptr)
 
-as_indices(i::Vector{<:Union{Int32,Int64}}) = i
+as_indices(i::Union{Vector{Int32},Vector{Int64}}) = i
 as_indices(i::AbstractVector{Int32}) = Vector(i)
 as_indices(i::AbstractVector{<:Integer}) = Vector{Int64}(i)
 as_indices(i::AbstractVector) = throw(ArgumentError("indices of type $(eltype(i)): expected integers"))
-as_values(v::Vector{<:Real32Or64}) = v
+as_values(v::Union{Vector{Float32},Vector{Float64}}) = v
 as_values(v::AbstractVector{Float32}) = Vector(v)
 as_values(v::AbstractVector{<:Real}) = Vector{Float64}(v)
 as_values(v::AbstractVector) = refuse_values(v, "values")
@@ -101,7 +101,7 @@ is_strided(a::StridedArray) = true
 is_strided(a::PermutedDimsArray) = is_strided(parent(a))
 is_strided(a) = false
 
-in_place(a::AbstractArray{<:Real32Or64}) = is_strided(a) ? a : Array(a)
+in_place(a::Union{AbstractArray{Float32},AbstractArray{Float64}}) = is_strided(a) ? a : Array(a)
 in_place(a::AbstractArray{<:Real}) = Array{Float64}(a)
 in_place(a::AbstractArray) = refuse_values(a, "array")
 

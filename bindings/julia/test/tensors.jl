@@ -62,6 +62,9 @@ end
     @test TD.in_place(PermutedDimsArray(A, (3, 1, 2))) isa PermutedDimsArray
     @test DenseTensor(A)[:max] == 24
     @test DenseTensor(A)[:sparse] == 0
+    mixed = Union{Float32,Float64}[1.0 2.0f0; 3.0 4.0]
+    @test Array(DenseTensor(mixed)) == mixed
+    @test Array(SparseTensor(Union{Int32,Int64}[1, 2], Int32[1, 2], Union{Float32,Float64}[1.0, 2.0f0])) == [1 0; 0 2]
 end
 
 @testset "shown" begin
