@@ -20,23 +20,24 @@ mttkrp(X, [ones(n, 2) for n in size(X)], 1) == [129600 129600; 129960 129960]
 function mttkrp(x, factors, mode::Integer; context=default_devices)
     tensor = as_tensor(x; context=context)
     c_mode(mode, ndims(tensor))
-    matrices = matrices_of(factors)
+    matrices = matrices_of(factors, ndims(tensor))
     other = matrices[mode == 1 ? 2 : 1]
     out = Matrix{eltype(tensor)}(undef, size(tensor, mode), size(other, 2))
     return mttkrp!(out, tensor, matrices, mode; context=context)
 end
 
-matrices_of(k::KTensor) = k.factors
-matrices_of(factors) = factors
+matrices_of(k::KTensor, order) = matrices_of(k.factors, order)
+function matrices_of(factors, order)
+    length(factors) == order || throw(DimensionMismatch("$(length(factors)) factors: expected $order"))
+    return factors
+end
 
 function mttkrp!(out::StridedMatrix{T}, x, factors, mode::Integer; context=default_devices) where {T}
     tensor = as_tensor(x; context=context)
     m = c_mode(mode, ndims(tensor))
     T == eltype(tensor) || throw(ArgumentError("out is of $T: expected the tensor's $(eltype(tensor))"))
     stride(out, 1) == 1 || throw(ArgumentError("out: expected a matrix whose columns are contiguous"))
-    given = matrices_of(factors)
-    length(given) == ndims(tensor) ||
-        throw(DimensionMismatch("$(length(given)) factors: expected $(ndims(tensor))"))
+    given = matrices_of(factors, ndims(tensor))
     R = size(out, 2)
     # What is not read need not be a factor at all.
     matrices = [n == mode ? out : column_major(T, given[n]) for n in 1:ndims(tensor)]

@@ -42,7 +42,7 @@ function check_modes(keywords, order)
     end
 end
 
-# Options from keywords. One that exists and does nothing here is refused too: libtd would leave it alone.
+# Options from keywords, of which nothing means the default. One that exists and does nothing here is refused too: libtd would leave it alone.
 function options_from(keywords, scopes...)
     options = OptionsHandle()
     isempty(keywords) && return options
@@ -51,7 +51,7 @@ function options_from(keywords, scopes...)
         scope = get(scope_of, string(key), nothing)
         scope === nothing || scope in scopes ||
             throw(ArgumentError("$key is an option of scope \"$scope\"; it means nothing here"))
-        set!(options, string(key), value)
+        value === nothing && scope !== nothing || set!(options, string(key), something(value, ""))
     end
     return options
 end

@@ -24,6 +24,7 @@
 
     @test_throws ArgumentError mttkrp(A, F, 4)
     @test_throws DimensionMismatch mttkrp(A, F[1:2], 1)
+    @test_throws DimensionMismatch mttkrp(A, F[1:1], 1)
     @test_throws DimensionMismatch mttkrp(A, [F[1], rand(4, 2), F[3]], 1)
     @test_throws ArgumentError mttkrp!(zeros(Float32, 4, 2), A, F, 1)
 end
@@ -37,6 +38,8 @@ X = Array(truth)
     @test K.λ ≈ [sqrt(8), 2] rtol = 1e-5
     @test K.report.fit ≈ 1 atol = 1e-5
     @test K.report.stop_reason == "tol" && K.report.converged == 1
+    @test cpals(X, 2; tol=nothing, seed=3) == cpals(X, 2; seed=3)
+    @test_throws TDError cpals(X, 2; tolerance=nothing)
     @test score(K, truth).score ≈ 1 atol = 1e-4
     @test length(series(K.report, :fit)) == K.report.iterations
     @test K.report["seconds.mttkrp"] >= 0
