@@ -262,7 +262,9 @@ void Options::set(std::string_view name, i64 v) {
 
 void Options::set(std::string_view name, double v) {
   const OptionRow &row = option_row(name);
-  if (row.type != OptionType::f64 || !(v >= row.smallest && v <= row.largest))
+  if (row.type != OptionType::f64)
+    refuse(row, fmt::format("{}, a real number", v));
+  if (!(v >= row.smallest && v <= row.largest))
     refuse(row, v);
   set_[std::string(name)] = v;
 }

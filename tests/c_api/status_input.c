@@ -276,6 +276,7 @@ static void options(void) {
   REFUSED(TD_ERR_OPTION_RANGE, "max_iters", "0", td_options_set_i64(o, "max_iters", 0));
   REFUSED(TD_ERR_OPTION_RANGE, "max_iters", "whole", td_options_set_str(o, "max_iters", "1.5"));
   REFUSED(TD_ERR_OPTION_RANGE, "max_iters", "2.5", td_options_set_f64(o, "max_iters", 2.5));
+  REFUSED(TD_ERR_OPTION_RANGE, "5, a real number", "a whole number", td_options_set_f64(o, "max_iters", 5));
   REFUSED(TD_ERR_OPTION_RANGE, "tol", "-1", td_options_set_f64(o, "tol", -1));
   REFUSED(TD_ERR_OPTION_RANGE, "tol", "nan", td_options_set_f64(o, "tol", NAN));
   REFUSED(TD_ERR_OPTION_RANGE, "tol", "inf", td_options_set_str(o, "tol", "inf"));
