@@ -120,7 +120,7 @@ double sum_of_products(ConstMatrix a, i64 i, std::span<const double> products) {
 }
 
 [[noreturn]] void refuse_value(std::span<const i64> coordinate, ValueType type) {
-  throw_error(Status::numerical, "the model's value at ({}) is beyond the largest number in {}",
+  throw_error(Status::numerical, "the model's value at ({}), counting from 0, is beyond the largest number in {}",
               fmt::join(coordinate, ", "), name_of(type));
 }
 

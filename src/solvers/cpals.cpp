@@ -18,8 +18,7 @@ bool any_nonzero(ConstMatrix a) {
 
 class Cpals final : public Method {
 public:
-  explicit Cpals(const RunRequest &request)
-      : settings_(request.options, request.tensor->order()), fixed_modes_(request.options.text("fixed_modes")) {}
+  explicit Cpals(const RunRequest &request) : settings_(request.options, request.tensor->order()) {}
 
   std::string path() const override { return settings_.path(); }
 
@@ -28,8 +27,7 @@ public:
   void check_start(const Ktensor *start, const std::function<bool(bool)> &any) const override {
     if (start == nullptr) {
       if (!settings_.fixed_modes.empty())
-        throw_error(Status::argument, "option 'fixed_modes' = \"{}\" without a start: expected init or resume",
-                    fixed_modes_);
+        throw_error(Status::argument, "option 'fixed_modes' without a start: expected init or resume");
       return;
     }
     for (int m = 0; m < start->order(); ++m) {
@@ -48,7 +46,6 @@ public:
 
 private:
   CpalsSettings settings_;
-  std::string fixed_modes_; // as given
 };
 
 } // namespace

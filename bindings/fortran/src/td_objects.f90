@@ -176,9 +176,9 @@ contains
   pure function from_one(text) result(changed)
     character(*), intent(in) :: text
     character(:), allocatable :: changed
-    character(10), parameter :: nouns(8) = [character(10) :: 'mode ', 'factor ', 'component ', 'row ', 'column ', 'dims[', &
-      'strides[', 'factors[']
-    integer, parameter :: lengths(8) = [5, 7, 10, 4, 7, 5, 8, 8]
+    character(10), parameter :: nouns(9) = [character(10) :: 'mode ', 'factor ', 'component ', 'row ', 'column ', 'dims[', &
+      'strides[', 'factors[', 'weights[']
+    integer, parameter :: lengths(9) = [5, 7, 10, 4, 7, 5, 8, 8, 8]
     integer :: at, digits, n
     integer(c_int64_t) :: number
     changed = text

@@ -24,7 +24,7 @@ end
 # from stays as it is, and so does what is said of a line of a file.
 function from_one(text::AbstractString)
     (occursin("counting from", text) || occursin(": line ", text)) && return text
-    numbered = r"(?<![^ ,:(])(?:(?:mode|factor|component|row|column) |(?:dims|strides|factors)\[)\d+"
+    numbered = r"(?<![^ ,:(])(?:(?:mode|factor|component|row|column) |(?:dims|strides|factors|weights)\[)\d+"
     return replace(text, numbered => s -> replace(s, r"\d+" => d -> string(parse(Int, d) + 1)))
 end
 

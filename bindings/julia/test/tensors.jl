@@ -103,6 +103,7 @@ end
     @test text_of_error(() -> norm(KTensor(([1.0 2; 3 NaN], [1.0 2])))) == "factor 1: entry at row 2, column 2 is not finite"
     @test occursin("entry 2, mode 1 (counting from 1): index 3",
                    text_of_error(() -> SparseTensor([1, 3], [1, 1], [1.0, 1.0]; dims=(2, 2))))
+    @test occursin("weights[2] = ", text_of_error(() -> norm(KTensor([1.0, NaN], (ones(2, 2), ones(2, 2))))))
     @test TD.from_one("a.tns: line 3: index 4 of mode 1") == "a.tns: line 3: index 4 of mode 1"
     @test TD.from_one("dims[0] = 3, factors[2], row 1; tomode 1") == "dims[1] = 3, factors[3], row 2; tomode 1"
 

@@ -111,6 +111,8 @@ program errors
   call refused('a dim', TD_ERR_SHAPE, 'mode 2: dim = 0')
   call model%set_weights([1.0_real64], stat=ierr, errmsg=msg)
   call refused('weights', TD_ERR_SHAPE, '1 weights: expected 2')
+  call model%set_weights([1.0_real64, nan], stat=ierr, errmsg=msg)
+  call refused('NaN in weights', TD_ERR_ARGUMENT, 'weights[2] = ')
   call model%values_at(reshape([1, 3], [1, 2]), full(1:1, 1), stat=ierr, errmsg=msg)
   call refused('coordinate', TD_ERR_INDEX, '3')
 
