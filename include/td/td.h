@@ -452,13 +452,14 @@ TD_API td_status td_tensor_slice_counts(const td_tensor *tensor, int32_t mode, i
 /** Copies the stored entries of a sparse tensor out, in td's order, which is the same for equal tensors:
  *  indices[m][nnz] of index_type counted from index_base, values[nnz] of value_type (converted if it is not the
  *  tensor's). indices, single indices[m] or values may be NULL to leave them out.
- *  Errors: TD_ERR_UNSUPPORTED for a dense tensor; TD_ERR_TYPE; TD_ERR_SHAPE if TD_I32 cannot hold a dim. */
+ *  Errors: TD_ERR_UNSUPPORTED for a dense tensor; TD_ERR_TYPE; TD_ERR_SHAPE if TD_I32 cannot hold a dim;
+ *  TD_ERR_NUMERICAL (a value is beyond the largest number of value_type). */
 TD_API td_status td_tensor_get_entries(const td_tensor *tensor, td_type index_type, void *const *indices,
                                        int32_t index_base, td_type value_type, void *values);
 
 /** Copies a tensor out as a dense array, strides as in td_tensor_create_dense (not zero where the dim is above 1);
  *  a sparse tensor's missing entries become 0. Errors: TD_ERR_SHAPE for more than 2^63 - 1 elements, or strides by
- *  which they lie more than 2^63 - 1 bytes apart; TD_ERR_TYPE. */
+ *  which they lie more than 2^63 - 1 bytes apart; TD_ERR_TYPE; TD_ERR_NUMERICAL as td_tensor_get_entries. */
 TD_API td_status td_tensor_get_dense(const td_tensor *tensor, const int64_t *strides, td_type value_type, void *values);
 
 /** One line for people: order, dims, entries, type, format and bytes. Text as in td_options_get_str. */
@@ -497,11 +498,12 @@ TD_API td_status td_ktensor_set_weights(td_ktensor *ktensor, const double *weigh
 TD_API td_status td_ktensor_get_weights(const td_ktensor *ktensor, double *weights);
 
 /** Scales every factor column to Euclidean length 1 and moves the lengths into the weights. A zero column stays zero
- *  and its weight becomes 0. */
+ *  and its weight becomes 0. Errors: TD_ERR_NUMERICAL (a weight is beyond f64). */
 TD_API td_status td_ktensor_normalize(td_ktensor *ktensor);
 
 /** As td_ktensor_normalize, then orders the components by descending weight (a weight that is negative is made
- *  positive first by turning the sign of the first factor's column). As `arrange` of Tensor Toolbox. */
+ *  positive first by turning the sign of the first factor's column). As `arrange` of Tensor Toolbox. Errors: as
+ *  td_ktensor_normalize. */
 TD_API td_status td_ktensor_arrange(td_ktensor *ktensor);
 
 /** Turns signs in pairs of modes so that in each component as many columns as possible have their entry of largest
@@ -639,7 +641,8 @@ TD_API td_status td_ktensor_get_leading(const td_ktensor *ktensor, int32_t mode,
  *                  factor
  *  space           where factors[m] and out live; ld and the array of pointers are on the host
  *
- *  Errors: TD_ERR_SHAPE (mode, rank, ld), TD_ERR_ARGUMENT (a factor is not finite), TD_ERR_UNSUPPORTED (space). */
+ *  Errors: TD_ERR_SHAPE (mode, rank, ld), TD_ERR_ARGUMENT (a factor is not finite), TD_ERR_UNSUPPORTED (space),
+ *  TD_ERR_NUMERICAL (the result is beyond the largest number of the tensor's type). */
 TD_API td_status td_mttkrp(td_context *context, const td_tensor *tensor, int32_t mode, int64_t rank,
                            const void *const *factors, const int64_t *ld, void *out, int64_t ld_out, td_space space);
 
