@@ -91,6 +91,7 @@ contains
     type(c_ptr) :: place, handle
     integer(c_int32_t) :: status, type
     type = TD_F64
+    call self%destroy()
     if (kind_refused(real_kind, stat, errmsg)) return
     if (present(real_kind)) type = type_code(real_kind)
     if (.not. opened(context, place, stat, errmsg)) return

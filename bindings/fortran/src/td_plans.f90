@@ -100,9 +100,9 @@ contains
     type(c_ptr) :: place, handle
     integer(c_int32_t) :: status, type
     type = type_code(kind(1.0_real64))
+    call self%destroy()
     if (kind_refused(real_kind, stat, errmsg)) return
     if (present(real_kind)) type = type_code(real_kind)
-    call self%destroy()
     if (.not. opened(context, place, stat, errmsg)) return
     if (present(nnz)) then
       status = c_td_plan_create(place, size(dims, kind=c_int32_t), dims, nnz, type, int(rank, c_int64_t), &
