@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "comm/processes.hpp"
+#include "core/sentence.hpp"
 #include "together.hpp"
 
 namespace td::c_api {
@@ -268,15 +269,15 @@ void require_one_kind(const Context &context, const Options &options) {
 
 void require_alone(const Context &context, std::string_view call) {
   if (context.processes != nullptr)
-    throw_error(Status::unsupported, "{} in a context that {} processes share; expected one of td_context_create", call,
-                context.processes->size());
+    throw_error(Status::unsupported, "{} in a context that {}; expected one of td_context_create", call,
+                count_text(context.processes->size(), "process shares", "processes share"));
 }
 
 void require_whole(const tensor::Tensor &x, std::string_view call) {
   if (x.distribution() != nullptr)
     throw_error(Status::unsupported,
-                "{} of a tensor that {} processes share; expected one that was made in a context of td_context_create",
-                call, x.distribution()->processes().processes());
+                "{} of a tensor that {}; expected one that was made in a context of td_context_create", call,
+                count_text(x.distribution()->processes().processes(), "process shares", "processes share"));
 }
 
 } // namespace td::c_api

@@ -182,8 +182,8 @@ Placement Tensor::cells_view(int group, kernels::Backend &backend) const {
 
 kernels::CooView Tensor::coordinates(std::optional<formats::Coo> &holder, int threads) const {
   if (distribution_)
-    throw_error(Status::unsupported, "coordinates of a tensor that {} processes share, expected one that is held whole",
-                distribution_->processes().processes());
+    throw_error(Status::unsupported, "coordinates of a tensor that {}, expected one that is held whole",
+                count_text(distribution_->processes().processes(), "process shares", "processes share"));
   const kernels::CooView stored = stored_coordinates(holder, threads);
   if (!holder)
     return stored;

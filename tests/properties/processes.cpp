@@ -1077,31 +1077,34 @@ TEST(SharedTensor, RefusesWhatNeedsItWhole) {
   Random random(60);
   const Entries e = random_entries(random, {5, 6, 7}, 50, TD_F64);
   const Context alone = make_context("cpu");
-  Processes processes(2);
-  processes.run(process_devices(), [&](int rank, td_context *context) {
-    const Tensor x = make_sparse(context, of_process(e, rank, 2));
-    std::vector<int64_t> counts(7);
-    EXPECT_EQ(td_tensor_slice_counts(x, 2, counts.data()), TD_ERR_UNSUPPORTED);
-    EXPECT_EQ(td_tensor_write(x, "nowhere.tns", nullptr), TD_ERR_UNSUPPORTED);
-    std::vector<double> cells(210);
-    EXPECT_EQ(td_tensor_get_dense(x, nullptr, TD_F64, cells.data()), TD_ERR_UNSUPPORTED);
-    Tensor dense;
-    EXPECT_EQ(
-        td_tensor_create_dense(context, 3, e.dims.data(), nullptr, TD_F64, cells.data(), TD_HOST, nullptr, dense.out()),
-        TD_ERR_UNSUPPORTED);
-    EXPECT_NE(last_error().find("2 processes share"), std::string::npos) << last_error();
-    Plan plan;
-    EXPECT_EQ(td_plan_create(context, 3, e.dims.data(), 50, TD_F64, 2, nullptr, plan.out()), TD_ERR_UNSUPPORTED);
-    const Ktensor k = make_ktensor(context, random_factors(random, e.dims, 2, TD_F64));
-    double dot = 0;
-    EXPECT_EQ(td_ktensor_dot_tensor(context, k, x, &dot), TD_ERR_UNSUPPORTED);
-    if (rank == 0) {
-      Ktensor model;
-      EXPECT_EQ(td_cpals(alone, x, 2, nullptr, nullptr, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
-      EXPECT_NE(last_error().find("context"), std::string::npos) << last_error();
-    }
-  });
-  EXPECT_EQ(processes.trouble(), "");
+  for (const int size : {1, 2}) {
+    Processes processes(size);
+    processes.run(process_devices(), [&](int rank, td_context *context) {
+      const Tensor x = make_sparse(context, of_process(e, rank, size));
+      std::vector<int64_t> counts(7);
+      EXPECT_EQ(td_tensor_slice_counts(x, 2, counts.data()), TD_ERR_UNSUPPORTED);
+      EXPECT_EQ(td_tensor_write(x, "nowhere.tns", nullptr), TD_ERR_UNSUPPORTED);
+      std::vector<double> cells(210);
+      EXPECT_EQ(td_tensor_get_dense(x, nullptr, TD_F64, cells.data()), TD_ERR_UNSUPPORTED);
+      Tensor dense;
+      EXPECT_EQ(td_tensor_create_dense(context, 3, e.dims.data(), nullptr, TD_F64, cells.data(), TD_HOST, nullptr,
+                                       dense.out()),
+                TD_ERR_UNSUPPORTED);
+      EXPECT_NE(last_error().find(size == 1 ? "1 process shares" : "2 processes share"), std::string::npos)
+          << last_error();
+      Plan plan;
+      EXPECT_EQ(td_plan_create(context, 3, e.dims.data(), 50, TD_F64, 2, nullptr, plan.out()), TD_ERR_UNSUPPORTED);
+      const Ktensor k = make_ktensor(context, random_factors(random, e.dims, 2, TD_F64));
+      double dot = 0;
+      EXPECT_EQ(td_ktensor_dot_tensor(context, k, x, &dot), TD_ERR_UNSUPPORTED);
+      if (rank == 0) {
+        Ktensor model;
+        EXPECT_EQ(td_cpals(alone, x, 2, nullptr, nullptr, nullptr, nullptr, model.out(), nullptr), TD_ERR_UNSUPPORTED);
+        EXPECT_NE(last_error().find("context"), std::string::npos) << last_error();
+      }
+    });
+    EXPECT_EQ(processes.trouble(), "");
+  }
 }
 
 } // namespace
