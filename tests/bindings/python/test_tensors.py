@@ -69,6 +69,7 @@ def test_nested_lists():
     (np.array([[2**53 + 1, 1]]), ValueError, "9007199254740993"),
     (np.ones((2, 2), complex), TypeError, "complex128"),
     (np.array([["a", "b"]]), TypeError, "<U1"),
+    (np.array([["2026-01-01"]], "M8[D]"), TypeError, "datetime64"),
     (np.array([[None, 1.0]]), TypeError, "object"),
     (np.ma.masked_array([[1.0, 2.0]], [[False, True]]), ValueError, "1 masked"),
     (np.array([[1.0, np.nan]]), td.ArgumentError, "nan"),

@@ -244,7 +244,7 @@ def coordinates_of(x: Any) -> Coordinates | None:
 
 def dense_of(x: Any) -> Any:
     """The array of pyttb's tensor; all else as it is."""
-    inner = getattr(x, "data", None)
-    if not isinstance(x, np.ndarray) and isinstance(inner, np.ndarray) and not hasattr(x, "__array__"):
+    inner = None if isinstance(x, np.ndarray) else getattr(x, "data", None)
+    if isinstance(inner, np.ndarray) and not hasattr(x, "__array__"):
         return inner
     return x

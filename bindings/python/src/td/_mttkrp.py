@@ -111,8 +111,10 @@ def mttkrp(x: Any, factors: Any, mode: int, *, out: Any = None, context: Context
         raise ValueError(f"{len(given)} factors: expected {stored.ndim}, one for each mode")
     used = {n: _device_matrix(f, f"factor {n}") if on_gpu else _host_matrix(f, f"factor {n}", stored.dtype)
             for n, f in enumerate(given) if n != m}
-    first = next(iter(used.values()))
-    rank = first.shape[1] if len(first.shape) == 2 else 0
+    for n, memory in used.items():
+        if len(memory.shape) != 2:
+            raise ValueError(f"factor {n} has {len(memory.shape)} dimensions: expected 2")
+    rank = next(iter(used.values())).shape[1]
     if out is None:
         out = (_device_empty(others[0], stored.shape[m], rank) if on_gpu else
                np.empty((stored.shape[m], rank), stored.dtype, order="F"))
