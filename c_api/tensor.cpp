@@ -49,6 +49,7 @@ template <class Value, class Get> td_status get_fact(const td_tensor *tensor, Va
 std::shared_ptr<const Tensor> whole_array(const Context &context, Space &where, const DenseArrayView &array,
                                           const td_options *options) {
   formats::check_dims(array.dims);
+  require(array.values, "values"); // after dims: an array without elements may have no address
   const Range reach = reach_of(array.dims, array.strides, array.value_type);
   const plan::TensorSettings settings = options_in(context, options);
   where.require_here(array.values, "values");
@@ -115,7 +116,6 @@ td_status td_tensor_create_dense(td_context *context, int32_t order, const int64
     const auto shape = dims_view(order, dims);
     const auto type = c_api::value_type(value_type, "value_type");
     Space where(*c, space);
-    require(values, "values");
     *out = make_tensor(whole_array(*c, where, {shape, strides_view(order, strides), type, values}, options));
   });
 }

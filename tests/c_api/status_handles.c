@@ -160,6 +160,7 @@ static void null_pointers(void) {
   td_tensor *x = NULL;
   td_ktensor *k = NULL;
   const void *const no_second[2] = {factor0, NULL};
+  const int64_t no_second_dim[2] = {2, 0};
   REFUSED(TD_ERR_ARGUMENT, "out", "null", td_options_create(NULL));
   REFUSED(TD_ERR_ARGUMENT, "out", "null", td_context_create("cpu", NULL, NULL));
   REFUSED(TD_ERR_ARGUMENT, "null", "", td_options_set_i64(options, NULL, 1));
@@ -168,6 +169,8 @@ static void null_pointers(void) {
   REFUSED(TD_ERR_ARGUMENT, "dims", "null", td_ktensor_create(context, 2, NULL, 1, TD_F64, &k));
   REFUSED(TD_ERR_ARGUMENT, "dims", "null",
           td_tensor_create(context, 2, NULL, 0, TD_I64, NULL, 0, TD_F64, NULL, TD_HOST, NULL, &x));
+  REFUSED(TD_ERR_SHAPE, "mode 1", "dim = 0",
+          td_tensor_create_dense(context, 2, no_second_dim, NULL, TD_F64, NULL, TD_HOST, NULL, &x));
   REFUSED(TD_ERR_ARGUMENT, "values", "null",
           td_tensor_create_dense(context, 2, dims, NULL, TD_F64, NULL, TD_HOST, NULL, &x));
   REFUSED(TD_ERR_ARGUMENT, "indices", "null",

@@ -31,6 +31,8 @@ program errors
   call refused('dims', TD_ERR_SHAPE, '3 dims for 2 index arrays')
   call x%create([1.0_real64], [1], [1], format='hash', stat=ierr, errmsg=msg)
   call refused('format', TD_ERR_OPTION_RANGE, 'coo')
+  call x%create(a(:, 3:2), stat=ierr, errmsg=msg)
+  call refused('no elements', TD_ERR_SHAPE, 'mode 2: dim = 0')
   call x%create([1.0_real64, 2.0_real64], [2, 2], stat=ierr, errmsg=msg)
   call refused('flat', TD_ERR_SHAPE, '2 values: expected 2 x 2')
   nan = 0
