@@ -12,13 +12,18 @@ Products::Products(const tensor::Tensor &x, const Worker &worker, kernels::Backe
   for (int group = 0; group < x.groups().count() && x.sparse(); ++group)
     if (x.groups().shared(group))
       most = std::max(most, x.groups().cell_count(group));
-  reserve(most);
+  memory_ = memory_of(most);
 }
 
-// The memory has all rows, though only a deterministic run fills them: nothing is used of what is not written.
 void Products::reserve(i64 most_cells) {
   if (most_cells > 0)
-    memory_ = DeviceMatrix(backend_, most_cells, rank_, x_.type(), "a partial product of MTTKRP");
+    memory_ = memory_of(most_cells);
+}
+
+// The memory has all rows, though only a deterministic run fills them: nothing is used of what is not written. Without
+// entries there is none of them, but kernels ask for their length all the same.
+DeviceMatrix Products::memory_of(i64 most_cells) const {
+  return {backend_, most_cells, rank_, x_.type(), "a partial product of MTTKRP"};
 }
 
 void Products::mttkrp(int mode, std::span<const ConstMatrix> factors, Matrix out, const plan::PartialProduct *product,

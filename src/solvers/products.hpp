@@ -52,6 +52,7 @@ private:
     Range cells;            // of which it holds this worker's sums; the last of them others may have sums of, too
   };
 
+  DeviceMatrix memory_of(i64 most_cells) const;
   bool is_current(const Held &held, const std::vector<int> &modes) const;
   void sum_over_mode(const plan::PartialProduct &product, const plan::PartialProduct &left,
                      std::span<const ConstMatrix> factors);

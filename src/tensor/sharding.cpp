@@ -133,7 +133,7 @@ Sharded Sharding::shard_mode(const Tensor &x, int mode) const {
 Sharded Sharding::shard_cells(const Tensor &x, int group) const {
   const kernels::TensorView merged = x.merged_view(group, OnHost::lists);
   const auto *view = std::get_if<kernels::SortedView>(&merged);
-  if (workers_ == 1 || view == nullptr)
+  if (workers_ == 1 || view == nullptr || x.stored_entries() == 0) // a copy without entries has a row all the same
     return shard_evenly(x.groups().cell_count(group), x.stored_entries(), workers_);
   return shard_copy(*view, workers_, deterministic_ ? PartitionKind::rows : PartitionKind::entries);
 }

@@ -86,6 +86,19 @@ TEST_P(Extremes, NoEntries) {
   }
 }
 
+// A partial product that modes of a tensor without entries share has no rows.
+TEST_P(Extremes, NoEntriesInASharedGroup) {
+  const std::vector<int64_t> dims{4, 6, 3};
+  const Tensor x = make_sparse(context(), Entries(dims), {}, Options{{"groups", "0|1,2"}});
+  const Fitted run = cpals(context(), x, 2, nullptr);
+  expect_finite(run);
+  EXPECT_EQ(report_f64(run.report, "fit"), 1);
+  EXPECT_EQ(ktensor_norm(run.model), 0);
+  for (int mode = 0; mode < 3; ++mode)
+    for (const double v : mttkrp(context(), x, random_factors(random_, dims, 2, TD_F64), mode, TD_F64))
+      EXPECT_EQ(v, 0);
+}
+
 // One slice is empty: its row of the factor is 0 in every component.
 TEST_P(Extremes, EmptySlicesGiveZeroRows) {
   Entries e({6, 5, 4});

@@ -140,6 +140,13 @@ TEST(SharedCpals, IsTheRunOfOneProcessHoweverItIsStored) {
 }
 
 // A dense tensor in boxes, of which a process's partial products are those of its box.
+// Some processes have no entries, and modes share partial products of which these have no rows.
+TEST(SharedCpals, IsTheRunOfOneProcessWhereSomeHaveNoEntries) {
+  Entries e({4, 3, 3});
+  e.add({0, 1, 2}, 5);
+  expect_run_of_one(e, TD_F64, 1, ten_steps, Options{{"groups", "0|1,2"}});
+}
+
 TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
   Random random(65);
   const auto expect = [&](const Entries &cells, td_type type, int64_t rank, const Options &stored, double most) {
