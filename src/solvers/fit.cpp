@@ -93,7 +93,7 @@ private:
 
   static int common_exponent(const tensor::Tensor &x, const BalancedModel &balanced) {
     const int e = unusual_exponent(x);
-    return balanced.exponent() - e > much_larger ? static_cast<int>(balanced.exponent()) : e;
+    return !balanced.is_zero() && balanced.exponent() - e > much_larger ? static_cast<int>(balanced.exponent()) : e;
   }
 };
 

@@ -86,6 +86,10 @@ BalancedModel::BalancedModel(const Ktensor &model, ValueType type)
   factors_ = balanced.convert(type);
 }
 
+bool BalancedModel::is_zero() const noexcept {
+  return std::all_of(weights_.begin(), weights_.end(), [](const Scaled &w) { return w.is_zero(); });
+}
+
 i64 BalancedModel::exponent() const noexcept {
   i64 largest = 0;
   bool any = false;

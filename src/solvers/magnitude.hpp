@@ -31,7 +31,8 @@ private:
 class BalancedModel {
 public:
   explicit BalancedModel(const Ktensor &model, ValueType type);
-  /// The exponent of the largest weight.
+  bool is_zero() const noexcept;
+  /// The exponent of the largest weight; 0 if the model is zero.
   i64 exponent() const noexcept;
   /// The model * 2^-exponent.
   Ktensor over_power(i64 exponent) const;

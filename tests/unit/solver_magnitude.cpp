@@ -85,6 +85,19 @@ TEST(Magnitude, FitOfHugeAndTinyThings) {
   }
 }
 
+// The scale of a zero model means nothing: the tensor decides.
+TEST(Magnitude, FitOfAZeroModel) {
+  const auto backend = kernels::reference::make_backend();
+  const Ktensor zero = make_ktensor({2, 2}, {0}, {{1, 1}, {1, 1}});
+  for (const double v : {1e-200, 1e-170, 1.0, 1e170}) {
+    const TensorPointer x = dense_tensor<double>({2, 2}, {v, v, v, v});
+    const Fit fit = solvers::fit(*backend, *x, zero);
+    EXPECT_EQ(fit.fit, 0);
+    EXPECT_NEAR(fit.residual / v, 2, 1e-12);
+    EXPECT_EQ(solvers::dot(*backend, *x, zero), 0);
+  }
+}
+
 TEST(Magnitude, ModelsWithExtremeFactorsAreComparedAsTheyAre) {
   const auto backend = kernels::reference::make_backend();
   // 1e300 * 1e-300 * ... = 6 and 8, and a product that overflows on the way to 0.
