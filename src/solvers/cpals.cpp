@@ -1,8 +1,10 @@
 #include "solvers/cpals.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "core/error.hpp"
+#include "solvers/magnitude.hpp"
 #include "solvers/sweep.hpp"
 
 namespace td::solvers {
@@ -37,6 +39,11 @@ public:
                     "nonzero",
                     m);
     }
+  }
+
+  // The first iteration divides what it computes from these columns by its length, and overwrites them.
+  void scale_start(Ktensor &start, ValueType type, const Meeting &others) const override {
+    bring_into_range(start, std::span(settings_.updated_modes).subspan(1), type, others);
   }
 
   std::unique_ptr<Iteration> begin(const Problem &problem, kernels::Backend &backend,

@@ -158,8 +158,9 @@ private:
   Ktensor start() {
     kernels::Backend &backend = *request_.backends.front();
     if (request_.init != nullptr) {
-      const Ktensor start = given_start(*request_.init, given_, request_.rank);
+      Ktensor start = given_start(*request_.init, given_, request_.rank);
       method_.check_start(&start, [this](bool here) { return any(here); });
+      method_.scale_start(start, given_.type(), processes_ != nullptr ? tensor::meeting_of(*processes_) : Meeting{});
       return start.convert(given_.type());
     }
     method_.check_start(nullptr, {});

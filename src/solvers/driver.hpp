@@ -132,6 +132,10 @@ public:
   /// whether it is so of any block of it.
   virtual void check_start(const Ktensor *, const std::function<bool(bool)> &) const {}
 
+  /// Brings columns of a given start whose length means nothing to the method into the range of the tensor's type.
+  /// `others` hold the other blocks of it.
+  virtual void scale_start(Ktensor &, ValueType, const Meeting &) const {}
+
   virtual std::unique_ptr<Iteration> begin(const Problem &problem, kernels::Backend &backend,
                                            Communicator &others) const = 0;
 };

@@ -13,6 +13,16 @@ namespace {
 /// values times a few factor entries, which leaves as much room again on either side of the range of 2^+-126.
 constexpr int usual_exponent(ValueType type) { return type == ValueType::f64 ? 150 : 60; }
 
+void scale_columns(Matrix a, const ColumnScales &scales) {
+  dispatch(a.type, [&](auto zero) {
+    using T = decltype(zero);
+    for (i64 i = 0; i < a.rows; ++i)
+      for (i64 r = 0; r < a.cols; ++r)
+        a.row<T>(i)[r] =
+            static_cast<T>(static_cast<double>(a.row<T>(i)[r]) * scales.factor[static_cast<std::size_t>(r)]);
+  });
+}
+
 ValueBuffer scaled_values(const void *values, ValueType type, i64 count, int exponent) {
   ValueBuffer scaled(type, count, "a copy of the tensor in a safe range");
   dispatch(type, [&](auto zero) {
@@ -67,6 +77,17 @@ int unusual_exponent(const tensor::Tensor &x) {
 ScaledTensor::ScaledTensor(const tensor::Tensor &x, int exponent, int threads)
     : x_(x), exponent_(exponent), copy_(exponent == 0 ? nullptr : scaled_copy(x, exponent, threads)) {}
 
+void bring_into_range(Ktensor &model, std::span<const int> modes, ValueType type, const Meeting &others) {
+  const int usual = usual_exponent(type) / std::max(1, model.order() - 1);
+  bool unusual = false;
+  for (const int m : modes)
+    for (const i64 exponent : column_scales(model.factor(m), usual, others).exponent)
+      unusual = unusual || exponent != 0;
+  for (const int m : modes)
+    if (unusual)
+      scale_columns(model.factor(m), column_scales(model.factor(m), 0, others));
+}
+
 BalancedModel::BalancedModel(const Ktensor &model, ValueType type)
     : weights_(model.weights().begin(), model.weights().end()) {
   Ktensor balanced = model.copy();
@@ -75,13 +96,7 @@ BalancedModel::BalancedModel(const Ktensor &model, ValueType type)
     const ColumnScales scales = column_scales(a, 0);
     for (std::size_t r = 0; r < weights_.size(); ++r)
       weights_[r] = weights_[r] * Scaled(scales.factor[r] == 0 ? 0.0 : 1.0, scales.exponent[r]);
-    dispatch(a.type, [&](auto zero) {
-      using T = decltype(zero);
-      for (i64 i = 0; i < a.rows; ++i) {
-        for (std::size_t r = 0; r < weights_.size(); ++r)
-          a.row<T>(i)[r] = static_cast<T>(static_cast<double>(a.row<T>(i)[r]) * scales.factor[r]);
-      }
-    });
+    scale_columns(a, scales);
   }
   factors_ = balanced.convert(type);
 }

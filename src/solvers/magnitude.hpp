@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "core/ktensor.hpp"
 #include "core/scaled.hpp"
@@ -26,6 +27,11 @@ private:
   int exponent_;
   std::shared_ptr<const tensor::Tensor> copy_;
 };
+
+/// Brings the largest magnitudes of these modes' columns into [1, 2), by powers of two that are forgotten, if products
+/// of columns, one of each mode, could leave the range of the type; else nothing changes. `others` hold the other
+/// blocks.
+void bring_into_range(Ktensor &model, std::span<const int> modes, ValueType type, const Meeting &others);
 
 /// A model in which every column's largest magnitude is in [1, 2), by powers of two that go into the weights.
 class BalancedModel {

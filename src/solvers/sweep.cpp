@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/scaled.hpp"
 #include "plan/needs.hpp"
 #include "solvers/fit.hpp"
 
@@ -267,6 +268,41 @@ void Sweep::start_scales() {
   }
 }
 
+// Of many long columns the product of Gram matrices could overflow, and updates vanish. A power of four for all columns
+// of a mode makes updates of the first iteration longer or shorter by powers of two, and their division by lengths
+// takes these out: no bit changes where nothing leaves the range. Roundings of processes may differ, so those of the
+// first count.
+void Sweep::normalize_start_grams() {
+  start_exponents_.assign(grams_.size(), 0);
+  const std::vector<int> &modes = settings_.updated_modes;
+  for (std::size_t k = 1; k < modes.size(); ++k) {
+    const std::vector<double> gram = grams_[static_cast<std::size_t>(modes[k])].download();
+    double largest = 0;
+    for (std::size_t r = 0; r < columns(); ++r)
+      largest = std::max(largest, gram[r * columns() + r]);
+    if (largest > 0 && std::isfinite(largest))
+      start_exponents_[static_cast<std::size_t>(modes[k])] = std::ilogb(largest) >> 1;
+  }
+  others_.broadcast(start_exponents_.data(), std::ssize(start_exponents_) * static_cast<i64>(sizeof(i64)));
+  for (std::size_t m = 0; m < grams_.size(); ++m) {
+    if (start_exponents_[m] == 0)
+      continue;
+    std::vector<double> gram = grams_[m].download();
+    for (double &g : gram)
+      g = std::ldexp(g, static_cast<int>(-2 * start_exponents_[m]));
+    grams_[m].upload(gram);
+  }
+}
+
+// The ridge is divided as the product of Gram matrices is, of which those of modes that are still to be updated are the
+// start's.
+double Sweep::ridge_of(i64 iteration, std::size_t k) const {
+  i64 exponent = 0;
+  for (std::size_t next = k + 1; iteration == 0 && next < settings_.updated_modes.size(); ++next)
+    exponent += start_exponents_[static_cast<std::size_t>(settings_.updated_modes[next])];
+  return Scaled(settings_.ridge, -2 * exponent).value();
+}
+
 // A start's rows without entries count until their factor is first updated: then they are zero. Where processes share
 // the tensor each takes the rows of its block.
 void Sweep::compute_start_gram(int mode) {
@@ -331,6 +367,8 @@ void Sweep::add_rows_but(int mode, std::span<const i64> but) {
 void Sweep::update(i64 iteration) {
   iteration_ = iteration;
   const std::vector<int> &modes = settings_.updated_modes;
+  if (iteration == 0 && !qr_)
+    normalize_start_grams();
   const bool begun = std::exchange(has_begun_, false);
   if (!begun)
     backend_.mark(moment(iteration, 0));
@@ -407,8 +445,8 @@ void Sweep::prepare(i64 iteration, std::size_t k) {
   // Eigenvalues below this are rounding of the values that the factors were computed from.
   const double cutoff = static_cast<double>(rank_) * epsilon_of(products_.precision());
   const kernels::Beside beside(backend_);
-  backend_.prepare_solve({grams, scales, scales_of(mode), weights_before(iteration, k), rank_}, settings_.ridge, cutoff,
-                         {normal_.data(), factored_.data(), tally_.there().records + k, solve_scales()});
+  backend_.prepare_solve({grams, scales, scales_of(mode), weights_before(iteration, k), rank_}, ridge_of(iteration, k),
+                         cutoff, {normal_.data(), factored_.data(), tally_.there().records + k, solve_scales()});
 }
 
 // The first iteration: its factors are divided once they are there, and no weights tell how long they will be.

@@ -53,6 +53,8 @@ private:
   void compute_start_gram(int mode);
   Replica start_factors() const;
   void start_scales();
+  void normalize_start_grams();
+  double ridge_of(i64 iteration, std::size_t k) const;
   /// These add to a mode's Gram matrix that of some rows; of this process's block of the start; of the start's rows but
   /// for some.
   void add_gram(int mode, ConstMatrix rows);
@@ -113,10 +115,11 @@ private:
   std::optional<QrUpdate> qr_;
   DeviceMatrix scratch_; // MTTKRP of any mode
   std::vector<DeviceNumbers> grams_;
-  DeviceNumbers normal_;   // V, the matrix of the normal equations
-  DeviceNumbers factored_; // F with F^T F = V^+
-  DeviceNumbers vectors_;  // [4][rank]: what a solve's columns are scaled by, and the largest magnitudes that it leaves
-  DeviceNumbers parts_;    // of a sum, where a worker's rows are several ranges
+  std::vector<i64> start_exponents_; // [order] of the start's Gram matrices, which are divided by 4 to these
+  DeviceNumbers normal_;             // V, the matrix of the normal equations
+  DeviceNumbers factored_;           // F with F^T F = V^+
+  DeviceNumbers vectors_; // [4][rank]: what a solve's columns are scaled by, and the largest magnitudes that it leaves
+  DeviceNumbers parts_;   // of a sum, where a worker's rows are several ranges
   Tally tally_;
   std::vector<Chunks> chunks_; // by solve; without rows where these go at once
   std::size_t marks_ = 0;      // of an iteration

@@ -99,6 +99,58 @@ TEST_P(Extremes, NoEntriesInASharedGroup) {
       EXPECT_EQ(v, 0);
 }
 
+// Columns that a start has only for their direction may be as long as they like: powers of two change no digit of a
+// run. The first factor is computed before it is used.
+TEST_P(Extremes, LengthsOfAStartDoNotMatter) {
+  const std::vector<int64_t> dims{9, 8, 7};
+  const Planted p = planted(random_, dims, 2, 0.3, 0.2);
+  const Options options{{"tol", "0"}, {"max_iters", "10"}};
+  for (const td_type type : {TD_F32, TD_F64}) {
+    const Tensor x = make(p.entries, type);
+    const Factors start = random_factors(random_, dims, 2, type);
+    const auto fits = [&](int exponent) {
+      Factors scaled = start;
+      for (int m = 0; m < 3; ++m)
+        for (int64_t i = 0; i < dims[static_cast<std::size_t>(m)]; ++i)
+          for (int64_t r = 0; r < 2; ++r)
+            scaled.at(m, i, r) = std::ldexp(scaled.at(m, i, r), r == 0 ? exponent : exponent / 2);
+      const Fitted run = cpals(context(), x, 2, options, make_ktensor(context(), scaled, type));
+      expect_finite(run);
+      return report_series(run.report, "fit");
+    };
+    const std::vector<double> expected = fits(0);
+    for (const int exponent : type == TD_F32 ? std::vector<int>{-90, 90} : std::vector<int>{-1000, -300, 300, 900}) {
+      SCOPED_TRACE("times 2^" + std::to_string(exponent));
+      const std::vector<double> came = fits(exponent);
+      ASSERT_EQ(came.size(), expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i) // as in properties/cpals.cpp
+        EXPECT_NEAR(came[i], expected[i], type == TD_F32 ? 1e-5 : 1e-10) << "iteration " << i + 1;
+    }
+  }
+}
+
+// The Gram matrices of 19 columns of 3000 elements in [0, 1) have a product of 1e57 about, by which updates are
+// divided. One entry is 1e8, and in a product of 19 such elements none makes up for that.
+TEST_P(Extremes, ManyLongModes) {
+  constexpr int order = 20;
+  constexpr int64_t length = 3000;
+  Entries e(std::vector<int64_t>(order, length));
+  std::vector<std::vector<int64_t>> places;
+  for (int m = 0; m < order; ++m)
+    places.push_back(random_permutation(random_, length));
+  for (int64_t k = 0; k < length; ++k) {
+    std::vector<int64_t> coordinate;
+    for (const auto &at : places)
+      coordinate.push_back(at[static_cast<std::size_t>(k)]);
+    e.add(coordinate, k == 0 ? 1e8 : random_.uniform());
+  }
+  for (const td_type type : {TD_F32, TD_F64}) {
+    const Fitted run = cpals(context(), make_sparse(context(), e, {type, TD_I64, 0}), 1, Options{{"max_iters", "20"}});
+    expect_finite(run);
+    EXPECT_GT(report_f64(run.report, "fit"), 1 - 1e-5); // the others have a norm of sqrt(3000 / 3) about
+  }
+}
+
 // One slice is empty: its row of the factor is 0 in every component.
 TEST_P(Extremes, EmptySlicesGiveZeroRows) {
   Entries e({6, 5, 4});
