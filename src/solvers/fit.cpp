@@ -141,9 +141,13 @@ ModelNorm model_norm(std::span<const double> weights, const double *v) {
   return norm;
 }
 
+// The square may be off in either direction; downwards its root changes by more, but not below 0.
 double ResidualSquared::root_error() const noexcept {
-  const double root = std::sqrt(std::max(0.0, value));
-  return error / (root + std::sqrt(root * root + error) + std::numeric_limits<double>::min());
+  const double square = std::max(0.0, value);
+  const double root = std::sqrt(square);
+  if (square > error)
+    return error / (root + std::sqrt(square - error));
+  return std::max(root, std::sqrt(square + error) - root);
 }
 
 // The terms are off by a few roundings, say four, of the type that MTTKRP adds up in.

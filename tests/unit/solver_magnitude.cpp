@@ -131,6 +131,15 @@ TEST(Magnitude, OverflowOfAStartNamesIterationAndMode) {
   EXPECT_EQ(text.find("iteration 1, mode 0: "), 0U) << text;
 }
 
+// A square that may be off by its error in both directions: by hand of 25 +- 9, and of 4 +- 5, which may be 0.
+TEST(ResidualSquared, ErrorOfTheRoot) {
+  EXPECT_DOUBLE_EQ((solvers::ResidualSquared{25, 9}).root_error(), 1);
+  EXPECT_DOUBLE_EQ((solvers::ResidualSquared{4, 5}).root_error(), 2);
+  EXPECT_DOUBLE_EQ((solvers::ResidualSquared{0, 9}).root_error(), 3);
+  EXPECT_DOUBLE_EQ((solvers::ResidualSquared{-1, 9}).root_error(), 3);
+  EXPECT_EQ((solvers::ResidualSquared{0, 0}).root_error(), 0);
+}
+
 TEST(FitFrom, ByHand) {
   const Fit f = solvers::fit_from(5, 16);
   EXPECT_DOUBLE_EQ(f.fit, 0.2);
