@@ -107,6 +107,9 @@ Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Bac
   products_.reserve(problem.tree.most_cells());
   if (settings.solve == plan::Solve::qr)
     qr_.emplace(problem.x, problem.start, worker_, backend, others, products_);
+  for (const int mode : settings.updated_modes) // a run that goes on has updated them before
+    if (qr_ && !problem.scales.empty())
+      qr_->changed(mode);
   cut_gathers();
   if (const i64 ranges = ranges_at_most(); ranges > 0)
     parts_ = DeviceNumbers(backend, std::min(ranges, plan::most_parts) * rank_ * (rank_ + 2),

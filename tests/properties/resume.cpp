@@ -56,6 +56,15 @@ TEST_P(Resume, TwentyAndThirtyAreFifty) {
   }
 }
 
+// Rows that no entry touches count in QR decompositions of the start alone.
+TEST_P(Resume, ByQr) {
+  const Tensor x = make_tensor(context(), format(), distinct_entries(random_, {20, 20, 20}, 12, TD_F64));
+  const std::string file = folder_.file("run.tdb");
+  const Fitted whole = cpals(context(), x, 3, options("6").set("solve", "qr"));
+  cpals(context(), x, 3, options("3").set("solve", "qr").set("checkpoint", file));
+  expect_same_bits(whole, cpals(context(), x, 3, options("6").set("solve", "qr").set("resume", file)));
+}
+
 // A run that is cut off between checkpoints goes on from the last one.
 TEST_P(Resume, FromTheLastCheckpoint) {
   const Tensor x = make_tensor(context(), format(), p_.entries);
