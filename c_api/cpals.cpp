@@ -1,5 +1,6 @@
 #include "solvers/cpals.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -94,9 +95,19 @@ State state_of(const std::string &path, const MemoryBudget &budget, Processes *p
   return state;
 }
 
+/// Whether a run could go on from this: a checkpoint's numbers are within f64.
+bool is_finite(const State &state) {
+  const auto finite = [](double v) { return std::isfinite(v); };
+  return finite(state.tensor_norm) && std::all_of(state.residual.begin(), state.residual.end(), finite) &&
+         std::all_of(state.factors.weights().begin(), state.factors.weights().end(), finite);
+}
+
 /// Writes a checkpoint, several processes together, and gives why that failed, the same on all; nothing if it has not.
 /// An error that is no matter of files is thrown.
 std::string failure_to_write(Processes *processes, const State &state, const std::string &path) {
+  if (!is_finite(state)) // on all of them
+    return path + ": the tensor's norm, a residual or a weight is beyond the largest number in f64, expected numbers " +
+           "that a run can go on from";
   try {
     try {
       io::write_record(record_of(state), path, writers_of(processes));

@@ -1,5 +1,6 @@
 #include "pages/run.hpp"
 
+#include "arguments.hpp"
 #include "guard.hpp"
 #include "handles.hpp"
 #include "named.hpp"
@@ -92,7 +93,7 @@ td_status td_report_get_f64(const td_report *report, const char *key, double *va
   return guard([&] {
     const auto r = object_of(report, "report");
     require(value, "value");
-    *value = named(reals, *r, key);
+    *value = finite(named(reals, *r, key), fmt::format("the report's '{}'", key));
   });
 }
 
@@ -106,7 +107,11 @@ td_status td_report_get_str(const td_report *report, const char *key, char *buf,
 td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap, int64_t *n) {
   return guard([&] {
     const auto r = object_of(report, "report");
-    copy_series(named(series, *r, key), values, cap, n);
+    const std::vector<double> &numbers = named(series, *r, key);
+    const std::string name = fmt::format("a number of the report's '{}'", key);
+    for (const double number : numbers)
+      finite(number, name);
+    copy_series(numbers, values, cap, n);
   });
 }
 

@@ -702,7 +702,7 @@ TD_API td_status td_report_get_i64(const td_report *report, const char *key, int
  * shrinking as the last ones did; 0 where they do not tell), "condition" (largest condition number of the last
  * iteration's solves, the normal equations' or with option "solve" = qr that of the Khatri-Rao product; at most 2^52),
  * "norm" (of the tensor), "seconds", "seconds.init", "seconds.mttkrp", "seconds.solve", "seconds.fit". Errors:
- * TD_ERR_OPTION_UNKNOWN. */
+ * TD_ERR_OPTION_UNKNOWN, TD_ERR_NUMERICAL (a norm or a residual beyond f64). */
 TD_API td_status td_report_get_f64(const td_report *report, const char *key, double *value);
 
 /** "stop_reason" ("tol", "max_iters", "max_seconds", "callback"), "format", "devices", "init", "checkpoint_error" (why
@@ -721,7 +721,8 @@ TD_API td_status td_report_get_str(const td_report *report, const char *key, cha
  *  up to the iteration: computing, waiting for copies between host and device, exchanging with other workers, waiting
  *  for these or, on a device, for the host; "worker.mttkrp_seconds", the same of the MTTKRPs of all modes alone.
  *
- *  Copies at most cap numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN. */
+ *  Copies at most cap numbers and sets *n (may be NULL) to how many there are. Errors: TD_ERR_OPTION_UNKNOWN,
+ *  TD_ERR_NUMERICAL (a residual beyond f64). */
 TD_API td_status td_report_get_series(const td_report *report, const char *key, double *values, int64_t cap,
                                       int64_t *n);
 

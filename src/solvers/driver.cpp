@@ -186,7 +186,7 @@ private:
     static_cast<History &>(report_) = state;
     report_.resumed_from = state.iterations;
     elapsed_before_ = state.elapsed.back();
-    report_quality(fit_from(given_.facts().norm, state.residual.back() * state.residual.back()));
+    report_quality(fit_from(Scaled(given_.facts().norm), Scaled(state.residual.back())));
     scales_ = state.scales;
     Ktensor factors = state.factors.copy();
     if (!state.weights.empty())

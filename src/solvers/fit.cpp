@@ -15,13 +15,6 @@ namespace td::solvers {
 
 namespace {
 
-Fit fit_of(Scaled tensor_norm, Scaled residual) {
-  if (tensor_norm.is_zero())
-    return residual.is_zero() ? Fit{1, 1, 0, 0} : Fit{0, 0, 1, residual.value()};
-  const double relative = (residual / tensor_norm).value();
-  return {1 - relative, 1 - relative * relative, relative, residual.value()};
-}
-
 /// A model's copy on one backend.
 class Placed {
 public:
@@ -108,8 +101,15 @@ Scaled norm_of(const tensor::Tensor &x, Scaled in_pair) {
 
 } // namespace
 
+Fit fit_from(Scaled tensor_norm, Scaled residual) {
+  if (tensor_norm.is_zero())
+    return residual.is_zero() ? Fit{1, 1, 0, 0} : Fit{0, 0, 1, residual.value()};
+  const double relative = (residual / tensor_norm).value();
+  return {1 - relative, 1 - relative * relative, relative, residual.value()};
+}
+
 Fit fit_from(double tensor_norm, double residual_squared) {
-  return fit_of(Scaled(tensor_norm), Scaled(std::max(0.0, residual_squared)).root());
+  return fit_from(Scaled(tensor_norm), Scaled(std::max(0.0, residual_squared)).root());
 }
 
 Growth Growth::of(std::span<const double> fits, double fit_error) noexcept {
@@ -181,7 +181,7 @@ Fit fit(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model
     const bool seen = !x.sparse() || !cells.complete(); // the stored entries are what it visits
     squared = cells.residual_squared(seen ? stored : placed.compare(cells.view(backend)), norm);
   }
-  return fit_of(norm_of(x, Scaled(tensor_norm, pair.tensor.exponent())), pair.residual(squared.value));
+  return fit_from(norm_of(x, Scaled(tensor_norm, pair.tensor.exponent())), pair.residual(squared.value));
 }
 
 } // namespace td::solvers

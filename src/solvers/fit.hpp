@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/ktensor.hpp"
+#include "core/scaled.hpp"
 #include "tensor/tensor.hpp"
 
 namespace td::solvers {
@@ -16,8 +17,10 @@ struct Fit {
   double residual = 0;  // |X - M|
 };
 
-/// The fit follows from |X| and from |X - M|^2, clamped at 0. For |X| = 0 fit and explained are 1 and relative is 0 if
-/// the residual is 0 too, else fit and explained are 0 and relative is 1.
+/// The fit follows from |X| and |X - M|. For |X| = 0 fit and explained are 1 and relative is 0 if the residual is 0
+/// too, else fit and explained are 0 and relative is 1.
+Fit fit_from(Scaled tensor_norm, Scaled residual);
+/// The same from |X - M|^2, clamped at 0.
 Fit fit_from(double tensor_norm, double residual_squared);
 
 /// How fits went on in the last iterations, and where that leads.

@@ -1,10 +1,12 @@
 // The ends of the range: numbers near overflow and underflow, the smallest tensors, no entries at all.
 #include <cmath>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
 #include "support/devices.hpp"
 #include "support/planted.hpp"
+#include "support/temporary.hpp"
 
 namespace {
 
@@ -149,6 +151,32 @@ TEST_P(Extremes, ManyLongModes) {
     expect_finite(run);
     EXPECT_GT(report_f64(run.report, "fit"), 1 - 1e-5); // the others have a norm of sqrt(3000 / 3) about
   }
+}
+
+// The model is within f64 where the norm of the tensor and the residual are not: these are refused when they are asked
+// for, and no checkpoint is left that could not be read. Eight of 512 elements have another sign than the rest, so that
+// the residual is 2.4e308 sqrt(8) about.
+TEST_P(Extremes, NormsBeyondTheLargestNumber) {
+  Entries e({8, 8, 8});
+  for (int64_t i = 0; i < 8; ++i)
+    for (int64_t j = 0; j < 8; ++j)
+      for (int64_t k = 0; k < 8; ++k)
+        e.add({i, j, k}, i == j && j == k ? 1.2e308 : -1.2e308);
+  const TemporaryFolder folder;
+  const std::string file = folder.file("run.tdb");
+  const Fitted run = cpals(
+      context(), make(e), 1,
+      Options{{"tol", "0"}, {"max_iters", "3"}, {"arrange", "0"}, {"fixsigns", "0"}, {"checkpoint", file.c_str()}});
+  double number = 0;
+  EXPECT_GT(report_f64(run.report, "fit"), 0.5);
+  for (const char *key : {"norm", "residual"}) {
+    EXPECT_EQ(td_report_get_f64(run.report, key, &number), TD_ERR_NUMERICAL);
+    EXPECT_NE(last_error().find(key), std::string::npos) << last_error();
+  }
+  int64_t count = 0;
+  EXPECT_EQ(td_report_get_series(run.report, "residual", nullptr, 0, &count), TD_ERR_NUMERICAL);
+  EXPECT_NE(report_str(run.report, "checkpoint_error"), "");
+  EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 // One slice is empty: its row of the factor is 0 in every component.
