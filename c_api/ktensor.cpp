@@ -56,13 +56,14 @@ template <class Body> td_status with_blocks(const td_ktensor *a, const td_ktenso
   });
 }
 
-/// Before a model is compared with a tensor: copies of it that are scaled and in the tensor's type, and a backend's.
+/// Before a model is compared with a tensor: copies of it that are scaled, and a backend's.
 void require_comparison(const Context &context, const tensor::Tensor &x, const Model &k) {
   MemoryNeed need;
   const auto once = static_cast<double>(Ktensor::need(k.dims(), k.rank(), ValueType::f64).total());
   need.add("copies of the model", 4 * once);
-  if (solvers::unusual_exponent(x) != 0)
-    need.add("a copy of the tensor in a safe range", 2 * static_cast<double>(x.bytes()));
+  const bool widened = solvers::compared_type(x, k) != x.type();
+  if (solvers::unusual_exponent(x) != 0 || widened)
+    need.add("a copy of the tensor in a safe range", (widened ? 4 : 2) * static_cast<double>(x.bytes()));
   context.budget().beside(x.bytes()).beside(k.bytes()).require("comparing a model with a tensor", need);
 }
 

@@ -69,7 +69,8 @@ public:
   Run(const RunRequest &request, const Method &method)
       : request_(request), method_(method), settings_(request.options), processes_(request.tensor->processes()),
         threads_(total_threads(request.backends)), whole_(whole_where_wanted()),
-        given_(whole_ ? *whole_ : *request.tensor), x_(given_, unusual_exponent(given_), threads_), cells_(*x_) {}
+        given_(whole_ ? *whole_ : *request.tensor), x_(given_, unusual_exponent(given_), given_.type(), threads_),
+        cells_(*x_) {}
 
   RunResult run() {
     prepare_report();

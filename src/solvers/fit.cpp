@@ -69,20 +69,24 @@ void check_same_dims(const tensor::Tensor &x, const Ktensor &model) {
 // A model that is 2^150 times the tensor decides what the common scale is; its squares are then near 1.
 constexpr i64 much_larger = 150;
 
-/// A tensor and a model in the tensor's type, both divided by the same power of two if their magnitudes ask for it.
+/// A tensor and a model in the type that they are compared in, both divided by the same power of two if their
+/// magnitudes ask for it.
 struct Pair {
   ScaledTensor tensor;
   Ktensor model;
 
   Pair(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &given)
-      : Pair(backend, x, BalancedModel(given, x.type())) {
+      : Pair(backend, x, compared_type(x, given), given) {
     check_same_dims(x, given);
   }
   Scaled residual(double squared) const { return Scaled(squared, 2 * i64{tensor.exponent()}).root(); }
 
 private:
-  Pair(kernels::Backend &backend, const tensor::Tensor &x, const BalancedModel &balanced)
-      : tensor(x, common_exponent(x, balanced), backend.threads()), model(balanced.over_power(tensor.exponent())) {}
+  Pair(kernels::Backend &backend, const tensor::Tensor &x, ValueType type, const Ktensor &given)
+      : Pair(backend, x, type, BalancedModel(given, type)) {}
+  Pair(kernels::Backend &backend, const tensor::Tensor &x, ValueType type, const BalancedModel &balanced)
+      : tensor(x, common_exponent(x, balanced), type, backend.threads()),
+        model(balanced.over_power(tensor.exponent())) {}
 
   static int common_exponent(const tensor::Tensor &x, const BalancedModel &balanced) {
     const int e = unusual_exponent(x);
@@ -162,8 +166,9 @@ bool is_trustworthy(const ResidualSquared &expanded) noexcept { return expanded.
 // Each is scaled by itself: of a tensor that is divided by the power of two of a far larger model nothing would remain.
 double dot(kernels::Backend &backend, const tensor::Tensor &x, const Ktensor &model) {
   check_same_dims(x, model);
-  const ScaledTensor tensor(x, unusual_exponent(x), backend.threads());
-  const BalancedModel balanced(model, x.type());
+  const ValueType type = compared_type(x, model);
+  const ScaledTensor tensor(x, unusual_exponent(x), type, backend.threads());
+  const BalancedModel balanced(model, type);
   const Ktensor scaled = balanced.over_power(balanced.exponent());
   const Comparison stored = Placed(backend, scaled, tensor->numbering()).compare(tensor->whole_view(backend));
   return Scaled(stored.inner, tensor.exponent() + balanced.exponent()).value();

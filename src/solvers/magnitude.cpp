@@ -23,46 +23,51 @@ void scale_columns(Matrix a, const ColumnScales &scales) {
   });
 }
 
-ValueBuffer scaled_values(const void *values, ValueType type, i64 count, int exponent) {
+ValueBuffer scaled_values(const void *values, ValueType from, i64 count, int exponent, ValueType type) {
   ValueBuffer scaled(type, count, "a copy of the tensor in a safe range");
-  dispatch(type, [&](auto zero) {
-    using T = decltype(zero);
-    const T *from = static_cast<const T *>(values);
-    std::transform(from, from + count, scaled.as<T>(), [&](T x) { return std::ldexp(x, -exponent); });
+  dispatch(from, [&](auto from_zero) {
+    using From = decltype(from_zero);
+    const From *begin = static_cast<const From *>(values);
+    dispatch(type, [&](auto zero) {
+      using T = decltype(zero);
+      std::transform(begin, begin + count, scaled.as<T>(),
+                     [&](From x) { return std::ldexp(static_cast<T>(x), -exponent); });
+    });
   });
   return scaled;
 }
 
-std::shared_ptr<const tensor::Tensor> scaled_copy(const tensor::Tensor &x, int exponent, int threads) {
+std::shared_ptr<const tensor::Tensor> scaled_copy(const tensor::Tensor &x, int exponent, ValueType type, int threads) {
   plan::TensorSettings settings = x.settings();
   settings.memory_limit = 0; // the tensor was let in, and its copy goes with the call
+  if (type != x.type())
+    settings.dense = {}; // it may name a kernel of f32
   if (!x.sparse()) {
     std::optional<formats::Dense> copied;
     const formats::Dense dense = formats::build_dense(x.elements(copied), threads);
-    ValueBuffer values = scaled_values(dense.values.data(), x.type(), dense.values.size(), exponent);
+    ValueBuffer values = scaled_values(dense.values.data(), x.type(), dense.values.size(), exponent, type);
     if (x.distribution() != nullptr) {
       formats::Dense elements{dense.dims, std::move(values), nullptr, {}};
       return tensor::Tensor::make_distributed({x.shared_distribution(), std::move(elements), x.stored_entries() == 0},
                                               settings, threads, x.source(), x.target());
     }
-    return tensor::Tensor::make_dense({x.dims(), {}, x.type(), values.data()}, settings, threads, x.source(),
-                                      x.target());
+    return tensor::Tensor::make_dense({x.dims(), {}, type, values.data()}, settings, threads, x.source(), x.target());
   }
   std::optional<formats::Coo> holder;
   settings.format = x.format();
   if (x.distribution() != nullptr) {
     const kernels::CooView coo = x.stored_coordinates(holder, threads);
-    tensor::LocalEntries entries({x.stored_dims().begin(), x.stored_dims().end()}, IndexType::i64, x.type(), coo.nnz);
+    tensor::LocalEntries entries({x.stored_dims().begin(), x.stored_dims().end()}, IndexType::i64, type, coo.nnz);
     for (int m = 0; m < x.order(); ++m)
       std::copy_n(coo.indices[m], coo.nnz, entries.indices<i64>(m).data());
-    entries.values() = scaled_values(coo.values, x.type(), coo.nnz, exponent);
+    entries.values() = scaled_values(coo.values, x.type(), coo.nnz, exponent, type);
     return tensor::Tensor::make_distributed({x.shared_distribution(), std::move(entries)}, settings, threads,
                                             x.source(), x.target());
   }
   const kernels::CooView coo = x.coordinates(holder, threads);
-  const ValueBuffer values = scaled_values(coo.values, x.type(), coo.nnz, exponent);
+  const ValueBuffer values = scaled_values(coo.values, x.type(), coo.nnz, exponent, type);
   std::vector<const void *> indices(coo.indices, coo.indices + x.order());
-  return tensor::Tensor::make_sparse({x.dims(), coo.nnz, IndexType::i64, indices.data(), 0, x.type(), values.data()},
+  return tensor::Tensor::make_sparse({x.dims(), coo.nnz, IndexType::i64, indices.data(), 0, type, values.data()},
                                      settings, threads, x.source(), x.target());
 }
 
@@ -74,8 +79,25 @@ int unusual_exponent(const tensor::Tensor &x) {
   return std::abs(exponent) > usual_exponent(x.type()) ? exponent : 0;
 }
 
-ScaledTensor::ScaledTensor(const tensor::Tensor &x, int exponent, int threads)
-    : x_(x), exponent_(exponent), copy_(exponent == 0 ? nullptr : scaled_copy(x, exponent, threads)) {}
+ValueType compared_type(const tensor::Tensor &x, const Ktensor &model) {
+  if (x.type() != ValueType::f32 || model.type() != ValueType::f64)
+    return x.type();
+  for (int m = 0; m < model.order(); ++m) {
+    const ConstMatrix a = model.factor(m);
+    const ColumnScales scales = column_scales(a, 0);
+    for (i64 i = 0; i < a.rows; ++i)
+      for (i64 r = 0; r < a.cols; ++r) {
+        const double scaled = a.row<double>(i)[r] * scales.factor[static_cast<std::size_t>(r)];
+        if (static_cast<double>(static_cast<float>(scaled)) != scaled)
+          return ValueType::f64;
+      }
+  }
+  return ValueType::f32;
+}
+
+ScaledTensor::ScaledTensor(const tensor::Tensor &x, int exponent, ValueType type, int threads)
+    : x_(x), exponent_(exponent),
+      copy_(exponent == 0 && type == x.type() ? nullptr : scaled_copy(x, exponent, type, threads)) {}
 
 void bring_into_range(Ktensor &model, std::span<const int> modes, ValueType type, const Meeting &others) {
   const int usual = usual_exponent(type) / std::max(1, model.order() - 1);

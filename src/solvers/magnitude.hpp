@@ -13,11 +13,15 @@ namespace td::solvers {
 /// The exponent of x's largest magnitude if it is so far from 0 that squares and products are in danger, else 0.
 int unusual_exponent(const tensor::Tensor &x);
 
+/// The type in which a tensor and a model are compared: the tensor's, or f64 where that would round the model, of which
+/// nothing might be left where components cancel.
+ValueType compared_type(const tensor::Tensor &x, const Ktensor &model);
+
 /// x * 2^-exponent. Powers of two round nothing but subnormal numbers.
 class ScaledTensor {
 public:
-  /// Keeps a copy only if the exponent is not 0; x must live as long.
-  ScaledTensor(const tensor::Tensor &x, int exponent, int threads);
+  /// Keeps a copy only if the exponent is not 0 or the type is not x's, which it may widen; x must live as long.
+  ScaledTensor(const tensor::Tensor &x, int exponent, ValueType type, int threads);
   const tensor::Tensor &operator*() const noexcept { return copy_ ? *copy_ : x_; }
   const tensor::Tensor *operator->() const noexcept { return &**this; }
   int exponent() const noexcept { return exponent_; }

@@ -177,7 +177,7 @@ Ktensor nvecs_start(kernels::Backend &backend, const tensor::Tensor &given, i64 
                     const std::function<bool()> &time_is_up) {
   const RowBlock block = given.distribution() != nullptr ? tensor::block_of(*given.processes()) : RowBlock{};
   Ktensor start = random_start(backend, given.dims(), rank, given.type(), seed, block);
-  const ScaledTensor x(given, unusual_exponent(given), backend.threads());
+  const ScaledTensor x(given, unusual_exponent(given), given.type(), backend.threads());
   if (x->distribution() != nullptr) {
     find_shared(start, backend, *x, seed, time_is_up);
     return start;

@@ -54,7 +54,7 @@ TEST(Magnitude, CpalsDoesNotMindTheScaleInSinglePrecision) { expect_same_run<flo
 TEST(Magnitude, ACopyIsStoredAsTheTensorIs) {
   const TensorPointer x =
       sparse_tensor(std::vector<i64>{5, 4, 3}, std::vector<double>(60, 1e300), "blco", "none", "rows", "atomic");
-  const solvers::ScaledTensor copy(*x, 990, 1);
+  const solvers::ScaledTensor copy(*x, 990, x->type(), 1);
   EXPECT_NE(&*copy, x.get());
   EXPECT_EQ(copy->format(), plan::Format::blco);
   EXPECT_EQ(copy->settings().sharding, plan::ShardingRule::rows);
@@ -82,6 +82,17 @@ TEST(Magnitude, FitOfHugeAndTinyThings) {
       EXPECT_NEAR(mixed.relative, 1, 1e-12);
     else
       EXPECT_NEAR(mixed.residual / scaled.norm(), 1, 1e-12);
+  }
+}
+
+// (1 + 1e-9) - 1 = 1e-9 of a billion is all of the model; in f32 nothing would be left of it.
+TEST(Magnitude, AModelInDoubleIsNotRounded) {
+  const auto backend = kernels::reference::make_backend();
+  const Ktensor model = make_ktensor({2, 2}, {1e9, -1e9}, {{1 + 1e-9, 1 + 1e-9, 1, 1}, {1, 1, 1, 1}});
+  const std::vector<float> ones(4, 1);
+  for (const TensorPointer &x : {dense_tensor<float>({2, 2}, ones), sparse_tensor<float>({2, 2}, ones)}) {
+    EXPECT_NEAR(solvers::fit(*backend, *x, model).fit, 1, 1e-6); // 1e9 times a rounding of 1
+    EXPECT_NEAR(solvers::dot(*backend, *x, model), 4, 4e-6);
   }
 }
 
