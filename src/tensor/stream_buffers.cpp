@@ -122,13 +122,15 @@ void StreamBuffers::complete(const Passing &range) {
 void StreamBuffers::fetch_next() {
   if (fetched_ == ranges_.size())
     return;
+  const Passing &range = ranges_[fetched_];
   const std::size_t buffer = fetched_ % memory_.size();
-  const Range missing = missing_of(ranges_[fetched_]);
+  ++fetched_; // before the copies begin: those that have are waited for, also where one fails
+  const Range missing = missing_of(range);
   for (std::size_t number = 0; number < arrays_.size() && missing.size() > 0; ++number) {
     const FormArray &array = arrays_[number];
     const ByteRange bytes = byte_range(array, missing);
     char *const to = static_cast<char *>(memory_[buffer].data()) + places_[number] + bytes.begin -
-                     byte_range(array, ranges_[fetched_].entries).begin;
+                     byte_range(array, range.entries).begin;
     detail::for_sources(array, bytes, some_, [&](i64 offset, const detail::HostRows &from) {
       if (from.rows == 1)
         backend_.fetch(static_cast<int>(buffer), to + offset, from.from, from.bytes);
@@ -136,7 +138,6 @@ void StreamBuffers::fetch_next() {
         backend_.fetch_rows(static_cast<int>(buffer), to + offset, from.from, from.bytes, from.rows, from.pitch);
     });
   }
-  ++fetched_;
 }
 
 } // namespace td::tensor

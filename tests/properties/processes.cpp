@@ -139,7 +139,6 @@ TEST(SharedCpals, IsTheRunOfOneProcessHoweverItIsStored) {
   expect_run_of_one(e, TD_F32, 3, ten_steps, Options{{"accumulate", "f64"}}, 1e-4);
 }
 
-// A dense tensor in boxes, of which a process's partial products are those of its box.
 // Some processes have no entries, and modes share partial products of which these have no rows.
 TEST(SharedCpals, IsTheRunOfOneProcessWhereSomeHaveNoEntries) {
   Entries e({4, 3, 3});
@@ -147,6 +146,7 @@ TEST(SharedCpals, IsTheRunOfOneProcessWhereSomeHaveNoEntries) {
   expect_run_of_one(e, TD_F64, 1, ten_steps, Options{{"groups", "0|1,2"}});
 }
 
+// A dense tensor in boxes, of which a process's partial products are those of its box.
 TEST(SharedCpals, IsTheRunOfOneProcessWhereItIsDense) {
   Random random(65);
   const auto expect = [&](const Entries &cells, td_type type, int64_t rank, const Options &stored, double most) {
