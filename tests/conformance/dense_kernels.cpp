@@ -145,7 +145,10 @@ TEST_P(DenseKernels, AgreeWhereALongModeIsInTheMiddle) {
     alone.set("groups", "none");
     for (const int64_t rank : light() ? std::vector<int64_t>{17} : std::vector<int64_t>{3, 17, 40, 101}) {
       const Plan plan = make<Plan>(td_plan_create_dense, context(), entries.order(), dims.data(), c.type, rank, alone);
-      EXPECT_TRUE(text(td_plan_get_str, plan.get(), kernel.c_str()).find("in the middle") != std::string::npos);
+      const std::string told = text(td_plan_get_str, plan.get(), kernel.c_str());
+      if (told.find("tensor cores") != std::string::npos) { // else a GPU in software, which has the CPU's kernels
+        EXPECT_NE(told.find("in the middle"), std::string::npos) << told;
+      }
       expect_right(context(), entries, c.type, options(), c.kernel == "fused_tf32" ? pairs_slack : 1, {rank});
     }
   }
