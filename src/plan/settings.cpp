@@ -104,7 +104,9 @@ UpdateOrder::UpdateOrder(const Options &options, int order)
   std::copy_if(mode_order.begin(), mode_order.end(), std::back_inserter(updated_modes),
                [&](int m) { return !std::binary_search(fixed_modes.begin(), fixed_modes.end(), m); });
   if (updated_modes.empty())
-    throw_error(Status::option_range, "option 'fixed_modes': all modes; expected at least one to be updated");
+    throw_error(Status::option_range,
+                "option 'fixed_modes' = \"{}\", counting from 0: all modes; expected at least one to be updated",
+                options.text("fixed_modes"));
 }
 
 // The bounds are estimates, not measured: a chunk costs a few launches and two meetings of the workers on the host,

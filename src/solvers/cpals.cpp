@@ -20,7 +20,8 @@ bool any_nonzero(ConstMatrix a) {
 
 class Cpals final : public Method {
 public:
-  explicit Cpals(const RunRequest &request) : settings_(request.options, request.tensor->order()) {}
+  explicit Cpals(const RunRequest &request)
+      : settings_(request.options, request.tensor->order()), fixed_modes_(request.options.text("fixed_modes")) {}
 
   std::string path() const override { return settings_.path(); }
 
@@ -29,7 +30,9 @@ public:
   void check_start(const Ktensor *start, const std::function<bool(bool)> &any) const override {
     if (start == nullptr) {
       if (!settings_.fixed_modes.empty())
-        throw_error(Status::argument, "option 'fixed_modes' without a start: expected init or resume");
+        throw_error(Status::argument,
+                    "option 'fixed_modes' = \"{}\", counting from 0, without a start: expected init or resume",
+                    fixed_modes_);
       return;
     }
     for (int m = 0; m < start->order(); ++m) {
@@ -53,6 +56,7 @@ public:
 
 private:
   CpalsSettings settings_;
+  std::string fixed_modes_; // as given
 };
 
 } // namespace

@@ -9,10 +9,6 @@ namespace td::solvers {
 
 namespace {
 
-/// f64: squares up to 2^300 and down to 2^-300, times those of a model alike, and summed. f32: MTTKRP accumulates
-/// values times a few factor entries, which leaves as much room again on either side of the range of 2^+-126.
-constexpr int usual_exponent(ValueType type) { return type == ValueType::f64 ? 150 : 60; }
-
 void scale_columns(Matrix a, const ColumnScales &scales) {
   dispatch(a.type, [&](auto zero) {
     using T = decltype(zero);

@@ -10,6 +10,11 @@
 
 namespace td::solvers {
 
+/// The exponents that are out of danger. f64: squares up to 2^300 and down to 2^-300, times those of a model alike, and
+/// summed. f32: MTTKRP accumulates values times a few factor entries, which leaves as much room again on either side of
+/// the range of 2^+-126.
+constexpr int usual_exponent(ValueType type) { return type == ValueType::f64 ? 150 : 60; }
+
 /// The exponent of x's largest magnitude if it is so far from 0 that squares and products are in danger, else 0.
 int unusual_exponent(const tensor::Tensor &x);
 

@@ -9,6 +9,7 @@
 #include "core/scaled.hpp"
 #include "plan/needs.hpp"
 #include "solvers/fit.hpp"
+#include "solvers/magnitude.hpp"
 
 namespace td::solvers {
 
@@ -271,7 +272,7 @@ void Sweep::start_scales() {
   }
 }
 
-// Of many long columns the product of Gram matrices could overflow, and updates vanish. A power of four for all columns
+// The product of Gram matrices of many long columns could overflow, and updates vanish. A power of four for all columns
 // of a mode makes updates of the first iteration longer or shorter by powers of two, and their division by lengths
 // takes these out: no bit changes where nothing leaves the range. Roundings of processes may differ, so those of the
 // first count.
@@ -287,6 +288,11 @@ void Sweep::normalize_start_grams() {
       start_exponents_[static_cast<std::size_t>(modes[k])] = std::ilogb(largest) >> 1;
   }
   others_.broadcast(start_exponents_.data(), std::ssize(start_exponents_) * static_cast<i64>(sizeof(i64)));
+  i64 together = 0;
+  for (const i64 exponent : start_exponents_)
+    together += 2 * std::abs(exponent);
+  if (together <= usual_exponent(problem_.x.type())) // as of most runs, whose matrices stay where they are
+    return start_exponents_.assign(grams_.size(), 0);
   for (std::size_t m = 0; m < grams_.size(); ++m) {
     if (start_exponents_[m] == 0)
       continue;

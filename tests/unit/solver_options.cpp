@@ -26,11 +26,12 @@ TEST(CpalsOptions, ModeListsAreChecked) {
   EXPECT_EQ(with("mode_order", "0,,1"), "option 'mode_order' = \"0,,1\": '' is not a mode; expected numbers in 0 .. 2");
   EXPECT_EQ(with("mode_order", "0,1,"), "option 'mode_order' = \"0,1,\": '' is not a mode; expected numbers in 0 .. 2");
   EXPECT_EQ(with("fixed_modes", "x"), "option 'fixed_modes' = \"x\": 'x' is not a mode; expected numbers in 0 .. 2");
-  EXPECT_EQ(with("fixed_modes", "2, 0 ,1"), "option 'fixed_modes': all modes; expected at least one to be updated");
+  EXPECT_EQ(with("fixed_modes", "2, 0 ,1"),
+            "option 'fixed_modes' = \"2, 0 ,1\", counting from 0: all modes; expected at least one to be updated");
   request.options = {};
   set(request, {{"fixed_modes", "1"}});
   EXPECT_EQ(refusal(Status::argument, [&] { solvers::cpals(request); }),
-            "option 'fixed_modes' without a start: expected init or resume");
+            "option 'fixed_modes' = \"1\", counting from 0, without a start: expected init or resume");
 }
 
 TEST(CpalsOptions, FixedModesStay) {

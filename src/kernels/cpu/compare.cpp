@@ -59,8 +59,8 @@ void compare_sparse(const View &x, const double *weights, std::span<const ConstM
 /// The fibers of mode 0 that hold some of these entries.
 Range fibers_of(Range entries, i64 length) { return {entries.begin / length, (entries.end + length - 1) / length}; }
 
-/// Of the factors only the rows that these entries need are copied: a tensor is compared in many calls, and a factor
-/// may be longer than what one of them compares.
+/// It copies only the rows of factors that these entries need: a tensor is compared in many calls, and a factor may be
+/// longer than what one of them compares.
 template <class T> class DenseCompare {
 public:
   DenseCompare(const DenseView &x, const double *weights, std::span<const ConstMatrix> factors, Range entries)

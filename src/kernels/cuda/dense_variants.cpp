@@ -224,7 +224,8 @@ double gemm_cycles(const GemmLayout &l, i64 rank, const Chip &chip, double memor
   const bool narrow = rank <= 64;
   const double columns = std::ceil(number(rank) / 64) * 64;
   const bool aligned = l.leading_size % 2 == 0 || l.widens;
-  const double reached = aligned ? 1 : (l.leading ? 0.76 : 0.74);
+  const double wide = rank > 128 && !l.leading ? 0.865 : 1; // rows of trailing modes by several tiles of columns
+  const double reached = aligned ? wide : (l.leading ? 0.76 : 0.74);
   const double multiply_adds = reached * (narrow ? 112 : 128); // a cycle, of 128 of the tensor cores in f64
   const double bytes = number(size_of(l.type));
   const double depth = number(l.depth);
@@ -240,7 +241,7 @@ double gemm_cycles(const GemmLayout &l, i64 rank, const Chip &chip, double memor
   const double small_waves = std::ceil(box_rows / 64) * (columns / 64) / number(chip.multiprocessors);
   double used = std::max(waves / std::ceil(waves), 0.83);
   if (waves < 1)
-    used = narrow ? 0.85 : std::min(0.65 + 0.6 * small_waves, 0.95);
+    used = narrow ? 0.9 : std::min(0.65 + 0.6 * small_waves, 0.95);
   if (!aligned)
     used /= 1 + 100 / std::min(depth, number(l.depth_part)); // a tile's beginning and end
   const double element = std::max(box_tiles * tile / box_rows * columns / (multiply_adds * used),
