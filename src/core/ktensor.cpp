@@ -66,27 +66,37 @@ std::vector<char> point_down(Matrix a, RowBlock block, const Meeting &others) {
 } // namespace
 
 Ktensor::Ktensor(std::span<const i64> dims, i64 rank, ValueType type, const MemoryBudget &budget, RowBlock block)
-    : dims_(dims.begin(), dims.end()), block_(block), type_(type) {
-  if (order() < min_order || order() > max_order)
-    throw_error(Status::shape, "order = {}: expected {} .. {}", order(), min_order, max_order);
+    : Ktensor(unfilled(dims, rank, type, budget, block)) {
+  for (ValueBuffer &factor : factors_)
+    if (factor.size() > 0)
+      std::memset(factor.data(), 0, static_cast<std::size_t>(factor.bytes()));
+}
+
+Ktensor Ktensor::unfilled(std::span<const i64> dims, i64 rank, ValueType type, const MemoryBudget &budget,
+                          RowBlock block) {
+  Ktensor k;
+  k.dims_.assign(dims.begin(), dims.end());
+  k.block_ = block;
+  k.type_ = type;
+  if (k.order() < min_order || k.order() > max_order)
+    throw_error(Status::shape, "order = {}: expected {} .. {}", k.order(), min_order, max_order);
   if (rank < 1)
     throw_error(Status::shape, "rank = {}: expected at least 1", rank);
-  for (int m = 0; m < order(); ++m)
+  for (int m = 0; m < k.order(); ++m)
     if (const i64 d = dims[static_cast<std::size_t>(m)]; d < 1)
       throw_error(Status::shape, "dims[{}] = {}: expected at least 1", m, d);
   budget.require(fmt::format("a ktensor of rank {}", rank), need(dims, rank, type, block));
-  for (int m = 0; m < order(); ++m) {
-    const i64 d = rows(m).size();
+  for (int m = 0; m < k.order(); ++m) {
+    const i64 d = k.rows(m).size();
     const auto count = checked_multiply(d, rank);
     if (!count)
       throw_error(Status::host_memory, "out of host memory: {} x {} elements for factor {}", d, rank, m);
-    factors_.emplace_back(type, *count, "a factor matrix");
-    if (*count > 0)
-      std::memset(factors_.back().data(), 0, static_cast<std::size_t>(factors_.back().bytes()));
+    k.factors_.emplace_back(type, *count, "a factor matrix");
   }
-  labels_ = Labels(order());
-  rank_ = rank;
-  weights_.assign(static_cast<std::size_t>(rank), 1.0);
+  k.labels_ = Labels(k.order());
+  k.rank_ = rank;
+  k.weights_.assign(static_cast<std::size_t>(rank), 1.0);
+  return k;
 }
 
 MemoryNeed Ktensor::need(std::span<const i64> dims, i64 rank, ValueType type, RowBlock block) {
@@ -104,7 +114,7 @@ Ktensor Ktensor::copy(const MemoryBudget &budget) const { return convert(type_, 
 Ktensor Ktensor::convert(ValueType type, const MemoryBudget &budget) const {
   if (order() == 0)
     return {};
-  Ktensor out(dims_, rank_, type, budget, block_);
+  Ktensor out = unfilled(dims_, rank_, type, budget, block_);
   out.weights_ = weights_;
   out.labels_ = labels_;
   for (std::size_t m = 0; m < factors_.size(); ++m) {
@@ -127,7 +137,7 @@ Ktensor Ktensor::convert(ValueType type, const MemoryBudget &budget) const {
 }
 
 Ktensor Ktensor::cut(RowBlock block) const {
-  Ktensor out(dims_, rank_, type_, {}, block);
+  Ktensor out = unfilled(dims_, rank_, type_, {}, block);
   out.weights_ = weights_;
   out.labels_ = labels_;
   for (int m = 0; m < order(); ++m) {

@@ -30,6 +30,9 @@ public:
   /// Weights are 1 and factors 0. Checks order, dims and rank (Status::shape), and that there is room
   /// (Status::host_memory).
   Ktensor(std::span<const i64> dims, i64 rank, ValueType type, const MemoryBudget &budget = {}, RowBlock block = {});
+  /// The same, but the caller fills the factors: large memory is touched once, by the threads that write it.
+  static Ktensor unfilled(std::span<const i64> dims, i64 rank, ValueType type, const MemoryBudget &budget = {},
+                          RowBlock block = {});
   /// What such a ktensor takes.
   static MemoryNeed need(std::span<const i64> dims, i64 rank, ValueType type, RowBlock block = {});
   i64 bytes() const { return need(dims_, rank_, type_, block_).total(); }

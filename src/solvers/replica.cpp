@@ -5,6 +5,7 @@
 
 #include "core/checked.hpp"
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 
 namespace td::solvers {
 
@@ -20,6 +21,7 @@ i64 bytes_of(i64 rows, i64 cols, i64 element, const char *what) {
 
 constexpr i64 number_bytes = sizeof(double);
 constexpr i64 staging_bytes = i64{1} << 20;
+constexpr i64 rows_worth_a_thread = 1024;
 
 /// Calls body(begin, end, staging) for ranges of rows that fit a small host buffer.
 template <class Body> void for_staged_rows(i64 rows, i64 row_bytes, Body &&body) {
@@ -59,6 +61,8 @@ void upload_rows(kernels::Backend &backend, ConstMatrix from, std::span<const i6
   const i64 row_bytes = to.cols * size_of(to.type);
   if (rows.empty())
     return backend.upload(to.data, from.data, to.rows * row_bytes);
+  if (!backend.has_own_memory())
+    return backend.gather_rows(from, rows.data(), to);
   for_staged_rows(to.rows, row_bytes, [&](i64 begin, i64 end, std::byte *staging) {
     for (i64 k = begin; k < end; ++k) {
       const i64 row = rows[static_cast<std::size_t>(k)];
@@ -73,6 +77,13 @@ void download_rows(kernels::Backend &backend, ConstMatrix from, Matrix to, std::
   const i64 row_bytes = to.cols * size_of(to.type);
   if (rows.empty())
     return backend.download(to.data, from.data, from.rows * row_bytes);
+  if (!backend.has_own_memory())
+    return parallel_ranges(backend.threads(), from.rows, rows_worth_a_thread, [&](Range some) {
+      for (i64 k = some.begin; k < some.end; ++k) {
+        const i64 row = rows[static_cast<std::size_t>(k)];
+        std::memcpy(to.slice(row, row + 1).data, from.slice(k, k + 1).data, static_cast<std::size_t>(row_bytes));
+      }
+    });
   for_staged_rows(from.rows, row_bytes, [&](i64 begin, i64 end, std::byte *staging) {
     backend.download(staging, from.slice(begin, end).data, (end - begin) * row_bytes);
     for (i64 k = begin; k < end; ++k) {

@@ -161,7 +161,7 @@ void find_shared(Ktensor &start, kernels::Backend &backend, const tensor::Tensor
 
 Ktensor random_start(kernels::Backend &backend, std::span<const i64> dims, i64 rank, ValueType type, u64 seed,
                      RowBlock block) {
-  Ktensor start(dims, rank, type, {}, block);
+  Ktensor start = Ktensor::unfilled(dims, rank, type, {}, block);
   std::vector<i64> rows;
   for (int m = 0; m < start.order(); ++m)
     rows.push_back(start.rows(m).size());

@@ -20,7 +20,8 @@ namespace {
 // a tensor with delicious' proportions MTTKRP took 27 ns a nonzero with small pages and 20 with huge ones.
 constexpr std::uintptr_t huge_page = std::uintptr_t{2} << 20;
 constexpr i64 worth_huge_pages = i64{8} << 20;
-constexpr i64 relayout_grain = 1024; // rows that are worth a thread
+constexpr i64 relayout_grain = 1024;     // rows that are worth a thread
+constexpr i64 copy_grain = i64{4} << 20; // bytes that are: memory seen for the first time is cleared by who touches it
 
 /// Lets the system use huge pages. Only advice: whether it is taken makes no difference but for speed.
 void advise_huge_pages([[maybe_unused]] void *memory, [[maybe_unused]] i64 bytes) {
@@ -51,8 +52,10 @@ void *HostBackend::allocate(i64 bytes, const char *what) {
 void HostBackend::release(void *memory) noexcept { ::operator delete (memory, std::align_val_t{buffer_alignment}); }
 
 void HostBackend::upload(void *to, const void *from_host, i64 bytes) {
-  if (bytes > 0)
-    std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
+  parallel_ranges(threads(), bytes, copy_grain, [&](Range some) {
+    std::memcpy(static_cast<char *>(to) + some.begin, static_cast<const char *>(from_host) + some.begin,
+                static_cast<std::size_t>(some.size()));
+  });
 }
 
 void HostBackend::download(void *to_host, const void *from, i64 bytes) { upload(to_host, from, bytes); }
