@@ -4,6 +4,7 @@
 #include "kernels/cpu/backend.hpp"
 #include "plan/nvecs.hpp"
 #include "solvers/eigenvectors.hpp"
+#include "solvers/replica.hpp"
 #include "solvers/start.hpp"
 
 namespace {
@@ -105,6 +106,28 @@ TEST(Start, RandomIsTheSameEverywhere) {
   EXPECT_EQ(column(a, 1, 2), column(b, 1, 2));
   EXPECT_NE(column(a, 1, 2), column(c, 1, 2));
   EXPECT_NE(column(a, 1, 0), column(a, 2, 0));
+}
+
+// Copies that several threads share: of whole factors, and of every third row.
+TEST(Replica, HoldsWhatItIsGivenAndGivesItBack) {
+  const auto backend = kernels::cpu::make_backend(3);
+  constexpr i64 rows = 400000, rank = 5; // 16 MB
+  const Ktensor given = random_ktensor({rows, 4, 3}, rank, 11);
+  std::vector<i64> some(rows / 3);
+  for (std::size_t k = 0; k < some.size(); ++k)
+    some[k] = static_cast<i64>(3 * k + 1);
+  for (const std::span<const i64> which : {std::span<const i64>(), std::span<const i64>(some)}) {
+    const i64 held = which.empty() ? rows : std::ssize(which);
+    const solvers::DeviceMatrix there(*backend, held, rank, ValueType::f64, "rows");
+    solvers::upload_rows(*backend, given.factor(0), which, there.view());
+    Ktensor back(given.dims(), rank, ValueType::f64);
+    solvers::download_rows(*backend, there.view(), back.factor(0), which);
+    for (i64 i = 0; i < rows; ++i)
+      for (i64 r = 0; r < rank; ++r)
+        ASSERT_EQ(back.factor(0).row<double>(i)[r],
+                  which.empty() || (i % 3 == 1 && i / 3 < held) ? given.factor(0).row<double>(i)[r] : 0)
+            << "row " << i << ", column " << r;
+  }
 }
 
 } // namespace
