@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include "kernels/memory_order.hpp"
 #include "plan/partition.hpp"
 
 namespace td::plan {
@@ -13,7 +14,11 @@ namespace {
 /// Asks a backend about one worker's part of a sweep.
 class Asker {
 public:
-  Asker(const Layout &layout, const SweepWork &work) : layout_(layout), work_(work) {}
+  Asker(const Layout &layout, const SweepWork &work) : layout_(layout), work_(work) {
+    if (layout.format == Format::dense && work.backend.has_own_memory() &&
+        takes_slabs(layout.slabs(), work.workers, work.sharding, work.deterministic))
+      slabs_ = part_of({0, layout.slabs()}, 0, work.workers).size();
+  }
 
   SweepPrediction ask() {
     SweepPrediction sweep;
@@ -97,10 +102,16 @@ private:
     }
     if (layout_.format == Format::coo)
       return kernels::CooView{layout_.stored_dims, layout_.nnz, layout_.type, nullptr, nullptr};
-    return kernels::DenseView{layout_.stored_dims, layout_.type, nullptr, layout_.strides, 1};
+    return dense_view();
   }
 
+  kernels::DenseView dense_view() const { return {layout_.stored_dims, layout_.type, nullptr, layout_.strides, 1}; }
+
   kernels::Prediction alone(int mode, std::size_t group, bool gathers) const {
+    if (slabs_ > 0) {
+      const kernels::DenseView x = dense_view();
+      return of_slabs(x, static_cast<std::size_t>(kernels::slowest_mode(x)), slabs_, mode);
+    }
     std::vector<ConstMatrix> factors;
     for (const i64 dim : layout_.stored_dims) {
       factors.push_back(matrix(dim));
@@ -112,6 +123,14 @@ private:
     const int at = layout_.format == Format::sorted ? layout_.copies[group].mode : mode;
     return predict(view(group), at, factors, layout_.stored_dims[static_cast<std::size_t>(mode)], layout_.nnz,
                    stands_by_rows(layout_.format) || work_.deterministic || work_.sharding == ShardingRule::rows);
+  }
+
+  /// What is said of the worker's slabs, which are a tensor by themselves: their slices of this mode.
+  kernels::Prediction of_slabs(kernels::DenseView x, std::size_t slab_mode, i64 slices, int mode) const {
+    std::vector<i64> dims(x.dims.begin(), x.dims.end());
+    dims[slab_mode] = slices;
+    x.dims = dims;
+    return predict(x, mode, factors_of(dims), dims[static_cast<std::size_t>(mode)], kernels::entries_of(x), false);
   }
 
   void through_partial(kernels::Prediction &mode, int m, std::size_t g, bool computed) {
@@ -185,15 +204,21 @@ private:
   }
 
   kernels::Prediction root(const PartialProduct &p) const {
+    std::vector<i64> dims = p.merged_dims;
+    const i64 slices =
+        slabs_ * (dims.back() / layout_.dims.back()); // of the last merged mode, where the worker has some
     if (p.wraps) {
-      kernels::Prediction all =
-          work_.backend.predict_mttkrp_slabs({p.merged_dims, layout_.type, nullptr}, work_.rank, work_.rates);
-      all.seconds /= work_.workers;
-      return all;
+      if (slabs_ > 0)
+        dims.back() = slices;
+      kernels::Prediction mine =
+          work_.backend.predict_mttkrp_slabs({dims, layout_.type, nullptr}, work_.rank, work_.rates);
+      mine.seconds /= slabs_ > 0 ? 1 : work_.workers;
+      return mine;
     }
-    const std::vector<ConstMatrix> factors = factors_of(p.merged_dims);
-    return predict(kernels::DenseView{p.merged_dims, layout_.type, nullptr, {}, 1}, p.merged_mode, factors, p.cells,
-                   layout_.nnz, true);
+    const kernels::DenseView x{dims, layout_.type, nullptr, {}, 1};
+    if (slabs_ > 0)
+      return of_slabs(x, dims.size() - 1, slices, p.merged_mode);
+    return predict(x, p.merged_mode, factors_of(dims), p.cells, layout_.nnz, true);
   }
 
   kernels::Prediction over_cells(const PartialProduct &p, int mode) const {
@@ -225,6 +250,7 @@ private:
 
   const Layout &layout_;
   const SweepWork &work_;
+  i64 slabs_ = 0; // of a dense tensor, which the worker has for itself; none where it works on all of it
   std::vector<kernels::DenseKernel> dense_;
 };
 
