@@ -101,6 +101,30 @@ TEST_F(KernelsDevice, SumsOverRows) {
   }
 }
 
+// So many pairs of column tiles are more than a grid has blocks in its second dimension.
+TEST_F(KernelsDevice, GramOfManyColumns) {
+  constexpr i64 rank = 11600, rows = 2;
+  TestMatrix<float> a(rows, rank, 0);
+  for (i64 r = 0; r < rank; ++r) {
+    a.at(0, r) = static_cast<float>(r % 1000);
+    a.at(1, r) = static_cast<float>(r % 7 - 3);
+  }
+  for (const auto &device : backends_) {
+    const Placed<float> on_a(*device, a);
+    const DeviceBuffer gram(*device, rank * rank * 8, "a test");
+    device->set_zero({gram.data(), ValueType::f64, rank, rank, rank});
+    device->gram(on_a.view(), gram.f64());
+    Numbers got(rank), expected(rank);
+    for (const i64 row : {i64{0}, i64{5800}, rank - 33, rank - 1}) {
+      for (i64 r = 0; r < rank; ++r)
+        expected[static_cast<std::size_t>(r)] =
+            double{a.at(0, row)} * double{a.at(0, r)} + double{a.at(1, row)} * double{a.at(1, r)};
+      device->download(got.data(), gram.f64() + row * rank, rank * 8);
+      EXPECT_EQ(got, expected) << "row " << row;
+    }
+  }
+}
+
 TEST_F(KernelsDevice, NoRowsGiveZeros) {
   for (const auto &device : backends_) {
     const ConstMatrix none(nullptr, ValueType::f64, 0, 3, 3);

@@ -18,20 +18,20 @@ template <class T> __device__ double entry(const Rows<const T> &a, i64 row, i64 
   return row < a.rows && column < a.cols ? static_cast<double>(a(row, column)) : 0.0;
 }
 
-/// part[block][pair][32 x 32] := what the block's rows add to one tile of the Gram matrix; blockIdx.y is the pair of
-/// column tiles, counted over the upper triangle row by row.
+/// part[block][pair][32 x 32] := what the block's rows add to one tile of the Gram matrix; blockIdx.x is the pair of
+/// column tiles, counted over the upper triangle row by row, of which there may be more than a grid has in y.
 template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Rows<const T> a, i64 tiles, double *part) {
   __shared__ double sums[mma_tile * mma_tile];
   i64 left = 0;
-  i64 right = blockIdx.y;
+  i64 right = blockIdx.x;
   for (; right >= tiles - left; ++left)
     right -= tiles - left;
   right += left;
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const int own = static_cast<int>(threadIdx.x) / warp;
   TileEntries d = {};
-  const i64 step = i64{gridDim.x} * warps * 4 * ahead;
-  for (i64 first = (i64{blockIdx.x} * warps + own) * 4 * ahead; first < a.rows; first += step) {
+  const i64 step = i64{gridDim.y} * warps * 4 * ahead;
+  for (i64 first = (i64{blockIdx.y} * warps + own) * 4 * ahead; first < a.rows; first += step) {
     double u[ahead][4];
     double v[ahead][4];
 #pragma unroll
@@ -61,7 +61,7 @@ template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Row
       });
     __syncthreads();
   }
-  double *to = part + (i64{blockIdx.x} * gridDim.y + blockIdx.y) * mma_tile * mma_tile;
+  double *to = part + (i64{blockIdx.y} * gridDim.x + blockIdx.x) * mma_tile * mma_tile;
   for (int k = static_cast<int>(threadIdx.x); k < mma_tile * mma_tile; k += warps * warp)
     to[k] = sums[k];
 }
@@ -70,11 +70,11 @@ template <class T> __global__ void __launch_bounds__(warps *warp) gram_parts(Row
 __global__ void gram_sum(const double *part, i64 blocks, i64 pairs, i64 tiles, i64 columns, double *g) {
   __shared__ double sums[mma_tile][mma_tile + 1];
   i64 left = 0;
-  i64 right = blockIdx.y;
+  i64 right = blockIdx.x;
   for (; right >= tiles - left; ++left)
     right -= tiles - left;
   right += left;
-  const double *from = part + i64{blockIdx.y} * mma_tile * mma_tile + blockIdx.x * mma_tile + threadIdx.x;
+  const double *from = part + i64{blockIdx.x} * mma_tile * mma_tile + blockIdx.y * mma_tile + threadIdx.x;
   double sum = 0;
   for (i64 b = threadIdx.y; b < blocks; b += mma_tile)
     sum += from[b * pairs * mma_tile * mma_tile];
@@ -84,7 +84,7 @@ __global__ void gram_sum(const double *part, i64 blocks, i64 pairs, i64 tiles, i
     return;
   for (int k = 1; k < mma_tile; ++k)
     sum += sums[k][threadIdx.x];
-  const i64 i = left * mma_tile + blockIdx.x;
+  const i64 i = left * mma_tile + blockIdx.y;
   const i64 j = right * mma_tile + threadIdx.x;
   if (i < columns && j < columns && (left != right || i <= j)) {
     g[i * columns + j] = sum;
@@ -102,13 +102,13 @@ void CudaBackend::gram(ConstMatrix a, double *g) {
   const i64 pairs = gram_pairs(a.cols);
   const i64 blocks = gram_blocks(a.rows, a.cols);
   const Scratch<double> part(device_, blocks * pairs * mma_tile * mma_tile, "parts of a Gram matrix");
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(pairs));
+  const dim3 grid(static_cast<unsigned>(pairs), static_cast<unsigned>(blocks));
   dispatch(a.type, [&](auto zero) {
     using T = decltype(zero);
     gram_parts<<<grid, warps * warp, 0, device_.stream()>>>(rows_of<T>(a), tiles, part.data());
   });
   check_launch("a Gram matrix");
-  gram_sum<<<dim3(mma_tile, static_cast<unsigned>(pairs)), dim3(mma_tile, mma_tile), 0, device_.stream()>>>(
+  gram_sum<<<dim3(static_cast<unsigned>(pairs), mma_tile), dim3(mma_tile, mma_tile), 0, device_.stream()>>>(
       part.data(), blocks, pairs, tiles, a.cols, g);
   check_launch("a Gram matrix");
 }
