@@ -136,6 +136,25 @@ TYPED_TEST(KernelsMttkrpCuda, ManyBlocksAndTiles) {
     this->check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 300000, 0, 6), false), 32, 0, 4);
 }
 
+// Of a result of more than 16 MiB only rows without entries are zeroed: many in a row, few among others, at the ends.
+TYPED_TEST(KernelsMttkrpCuda, RowsWithoutEntries) {
+  constexpr i64 n = 150000, rank = 40;
+  const auto reference = kernels::reference::make_backend();
+  for (const i64 nnz : {i64{3}, 4 * n}) {
+    const Stored<TypeParam> x(random_entries<i64, TypeParam>({n, 40}, nnz, 0, 9), false);
+    const auto factors = random_factors<TypeParam>(x.dims, rank, 0, 4);
+    const i64 entries = x.coo.values.size();
+    const auto magnitude = mttkrp(*reference, x.coo.view(), 0, magnitudes(factors), 0, {{0, n}});
+    for (const Asked &asked : {Asked{{0, n}}, Asked{{n / 4, n - 1}}, Asked{{0, n}, Range{entries / 4, entries / 2}},
+                               Asked{{0, n}, std::nullopt, kernels::Conflicts::automatic, true}}) {
+      SCOPED_TRACE(testing::Message() << entries << " entries, rows from " << asked.rows.begin);
+      const auto expected = mttkrp(*reference, x.sorted[0].view(), 0, factors, 0, asked);
+      const auto got = mttkrp(*this->backend_, x.sorted[0].view(), 0, factors, 0, asked);
+      expect_near(got, expected, magnitude, asked.rows, 100, asked.add ? 2 : 0);
+    }
+  }
+}
+
 TYPED_TEST(KernelsMttkrpCuda, RowThatHoldsMostOfTheTensor) {
   auto entries = random_entries<i64, TypeParam>({40, 300, 200}, 9000, 0, 8);
   auto heavy = random_entries<i64, TypeParam>({40, 300, 200}, 60000, 0, 9);

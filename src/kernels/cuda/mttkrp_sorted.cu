@@ -10,6 +10,10 @@ namespace td::kernels::cuda {
 
 namespace {
 
+constexpr int empty_rows_at_once = 4096; // that a block looks at
+// All rows of so many bytes are set to zero in less time than it takes to look for the empty ones.
+constexpr i64 zeroed_at_once = i64{16} << 20;
+
 /// Adds up what blocks carry out of segments that they share, in the order of the blocks. A block for each slot of the
 /// list; the one with a segment's first slot does it.
 template <class Term> __global__ void add_carried(const __grid_constant__ SortedJob job, int slots) {
@@ -84,6 +88,36 @@ __global__ void add_kept_segments(const __grid_constant__ SortedJob job, const i
     }
 }
 
+/// Rows asked for := 0 where none of the entries are; the segments that are there are whole rows, ascending. Of most
+/// tensors such rows are few, and to zero all that are written afterwards would take as long as to solve for them.
+template <class Term>
+__global__ void zero_empty_rows(const __grid_constant__ SortedJob job, Range there, Rows<Term> out) {
+  __shared__ u32 full[empty_rows_at_once / 32]; // a bit a row
+  __shared__ i64 first;
+  const i64 begin = job.rows.begin + i64{blockIdx.x} * empty_rows_at_once;
+  const i64 end = min(begin + empty_rows_at_once, job.rows.end);
+  for (int k = static_cast<int>(threadIdx.x); k < empty_rows_at_once / 32; k += static_cast<int>(blockDim.x))
+    full[k] = 0;
+  if (threadIdx.x == 0)
+    first = lower_bound(job.row_index, there.begin, there.end, begin);
+  __syncthreads();
+  for (i64 k = first + threadIdx.x; k < there.end; k += blockDim.x) {
+    const i64 row = job.row_index[k];
+    if (row >= end)
+      break;
+    if (job.row_begin[k + 1] > job.entries.begin && job.row_begin[k] < job.entries.end)
+      atomicOr(&full[(row - begin) / 32], u32{1} << (row - begin) % 32);
+  }
+  __syncthreads();
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  for (i64 k = threadIdx.x / warp; begin + k * 32 < end; k += blockDim.x / warp) {
+    const i64 rows = min(end - begin - k * 32, i64{32});
+    for (u32 empty = ~full[k] & (~u32{0} >> (32 - rows)); empty != 0; empty &= empty - 1)
+      for (i64 column = lane; column < out.cols; column += warp)
+        out(begin + k * 32 + __ffs(static_cast<int>(empty)) - 1, column) = 0;
+  }
+}
+
 /// Rows of `to` += those of `from`, which begin with the first of them.
 template <class T> __global__ void add_rows(const T *from, i64 from_ld, Rows<T> to, Range rows) {
   const i64 size = (rows.end - rows.begin) * to.cols;
@@ -139,12 +173,20 @@ public:
 
   void run() {
     // Rows without entries, and before rows are added to.
-    const bool covered = x_.tiles == 1 && (args_.full || (x_.rows == args_.out.rows && args_.entries.size() == x_.nnz));
+    const bool covered = args_.full || (x_.rows == args_.out.rows && args_.entries.size() == x_.nnz);
     const bool none = args_.entries.size() == 0;
-    if (!args_.add && (none || (job_.finish != Finish::keep && !covered)))
+    const bool few = args_.rows.size() * args_.out.cols * size_of(args_.out.type) <= zeroed_at_once;
+    const bool some = job_.finish == Finish::write && !covered;
+    if (!args_.add && (none || job_.finish == Finish::add || (some && few)))
       set_zero(device_, args_.out.slice(args_.rows.begin, args_.rows.end));
     if (none)
       return;
+    if (some && !few) {
+      const i64 blocks = (args_.rows.size() + empty_rows_at_once - 1) / empty_rows_at_once;
+      zero_empty_rows<Term><<<static_cast<unsigned>(blocks), block_threads, 0, device_.stream()>>>(
+          job_, there_, rows_of<Term>(args_.out));
+      check_launch("rows without entries");
+    }
     const i64 cols = args_.out.cols;
     const Scratch<double> carry(device_, i64{2} * layout_.blocks * layout_.columns, "sums of rows that blocks share");
     const Scratch<i64> carry_segment(device_, i64{2} * layout_.blocks, "sums of rows that blocks share");
