@@ -166,8 +166,8 @@ TEST(KernelsCudaPrediction, IsNearWhatWasMeasured) {
   // bench/results/2026-11-22-NVIDIA-H200.md: Gram matrix, product, norms and division of ten million rows took six
   // passes; a third of these are left up to rank 32, two thirds beyond, counted at the rate of those.
   const double six = 1.04 + 1.67 + 0.58 + 1.30;
-  near(1e3 * kernels::cuda::predict_update(10000000, 32, rates).seconds, six / 3, 1.1);
-  near(1e3 * kernels::cuda::predict_update(10000000, 64, rates).seconds, 2 * six * 2 / 3, 1.1);
+  near(1e3 * kernels::cuda::predict_update(10000000, 32, rates, chip).seconds, six / 3, 1.1);
+  near(1e3 * kernels::cuda::predict_update(10000000, 64, rates, chip).seconds, 2 * six * 2 / 3, 1.1);
 }
 
 // The model that cuts a mode into tiles counts on their rows in shared memory: the launch has to put them there.
@@ -298,7 +298,7 @@ TEST(KernelsCudaPrediction, TellsNoSecondsWithoutRates) {
     EXPECT_FALSE(f.conflicts.empty());
     EXPECT_GT(predict(x, 0, 16).seconds, 0);
   }
-  EXPECT_EQ(kernels::cuda::predict_update(1000, 16, {}).seconds, 0);
+  EXPECT_EQ(kernels::cuda::predict_update(1000, 16, {}, chip).seconds, 0);
 }
 
 TEST(KernelsCudaPrediction, TellsWhatKernelsTake) {
@@ -333,10 +333,10 @@ TEST(KernelsCudaPrediction, TellsWhatKernelsTake) {
   EXPECT_EQ(predict(copy.view(), 0).bytes, 2 * 132 * (32 + 1) * 8);
   EXPECT_EQ(predict(copy.view(), 0, 33).bytes, 2 * 132 * (17 + 1) * 8); // not aligned: two passes of at most 32
   EXPECT_EQ(predict(copy.view(), 0, 32, Conflicts::owner).bytes, 2 * 132 * (32 + 1) * 8 + 8 * 32 * segments);
-  // A Gram matrix's tile and two rows of sums by each block, for 128 rows each; of more columns three tiles by each of
+  // A Gram matrix's tile and two rows of sums by each block, for 96 rows each; of more columns three tiles by each of
   // three blocks, for 256 rows and more.
-  EXPECT_EQ(kernels::cuda::predict_update(1000, 32, rates).bytes, 8 * (32 + 2) * 32 * 8);
-  EXPECT_EQ(kernels::cuda::predict_update(1000, 33, rates).bytes, 3 * 3 * 32 * 32 * 8);
+  EXPECT_EQ(kernels::cuda::predict_update(1000, 32, rates, chip).bytes, 11 * (32 + 2) * 32 * 8);
+  EXPECT_EQ(kernels::cuda::predict_update(1000, 33, rates, chip).bytes, 3 * 3 * 32 * 32 * 8);
 }
 
 } // namespace

@@ -256,7 +256,7 @@ Prediction CudaBackend::predict_mttkrp_slabs(const DenseView &x, i64 rank, const
 Rates CudaBackend::nominal_rates() const { return cuda::nominal_rates(chip()); }
 
 Prediction CudaBackend::predict_update(i64 rows, i64 rank, ValueType, const Rates &rates) const {
-  return cuda::predict_update(rows, rank, rates);
+  return cuda::predict_update(rows, rank, rates, chip());
 }
 
 void CudaBackend::mttkrp(const TensorView &x, const MttkrpArgs &args) {

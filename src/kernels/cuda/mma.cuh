@@ -3,6 +3,8 @@
 // D[t / 4][2 * (t % 4)] with its neighbour to the right.
 #pragma once
 
+#include <type_traits>
+
 #include "core/types.hpp"
 #include "kernels/cuda/sizes.hpp"
 
@@ -28,14 +30,16 @@ __device__ inline void mma(double a0, double a1, double b, double (&d0)[2], doub
 #endif
 }
 
-/// Entries of a 32 x 32 matrix in a warp, as sums of mma: lane t holds rows t / 4 + 8 i, columns 8 j + 2 (t % 4) + k.
-using TileEntries = double[4][4][2];
+/// Entries of a matrix of 32 columns in a warp, as sums of mma: lane t holds rows t / 4 + 8 i, columns
+/// 8 j + 2 (t % 4) + k.
+template <int Rows> using RowEntries = double[Rows / 8][4][2];
+using TileEntries = RowEntries<mma_tile>;
 
 /// Calls f(row, column, entry) with those of the lane.
 template <class Entries, class F> __device__ inline void for_entries(Entries &entries, F &&f) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
 #pragma unroll
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < static_cast<int>(std::extent_v<std::remove_const_t<Entries>>); ++i)
 #pragma unroll
     for (int j = 0; j < 4; ++j)
 #pragma unroll

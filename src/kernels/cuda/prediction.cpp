@@ -304,11 +304,11 @@ Rates nominal_rates(const Chip &chip) { return gpu::nominal_rates(chip); }
 // The solve reads rows and writes them; of more columns than it sums by itself, its Gram matrix and norms read them
 // once more each. f32 takes as long as f64, since its numbers are widened. Besides some kernels, and the inverse, which
 // one block makes up to rank 64.
-Prediction predict_update(i64 rows, i64 rank, const Rates &rates) {
+Prediction predict_update(i64 rows, i64 rank, const Rates &rates, const Chip &chip) {
   const double n = number_of(rows);
   const double r = number_of(rank);
   const bool narrow = rank <= mma_tile;
-  const double gram = 8.0 * (narrow ? number_of(narrow_part * narrow_blocks(rows))
+  const double gram = 8.0 * (narrow ? number_of(narrow_part * narrow_grid(rows, chip.multiprocessors))
                                     : mma_tile * mma_tile * number_of(gram_pairs(rank) * gram_blocks(rows, rank)));
   const double sums = 8 * r * number_of(column_blocks(rows, rank));
   Prediction f;

@@ -10,6 +10,6 @@ Prediction predict_mttkrp_cells(const CellsView &x, const MttkrpArgs &args, cons
 Prediction predict_mttkrp_slabs(const DenseView &x, i64 rank, const Rates &rates, const Chip &chip);
 /// The rates are an H200's, with as many multiprocessors as there are.
 Rates nominal_rates(const Chip &chip);
-Prediction predict_update(i64 rows, i64 rank, const Rates &rates);
+Prediction predict_update(i64 rows, i64 rank, const Rates &rates, const Chip &chip);
 
 } // namespace td::kernels::cuda

@@ -1,5 +1,5 @@
 // A factor of up to 32 columns, whose rows are passed over once: solved, written, and summed to a Gram matrix. A warp
-// takes 32 rows at a time, and while it works on them its next ones come to shared memory.
+// takes a few rows at a time, and while it works on them its next ones come to shared memory.
 #include "kernels/cuda/backend.hpp"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/pipeline.cuh"
@@ -9,24 +9,27 @@ namespace td::kernels::cuda {
 
 namespace {
 
-constexpr int warps = 4;
+constexpr int warps = narrow_warps;
+constexpr int rows_held = narrow_rows;
 constexpr int ld = solve_ld(1);
-constexpr int tile_numbers = mma_tile * ld;
+constexpr int tile_numbers = rows_held * ld;
+constexpr int factor_numbers = mma_tile * ld;
+using Held = RowEntries<rows_held>;
 
 /// Where a matrix is not zero, if its shape says that; the diagonal included.
 enum class Nonzeros { all, above, below };
 
 /// sum += left right over k below depth; left(row, k) is 0 from there on, right(k, column) is zero as `where` says.
 template <Nonzeros where, class Left, class Right>
-__device__ void multiply(TileEntries &sum, int depth, Left &&left, Right &&right) {
+__device__ void multiply(Held &sum, int depth, Left &&left, Right &&right) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
 #pragma unroll
   for (int k = 0; k < mma_tile; k += 4) {
     if (k >= depth)
       break;
-    double u[4];
+    double u[rows_held / 8];
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < rows_held / 8; ++i)
       u[i] = left(i * 8 + lane / 4, k + lane % 4);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -34,18 +37,18 @@ __device__ void multiply(TileEntries &sum, int depth, Left &&left, Right &&right
         continue;
       const double v = right(k + lane % 4, j * 8 + lane / 4);
 #pragma unroll
-      for (int i = 0; i < 4; i += 2)
+      for (int i = 0; i < rows_held / 8; i += 2)
         mma(u[i], u[i + 1], v, sum[i][j], sum[i + 1][j]);
     }
   }
 }
 
-/// sum += the upper triangle of a^T a, of 32 rows: an entry of a^T as the left operand is the same as the right one, so
-/// each is read once.
+/// sum += the upper triangle of a^T a, of a tile's rows: an entry of a^T as the left operand is the same as the right
+/// one, so each is read once.
 template <class A> __device__ void add_gram(TileEntries &sum, A &&a) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
 #pragma unroll
-  for (int row = 0; row < mma_tile; row += 4) {
+  for (int row = 0; row < rows_held; row += 4) {
     double x[4];
 #pragma unroll
     for (int c = 0; c < 4; ++c)
@@ -75,16 +78,19 @@ __device__ void stage_factor(const Solve &solve, int rank, double *transposed, d
   const int j = static_cast<int>(threadIdx.x) % warp;
   const int first = static_cast<int>(threadIdx.x) / warp;
   const int at = min(j, rank - 1); // no load depends on whether the entry is there: all are under way together
-  double entry[mma_tile / warps];
+  constexpr int each = (mma_tile + warps - 1) / warps;
+  double entry[each];
 #pragma unroll
-  for (int i = 0; i < mma_tile / warps; ++i)
+  for (int i = 0; i < each; ++i)
     entry[i] = solve.f[min(first + i * warps, rank - 1) * rank + at];
   const double right = solve.scales.right != nullptr ? solve.scales.right[at] : 1;
   const double solved = solve.scales.solved != nullptr ? solve.scales.solved[at] : 1;
   const double before = solve.corrects() ? 1 : right;
 #pragma unroll
-  for (int i = 0; i < mma_tile / warps; ++i) {
+  for (int i = 0; i < each; ++i) {
     const int k = first + i * warps;
+    if (k >= mma_tile)
+      break;
     const bool inside = k < rank && j < rank;
     transposed[j * ld + k] = inside ? entry[i] * before : 0;
     as_it_is[k * ld + j] = inside ? entry[i] * solved : 0;
@@ -102,7 +108,7 @@ struct StagedFactor {
   __device__ double second(int k, int column) const { return as_it_is[k * ld + column]; }
 };
 
-/// 32 rows in a warp's shared memory: first in T, as they were fetched, then in f64.
+/// Rows in a warp's shared memory: first in T, as they were fetched, then in f64.
 template <class T> struct RowTile {
   double *at;
   int rank;
@@ -112,19 +118,19 @@ template <class T> struct RowTile {
   }
   __device__ double operator()(int i, int k) const { return k < rank ? at[i * ld + k] : 0.0; }
   __device__ double any(int i, int column) const { return at[i * ld + column]; }
-  __device__ void put(TileEntries &entries) const {
+  __device__ void put(Held &entries) const {
     __syncwarp(); // all have read what is there
     for_entries(entries, [&](int i, int column, double x) { at[i * ld + column] = x; });
     __syncwarp();
   }
 };
 
-/// Begins to copy the 32 rows of m from `first` on, if there are any.
+/// Begins to copy the rows of m from `first` on, if there are any.
 template <class T> __device__ void fetch(double *to, const Rows<const T> &m, int rank, i64 first) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
   if (first < m.rows && lane < rank)
 #pragma unroll 8
-    for (int i = 0; i < mma_tile; ++i)
+    for (int i = 0; i < rows_held; ++i)
       copy_or_zero<sizeof(T)>(reinterpret_cast<T *>(to) + i * ld + lane, &m(min(first + i, m.rows - 1), lane),
                               first + i < m.rows ? static_cast<int>(sizeof(T)) : 0);
   commit_copies();
@@ -143,9 +149,9 @@ __device__ void solve_tile(const Solve &solve, const StagedFactor &factor, const
   const auto fetched = [&](int i, int k) { return tile.fetched(i, k); };
   const auto first_factor = [&](int k, int column) { return factor.first(k, column); };
   const auto second_factor = [&](int k, int column) { return factor.second(k, column); };
-  TileEntries half = {};
+  Held half = {};
   if (factor.corrects) {
-    TileEntries left = {};
+    Held left = {};
     multiply<Nonzeros::all>(left, rank, before, [&](int k, int column) {
       return k < rank && column < rank ? solve.v[k * rank + column] : 0.0;
     });
@@ -160,7 +166,7 @@ __device__ void solve_tile(const Solve &solve, const StagedFactor &factor, const
   else
     multiply<Nonzeros::above>(half, rank, fetched, first_factor);
   tile.put(half);
-  TileEntries whole = {};
+  Held whole = {};
   if (factor.full)
     multiply<Nonzeros::all>(whole, rank, tile, second_factor);
   else
@@ -175,7 +181,7 @@ __device__ void solve_tile(const Solve &solve, const StagedFactor &factor, const
 
 /// What a lane sums over rows of its column.
 struct LaneSums {
-  double largest = 0;
+  unsigned long long largest = 0; // the bits of the largest magnitude, among which those of a NaN come last
   double dots = 0;
 };
 
@@ -188,7 +194,7 @@ __device__ void write_rows(const RowTile<T> &tile, const Rows<const T> &m, const
   if (lane >= tile.rank)
     return;
 #pragma unroll 1
-  for (int begin = 0; begin < mma_tile; begin += ahead) {
+  for (int begin = 0; begin < rows_held; begin += ahead) {
     double right[ahead];
     if (inner)
 #pragma unroll
@@ -199,7 +205,7 @@ __device__ void write_rows(const RowTile<T> &tile, const Rows<const T> &m, const
       if (first + begin + i < a.rows) {
         const double x = tile.any(begin + i, lane);
         a(first + begin + i, lane) = static_cast<T>(x);
-        sums.largest = larger(sums.largest, fabs(x));
+        sums.largest = max(sums.largest, static_cast<unsigned long long>(__double_as_longlong(fabs(x))));
         if (inner)
           sums.dots = fma(right[i], x, sums.dots);
       }
@@ -210,6 +216,7 @@ __device__ void write_rows(const RowTile<T> &tile, const Rows<const T> &m, const
 __device__ void sum_over_warps(TileEntries &gram, const LaneSums &of_lane, double *staged, double *part) {
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const int own_warp = static_cast<int>(threadIdx.x) / warp;
+  const double largest = __longlong_as_double(static_cast<long long>(of_lane.largest));
   __syncthreads();
   for (int w = 0; w < warps; ++w) { // one warp after the other, so that the order of sums is fixed
     if (own_warp == w) {
@@ -218,7 +225,7 @@ __device__ void sum_over_warps(TileEntries &gram, const LaneSums &of_lane, doubl
         sum = w == 0 ? x : sum + x;
       });
       double *const others = staged + mma_tile * mma_tile + lane;
-      others[0] = w == 0 ? of_lane.largest : larger(others[0], of_lane.largest);
+      others[0] = w == 0 ? largest : larger(others[0], largest);
       others[mma_tile] = w == 0 ? of_lane.dots : others[mma_tile] + of_lane.dots;
     }
     __syncthreads();
@@ -231,20 +238,20 @@ __device__ void sum_over_warps(TileEntries &gram, const LaneSums &of_lane, doubl
 /// sums of the block's rows: a Gram matrix's upper triangle, then a row of largest magnitudes and one of inner
 /// products.
 template <class T, bool Solves, bool Sums>
-__global__ void __launch_bounds__(warps *warp, 2)
+__global__ void __launch_bounds__(warps *warp, narrow_blocks)
     pass_over_rows(Solve solve, Rows<const T> m, Rows<T> a, bool inner, double *part) {
   extern __shared__ double staged[];
   const int own_warp = static_cast<int>(threadIdx.x) / warp;
-  double *const own = staged + (2 * (Solves ? 1 : 0) + 2 * own_warp) * tile_numbers; // two tiles, turn about
+  double *const own = staged + (Solves ? 2 * factor_numbers : 0) + 2 * own_warp * tile_numbers; // two tiles, turn about
   const int rank = static_cast<int>(m.cols);
-  const i64 step = i64{gridDim.x} * warps * mma_tile;
-  i64 first = (i64{blockIdx.x} * warps + own_warp) * mma_tile;
+  const i64 step = i64{gridDim.x} * warps * rows_held;
+  i64 first = (i64{blockIdx.x} * warps + own_warp) * rows_held;
   fetch(own, m, rank, first);
   if constexpr (Solves) {
-    stage_factor(solve, rank, staged, staged + tile_numbers);
+    stage_factor(solve, rank, staged, staged + factor_numbers);
     __syncthreads();
   }
-  const StagedFactor factor{staged, staged + tile_numbers, Solves && solve.full(), Solves && solve.corrects()};
+  const StagedFactor factor{staged, staged + factor_numbers, Solves && solve.full(), Solves && solve.corrects()};
   TileEntries gram = {};
   LaneSums sums;
   for (int now = 0; first < m.rows; first += step, now ^= 1) {
@@ -314,17 +321,17 @@ __global__ void sum_over_parts(const double *part, i64 blocks, int columns, cons
 
 template <class T, bool Solves, bool Sums>
 void pass(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a, bool inner, double *part) {
-  constexpr int tiles = 2 * warps + (Solves ? 2 : 0);
-  constexpr int bytes = tiles * tile_numbers * static_cast<int>(sizeof(double));
+  constexpr int numbers = 2 * warps * tile_numbers + (Solves ? 2 * factor_numbers : 0);
+  constexpr int bytes = numbers * static_cast<int>(sizeof(double));
   allow_shared(pass_over_rows<T, Solves, Sums>, bytes);
   pass_over_rows<T, Solves, Sums>
-      <<<static_cast<unsigned>(narrow_blocks(m.rows)), warps * warp, bytes, device.stream()>>>(
+      <<<static_cast<unsigned>(narrow_grid(m.rows, device.multiprocessors())), warps * warp, bytes, device.stream()>>>(
           solve, rows_of<T>(m), rows_of<T>(a), inner, part);
   check_launch(Solves ? "solving for a factor" : "a Gram matrix");
 }
 
 template <bool Solves> void pass_and_sum(Gpu &device, const Solve &solve, ConstMatrix m, Matrix a, ColumnSums out) {
-  const i64 blocks = narrow_blocks(m.rows);
+  const i64 blocks = narrow_grid(m.rows, device.multiprocessors());
   const Scratch<double> part(device, blocks * narrow_part, "parts of sums over rows");
   dispatch(m.type, [&](auto zero) {
     pass<decltype(zero), Solves, true>(device, solve, m, a, out.inner != nullptr, part.data());
