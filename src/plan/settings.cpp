@@ -109,19 +109,47 @@ UpdateOrder::UpdateOrder(const Options &options, int order)
                 options.text("fixed_modes"));
 }
 
-// The bounds are estimates, not measured: a chunk costs a few launches and two meetings of the workers on the host,
-// some 10 microseconds, and 8 MiB take twice that at 400 GB/s. Of the time of a solve one part in `most` is left that
-// nothing hides, so more gain little. A test asks for chunks of few rows.
-i64 gather_chunks(Overlap overlap, i64 rows, i64 row_bytes) noexcept {
-  constexpr i64 least_bytes = i64{8} << 20;
-  constexpr i64 most = 8;
+double GatherChunks::before(int chunk) const noexcept {
+  double part = 1;
+  double sum = 0;
+  double all = 0;
+  for (int c = 0; c < count; ++c) {
+    sum += c < chunk ? part : 0;
+    all += part;
+    part *= ratio;
+  }
+  return sum / all;
+}
+
+Range GatherChunks::of(i64 rows, int chunk) const noexcept {
+  const auto at = [&](int c) { return c == count ? rows : static_cast<i64>(before(c) * static_cast<double>(rows)); };
+  return {at(chunk), at(chunk + 1)};
+}
+
+// Nothing hides the way of the last chunk, and each costs launches, the ends of kernels and meetings of the workers: 60
+// to 100 microseconds on two H200, in which 32 MiB come. So there are as many as leave little to the last one, each as
+// long as what goes on beside it can hide. A test asks for chunks of few rows.
+GatherChunks gather_chunks(Overlap overlap, i64 rows, i64 row_bytes, double ratio) noexcept {
+  constexpr double least_bytes = i64{32} << 20;
+  constexpr int most = 8;
   constexpr i64 most_asked_for = 4;
+  GatherChunks chunks{1, ratio};
   if (overlap == Overlap::off || rows == 0)
-    return 1;
+    return chunks;
   if (overlap == Overlap::on)
-    return std::min(rows, most_asked_for);
-  const i64 rows_of_chunk = std::max<i64>(least_bytes / std::max<i64>(row_bytes, 1), 1);
-  return std::clamp<i64>(rows / rows_of_chunk, 1, most);
+    chunks.count = static_cast<int>(std::min(rows, most_asked_for));
+  else
+    while (chunks.count < most &&
+           chunks.last() * static_cast<double>(rows) * static_cast<double>(row_bytes) > least_bytes)
+      ++chunks.count;
+  return chunks;
+}
+
+// MTTKRP reads a row of each other factor for an entry, some 16 times as fast as rows come from another GPU (two H200:
+// 6.2 TB/s on a tensor of 140 million entries whose rows come at 0.375).
+double gather_ratio(double entries, int order, int workers) noexcept {
+  constexpr double rates = 16;
+  return std::clamp(rates * (workers - 1) / (std::max(entries, 1.0) * (order - 1)), 0.125, 1.0);
 }
 
 SolverSettings::SolverSettings(const Options &options)

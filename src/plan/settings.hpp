@@ -94,9 +94,22 @@ std::string_view name_of(Solve solve) noexcept;
 /// When factors are exchanged beside the solves, in the order of option "overlap".
 enum class Overlap { automatic, on, off };
 
-/// In how many chunks workers that exchange beside their work send the rows that they own of a factor, of which the one
-/// with most has `rows`; 1: all at once, after the last is solved.
-i64 gather_chunks(Overlap overlap, i64 rows, i64 row_bytes) noexcept;
+/// The chunks in which workers that exchange beside their work send the rows that they own of a factor.
+struct GatherChunks {
+  int count = 1;    // 1: all at once, after the last is solved
+  double ratio = 1; // of a chunk's rows to those of the one before
+
+  /// The part of the rows that is in the chunks before this one.
+  double before(int chunk) const noexcept;
+  double last() const noexcept { return 1 - before(count - 1); }
+  Range of(i64 rows, int chunk) const noexcept;
+};
+
+/// For the worker that owns most rows. `ratio` tells how long rows take to the others, of the time that the work beside
+/// them takes.
+GatherChunks gather_chunks(Overlap overlap, i64 rows, i64 row_bytes, double ratio) noexcept;
+/// That ratio where the work is MTTKRP of a mode with so many entries a row.
+double gather_ratio(double entries, int order, int workers) noexcept;
 
 /// These are of scope "cpals".
 struct SolverSettings {

@@ -80,18 +80,19 @@ std::vector<tensor::LoadPart> Worker::cut_load(int mode, const std::vector<std::
   return part_.cut_load(mode, before);
 }
 
-std::vector<std::vector<Ranges>> Worker::gather_chunks(int mode, plan::Overlap overlap, i64 row_bytes) const {
+std::vector<std::vector<Ranges>> Worker::gather_chunks(int mode, plan::Overlap overlap, i64 row_bytes,
+                                                       double ratio) const {
   if (rows_ || others_.size() == 1 || !others_.gathers_beside())
     return {};
   i64 most = 0;
   for (const Ranges &ranges : owned(mode))
     most = std::max(most, rows_of(ranges));
-  const auto count = static_cast<int>(plan::gather_chunks(overlap, most, row_bytes));
+  const plan::GatherChunks cut = plan::gather_chunks(overlap, most, row_bytes, ratio);
   std::vector<std::vector<Ranges>> chunks;
-  for (int c = 0; c < count && count > 1; ++c) {
+  for (int c = 0; c < cut.count && cut.count > 1; ++c) {
     std::vector<Ranges> &parts = chunks.emplace_back();
     for (const Ranges &ranges : owned(mode))
-      parts.push_back(nth_rows(ranges, part_of({0, rows_of(ranges)}, c, count)));
+      parts.push_back(nth_rows(ranges, cut.of(rows_of(ranges), c)));
   }
   return chunks;
 }

@@ -82,5 +82,44 @@ TEST(Settings, WordsThatSwitchSomethingOnAreTheSecond) {
               TensorSettings(options).f32_rows && SolverSettings(options).nvecs && SolverSettings(options).distributed);
 }
 
+TEST(GatherChunks, HaveAllRowsInOrder) {
+  for (const i64 rows : {1, 2, 5, 1000, 123456789})
+    for (const double ratio : {1.0, 0.66, 0.125})
+      for (const Overlap overlap : {Overlap::automatic, Overlap::on, Overlap::off}) {
+        const GatherChunks chunks = gather_chunks(overlap, rows, 256, ratio);
+        SCOPED_TRACE(testing::Message() << rows << " rows, ratio " << ratio << ", " << chunks.count << " chunks");
+        for (const i64 own : {rows, rows / 2, i64{0}}) { // others own as many or fewer
+          i64 next = 0;
+          for (int c = 0; c < chunks.count; ++c) {
+            EXPECT_EQ(chunks.of(own, c).begin, next);
+            EXPECT_GE(chunks.of(own, c).size(), 0);
+            next = chunks.of(own, c).end;
+          }
+          EXPECT_EQ(next, own);
+        }
+      }
+}
+
+// What comes while a chunk is computed is the one before; nothing hides the last one.
+TEST(GatherChunks, AreAsLongAsTheNextOneHides) {
+  constexpr i64 row_bytes = 256;
+  EXPECT_EQ(gather_chunks(Overlap::off, 10000000, row_bytes, 0.5).count, 1);
+  EXPECT_EQ(gather_chunks(Overlap::automatic, 100000, row_bytes, 0.5).count, 1); // 26 MB
+  const GatherChunks even = gather_chunks(Overlap::automatic, 10000000, row_bytes, 1);
+  EXPECT_EQ(even.count, 8);
+  EXPECT_NEAR(even.last(), 1. / 8, 1e-15);
+  const GatherChunks halves = gather_chunks(Overlap::automatic, 1000000, row_bytes, 0.5);
+  EXPECT_EQ(halves.count, 4); // 8, 4, 2 and 1 of 15: of 244 MiB 16 are left
+  EXPECT_NEAR(halves.before(1), 8. / 15, 1e-15);
+  EXPECT_NEAR(halves.last(), 1. / 15, 1e-15);
+  const GatherChunks steep = gather_chunks(Overlap::automatic, 1000000, row_bytes, 0.125);
+  EXPECT_EQ(steep.count, 2); // 27 of 244 MiB
+  // Many entries a row take long, more GPUs send more.
+  EXPECT_EQ(gather_ratio(1000, 4, 2), 0.125);
+  EXPECT_NEAR(gather_ratio(8, 4, 2), 16. / 24, 1e-15);
+  EXPECT_EQ(gather_ratio(8, 4, 3), 1);
+  EXPECT_EQ(gather_ratio(0, 3, 2), 1);
+}
+
 } // namespace
 } // namespace td::plan

@@ -302,7 +302,8 @@ public:
   std::array<i64, 2> calls{}, rows{};
 };
 
-// From the second iteration on: of 8 MiB at least, which is 131072 rows of rank 8. The short mode goes at once.
+// From the second iteration on: in chunks of 32 MiB at most, which is 262144 rows of rank 16. The short mode goes at
+// once.
 TEST(CpalsWorkers, LongModesAreUpdatedChunkByChunk) {
   const i64 rows = 600000;
   Options kept;
@@ -310,7 +311,7 @@ TEST(CpalsWorkers, LongModesAreUpdatedChunkByChunk) {
     kept.set_text(name, value);
   auto entries = random_entries<i64, double>({rows, 30}, 200000, 0, 9);
   const auto x = tensor::Tensor::make_sparse(entries.view(), kept, 1, "", tensor::Target::gpu);
-  auto request = request_for(*x, 8);
+  auto request = request_for(*x, 16);
   set(request, {{"tol", "0"}, {"max_iters", "3"}, {"overlap", "off"}});
   request.backends.clear();
   std::vector<std::shared_ptr<Counting>> devices;
