@@ -14,7 +14,11 @@ namespace td {
 /// sum or the maximum of all of theirs. Empty: the rows are all here.
 struct Meeting {
   std::function<void(std::span<double>)> sum, max;
+  int threads = 1; // that work on the rows that are here; no bit depends on how many
 };
+
+/// Rows of so many columns that are worth a thread.
+inline i64 rows_worth_a_thread(i64 columns) noexcept { return (i64{1} << 16) / (columns > 0 ? columns : 1) + 1; }
 
 /// A power of two for each column: column r is read as a[:, r] * 2^-exponent[r], which is exact.
 struct ColumnScales {

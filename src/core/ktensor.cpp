@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
 #include "core/columns.hpp"
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "core/relayout.hpp"
 #include "core/strides.hpp"
 
@@ -20,18 +22,20 @@ void check_mode(const Ktensor &k, int mode) {
 }
 
 /// Calls f(row) for each row of a matrix: columns are taken together, since memory has a row's elements side by side.
-template <class F> void for_rows(Matrix a, F &&f) {
-  dispatch(a.type, [&](auto zero) {
-    for (i64 i = 0; i < a.rows; ++i)
-      f(a.row<decltype(zero)>(i));
+template <class F> void for_rows(Matrix a, int threads, F &&f) {
+  parallel_ranges(threads, a.rows, rows_worth_a_thread(a.cols), [&](Range rows) {
+    dispatch(a.type, [&](auto zero) {
+      for (i64 i = rows.begin; i < rows.end; ++i)
+        f(a.row<decltype(zero)>(i));
+    });
   });
 }
 
 /// Changes the signs of some columns.
-void negate_columns(Matrix a, const std::vector<char> &some) {
+void negate_columns(Matrix a, const std::vector<char> &some, int threads) {
   if (std::find(some.begin(), some.end(), 1) == some.end())
     return;
-  for_rows(a, [&](auto *row) {
+  for_rows(a, threads, [&](auto *row) {
     for (std::size_t r = 0; r < some.size(); ++r)
       row[r] = some[r] != 0 ? -row[r] : row[r];
   });
@@ -40,13 +44,31 @@ void negate_columns(Matrix a, const std::vector<char> &some) {
 /// Marks the columns whose entry of largest magnitude (the first of them) is negative.
 std::vector<char> point_down(Matrix a, RowBlock block, const Meeting &others) {
   const auto cols = static_cast<std::size_t>(a.cols);
-  std::vector<double> here(cols, 0.0);
-  for_rows(a, [&](const auto *row) {
-    for (std::size_t r = 0; r < cols; ++r) {
-      const auto x = static_cast<double>(row[r]);
-      here[r] = std::abs(x) > std::abs(here[r]) ? x : here[r];
+  struct Largest {
+    double value = 0;
+    i64 row = 0;
+    bool comes_before(const Largest &other) const {
+      return std::abs(value) != std::abs(other.value) ? std::abs(value) > std::abs(other.value) : row < other.row;
     }
+  };
+  std::vector<Largest> all(cols, {0, a.rows});
+  std::mutex mutex;
+  parallel_ranges(others.threads, a.rows, rows_worth_a_thread(a.cols), [&](Range rows) {
+    std::vector<Largest> own(cols, {0, a.rows});
+    dispatch(a.type, [&](auto zero) {
+      for (i64 i = rows.begin; i < rows.end; ++i) {
+        const auto *row = a.row<decltype(zero)>(i);
+        for (std::size_t r = 0; r < cols; ++r)
+          if (std::abs(static_cast<double>(row[r])) > std::abs(own[r].value))
+            own[r] = {static_cast<double>(row[r]), i};
+      }
+    });
+    const std::lock_guard lock(mutex);
+    for (std::size_t r = 0; r < cols; ++r)
+      all[r] = own[r].comes_before(all[r]) ? own[r] : all[r];
   });
+  std::vector<double> here(cols);
+  std::transform(all.begin(), all.end(), here.begin(), [](const Largest &x) { return x.value; });
   std::vector<double> largest(cols), first(cols, 0.0);
   std::transform(here.begin(), here.end(), largest.begin(), [](double x) { return std::abs(x); });
   if (others.max)
@@ -194,7 +216,7 @@ void Ktensor::normalize(const Meeting &others) {
   }
   for (int m = 0; m < order(); ++m) {
     const auto mode = static_cast<std::size_t>(m);
-    for_rows(factor(m), [&]<class T>(T *row) {
+    for_rows(factor(m), others.threads, [&]<class T>(T *row) {
       for (std::size_t r = 0; r < lengths.size(); ++r) {
         if (norms[mode][r] > 0)
           row[r] = static_cast<T>(static_cast<double>(row[r]) * scales[mode].factor[r] / norms[mode][r]);
@@ -210,7 +232,7 @@ void Ktensor::arrange(const Meeting &others) {
   std::transform(weights_.begin(), weights_.end(), negative.begin(), [](double w) { return w < 0; });
   for (double &w : weights_)
     w = w < 0 ? -w : w;
-  negate_columns(factor(0), negative);
+  negate_columns(factor(0), negative, others.threads);
   std::vector<std::size_t> sequence(weights_.size());
   std::iota(sequence.begin(), sequence.end(), std::size_t{0});
   std::stable_sort(sequence.begin(), sequence.end(),
@@ -226,11 +248,13 @@ void Ktensor::arrange(const Meeting &others) {
     return;
   for (int m = 0; m < order(); ++m) {
     const Matrix a = factor(m);
-    dispatch(type_, [&](auto zero) {
-      using T = decltype(zero);
-      std::vector<T> row(weights_.size());
-      for (i64 i = 0; i < a.rows; ++i)
-        permute(a.row<T>(i), row);
+    parallel_ranges(others.threads, a.rows, rows_worth_a_thread(a.cols), [&](Range rows) {
+      dispatch(type_, [&](auto zero) {
+        using T = decltype(zero);
+        std::vector<T> row(weights_.size());
+        for (i64 i = rows.begin; i < rows.end; ++i)
+          permute(a.row<T>(i), row);
+      });
     });
   }
 }
@@ -247,7 +271,7 @@ void Ktensor::fixsigns(const Meeting &others) {
       without_partner ^= std::exchange(down[m][r], 0);
   }
   for (int m = 0; m < order(); ++m)
-    negate_columns(factor(m), down[static_cast<std::size_t>(m)]);
+    negate_columns(factor(m), down[static_cast<std::size_t>(m)], others.threads);
 }
 
 std::vector<Leader> leaders(const Ktensor &k, int mode, i64 component, i64 most) {

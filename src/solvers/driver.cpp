@@ -101,7 +101,7 @@ public:
     const bool keep = settings_.distributed && processes_ != nullptr;
     if (!keep && !model_.whole())
       model_ = tensor::gather(*processes_, model_);
-    const Meeting others = keep && !whole_ ? tensor::meeting_of(*processes_) : Meeting{};
+    const Meeting others = meeting(keep && !whole_);
     if (settings_.arrange)
       model_.arrange(others);
     if (settings_.fixsigns)
@@ -161,13 +161,20 @@ private:
     if (request_.init != nullptr) {
       Ktensor start = given_start(*request_.init, given_, request_.rank);
       method_.check_start(&start, [this](bool here) { return any(here); });
-      method_.scale_start(start, given_.type(), processes_ != nullptr ? tensor::meeting_of(*processes_) : Meeting{});
+      method_.scale_start(start, given_.type(), meeting(processes_ != nullptr));
       return start.convert(given_.type());
     }
     method_.check_start(nullptr, {});
     if (settings_.nvecs)
       return nvecs_start(backend, given_, request_.rank, settings_.seed, [this] { return time_is_up(); });
     return random_start(backend, given_.dims(), request_.rank, given_.type(), settings_.seed, block_here());
+  }
+
+  /// Of those who have the rows of a model: the processes, or this one alone.
+  Meeting meeting(bool of_processes) const {
+    Meeting all = of_processes ? tensor::meeting_of(*processes_) : Meeting{};
+    all.threads = threads_;
+    return all;
   }
 
   /// The rows of factors that this process has between iterations.

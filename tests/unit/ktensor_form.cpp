@@ -1,8 +1,11 @@
 // Making ktensors and bringing them into standard form.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 
+#include "core/columns.hpp"
 #include "core/error.hpp"
 #include "unit/ktensor_make.hpp"
 
@@ -104,6 +107,63 @@ TEST(Ktensor, ArrangeKeepsTheOrderOfEqualWeights) {
   EXPECT_EQ(std::vector<double>(k.weights().begin(), k.weights().end()), (std::vector<double>{3, 1, 1}));
   EXPECT_EQ(column(k, 0, 1), (std::vector<double>{1, 0}));
   EXPECT_EQ(column(k, 0, 2), (std::vector<double>{0, 1}));
+}
+
+// Rows of several blocks of sums. A column's largest magnitude is there in many rows, of which the first is negative.
+TEST(Ktensor, FormsAreTheSameBitsWithAnyNumberOfThreads) {
+  constexpr i64 rows = 150001, rank = 3;
+  Ktensor k = random_ktensor({rows, 5}, rank, 7);
+  for (const i64 i : {i64{17}, i64{70000}, i64{149999}, rows - 1})
+    k.factor(0).row<double>(i)[1] = i == 17 ? -2 : 2;
+  k.factor(1).row<double>(2)[1] = -3;
+  k.weights()[0] = -3;
+  for (const ValueType type : {ValueType::f64, ValueType::f32}) {
+    const Ktensor given = k.convert(type);
+    const auto formed = [&](int threads) {
+      Ktensor form = given.copy();
+      Meeting alone;
+      alone.threads = threads;
+      form.arrange(alone);
+      form.fixsigns(alone);
+      return form;
+    };
+    const Ktensor one = formed(1);
+    EXPECT_TRUE(std::is_sorted(one.weights().begin(), one.weights().end(), std::greater<>()));
+    double sum = 0; // of squares, in another order and precision
+    for (const double x : column(one, 0, 0))
+      sum += static_cast<double>(static_cast<long double>(x) * x);
+    EXPECT_NEAR(sum, 1, 1e-4 * (type == ValueType::f32 ? 1 : 1e-6));
+    for (const int threads : {2, 5}) {
+      const Ktensor several = formed(threads);
+      EXPECT_TRUE(std::equal(one.weights().begin(), one.weights().end(), several.weights().begin()));
+      for (int m = 0; m < 2; ++m)
+        for (i64 r = 0; r < rank; ++r)
+          EXPECT_EQ(column(one, m, r), column(several, m, r)) << threads << " threads, mode " << m;
+    }
+    int found = 0; // the column whose largest magnitude is in several rows has turned, with its partner
+    for (i64 r = 0; r < rank; ++r)
+      if (const std::vector<double> a = column(one, 0, r); a[17] == -a[70000] && a[17] == -a[149999]) {
+        ++found;
+        EXPECT_GT(a[17], 0);
+        EXPECT_GT(column(one, 1, r)[2], 0);
+      }
+    EXPECT_EQ(found, 1);
+  }
+}
+
+// The squares of a matrix are the diagonal of its Gram matrix, also over several blocks.
+TEST(Columns, SquaresAreTheDiagonalOfTheGramMatrix) {
+  for (const i64 rows : {100, 65536, 65537, 200000}) {
+    const Ktensor k = random_ktensor({rows, 2}, 3, 11);
+    const ColumnScales scales = column_scales(k.factor(0));
+    const std::vector<double> gram = scaled_gram(k.factor(0), scales, k.factor(0), scales);
+    Meeting alone;
+    for (alone.threads = 1; alone.threads < 5; ++alone.threads) {
+      const std::vector<double> squares = scaled_squares(k.factor(0), scales, alone);
+      for (std::size_t r = 0; r < 3; ++r)
+        EXPECT_EQ(squares[r], gram[4 * r]) << rows << " rows, " << alone.threads << " threads";
+    }
+  }
 }
 
 TEST(Ktensor, NormalizeSurvivesTheEndsOfTheRange) {
