@@ -4,6 +4,8 @@
 #include <array>
 #include <set>
 
+#include <fmt/ranges.h>
+
 #include "plan/sweep_prediction.hpp"
 #include "unit/small_device.hpp"
 #include "unit/solver_make.hpp"
@@ -176,6 +178,44 @@ TEST(PlanSeconds, AreAskedForThePrecision) {
   check(ValueType::f64, {false, true}, ValueType::f32, ValueType::f64);
   check(ValueType::f32, {}, ValueType::f32, ValueType::f32);
   check(ValueType::f32, {true, false}, ValueType::f32, ValueType::f64);
+}
+
+/// Notes the dense tensors that it is asked about, and the rows of their results.
+class DenseDevice final : public FastDevice {
+public:
+  using FastDevice::FastDevice;
+  kernels::Prediction predict_mttkrp(const kernels::TensorView &x, const kernels::MttkrpArgs &args,
+                                     const kernels::Rates &) const override {
+    const auto &dense = std::get<kernels::DenseView>(x);
+    asked.insert(fmt::format("{}, mode {}: rows {} to {} of {}", fmt::join(dense.dims, "x"), args.mode, args.rows.begin,
+                             args.rows.end, args.out.rows));
+    return {"", "", 0, kernel_seconds};
+  }
+  mutable std::set<std::string> asked;
+};
+
+// Each of two GPUs has slabs, slices of the mode that is slowest in memory, and kernels work on them as on a tensor by
+// itself; in order each takes all of it.
+TEST(PlanSeconds, KernelsAreAskedForTheSlabsThatAGpuHas) {
+  const std::vector<double> values(12 * 5 * 9, 1.0);
+  const auto check = [&](const char *groups, const char *deterministic, const std::set<std::string> &asked) {
+    SCOPED_TRACE(testing::Message() << groups << ", deterministic " << deterministic);
+    const auto x = dense_tensor<double>({12, 5, 9}, values, groups);
+    const auto device = std::make_shared<DenseDevice>(i64{1} << 30);
+    plan::PlanRequest request;
+    request.rank = 4;
+    request.options.set_text("deterministic", deterministic);
+    request.backends.assign(2, device);
+    tensor::plan_of(*x, request);
+    EXPECT_EQ(device->asked, asked);
+  };
+  check("none", "0",
+        {"12x5x5, mode 0: rows 0 to 12 of 12", "12x5x5, mode 1: rows 0 to 5 of 5", "12x5x5, mode 2: rows 0 to 5 of 5"});
+  check("none", "1",
+        {"12x5x9, mode 0: rows 0 to 12 of 12", "12x5x9, mode 1: rows 0 to 5 of 5", "12x5x9, mode 2: rows 0 to 9 of 9"});
+  // The partial product of the last two modes is a mode of 45 cells, of which a GPU has 25.
+  check("0|1,2", "0", {"12x5x5, mode 0: rows 0 to 12 of 12", "12x25, mode 1: rows 0 to 25 of 25"});
+  check("0,1|2", "0", {"60x5, mode 0: rows 0 to 60 of 60", "12x5x5, mode 2: rows 0 to 5 of 5"});
 }
 
 } // namespace
