@@ -17,9 +17,6 @@ struct Meeting {
   int threads = 1; // that work on the rows that are here; no bit depends on how many
 };
 
-/// Rows of so many columns that are worth a thread.
-inline i64 rows_worth_a_thread(i64 columns) noexcept { return (i64{1} << 16) / (columns > 0 ? columns : 1) + 1; }
-
 /// A power of two for each column: column r is read as a[:, r] * 2^-exponent[r], which is exact.
 struct ColumnScales {
   std::vector<i64> exponent;

@@ -37,4 +37,7 @@ template <class Body> void parallel_ranges(int threads, i64 size, i64 grain, Bod
   });
 }
 
+/// A grain for parallel_ranges: rows of so many columns that are worth a thread.
+inline i64 rows_worth_a_thread(i64 columns) noexcept { return (i64{1} << 16) / (columns > 0 ? columns : 1) + 1; }
+
 } // namespace td

@@ -206,8 +206,7 @@ double seconds_left(const Plan &plan, const Asked &asked, std::size_t mode, doub
       l.copies[l.group_of(static_cast<int>(mode))].tiles > 1)
     return all;
   const i64 rows = (l.stored_dims[mode] + plan.workers - 1) / plan.workers;
-  const double ratio = gather_ratio(static_cast<double>(l.nnz) / static_cast<double>(l.stored_dims[mode]),
-                                    static_cast<int>(l.dims.size()), plan.workers);
+  const double ratio = gather_ratio(l.nnz, l.stored_dims[mode], static_cast<int>(l.dims.size()), plan.workers);
   const double beside =
       1 - gather_chunks(Overlap::automatic, rows, plan.rank * static_cast<i64>(size_of(l.type)), ratio).last();
   const double in_memory = plan.rates.read > 0 ? 2 * bytes / plan.rates.read : 0;

@@ -127,10 +127,10 @@ Range GatherChunks::of(i64 rows, int chunk) const noexcept {
 }
 
 // Nothing hides the way of the last chunk, and each costs launches, the ends of kernels and meetings of the workers: 60
-// to 100 microseconds on two H200, in which 32 MiB come. So there are as many as leave little to the last one, each as
-// long as what goes on beside it can hide. A test asks for chunks of few rows.
+// to 100 microseconds on two H200, in which 32 MiB come. So there are as many as leave little to the last one, but few,
+// each as long as what goes on beside it can hide. A test asks for chunks of few rows.
 GatherChunks gather_chunks(Overlap overlap, i64 rows, i64 row_bytes, double ratio) noexcept {
-  constexpr double least_bytes = i64{32} << 20;
+  constexpr double most_left = i64{32} << 20; // bytes
   constexpr int most = 8;
   constexpr i64 most_asked_for = 4;
   GatherChunks chunks{1, ratio};
@@ -140,16 +140,17 @@ GatherChunks gather_chunks(Overlap overlap, i64 rows, i64 row_bytes, double rati
     chunks.count = static_cast<int>(std::min(rows, most_asked_for));
   else
     while (chunks.count < most &&
-           chunks.last() * static_cast<double>(rows) * static_cast<double>(row_bytes) > least_bytes)
+           chunks.last() * static_cast<double>(rows) * static_cast<double>(row_bytes) > most_left)
       ++chunks.count;
   return chunks;
 }
 
 // MTTKRP reads a row of each other factor for an entry, some 16 times as fast as rows come from another GPU (two H200:
 // 6.2 TB/s on a tensor of 140 million entries whose rows come at 0.375).
-double gather_ratio(double entries, int order, int workers) noexcept {
+double gather_ratio(i64 entries, i64 rows, int order, int workers) noexcept {
   constexpr double rates = 16;
-  return std::clamp(rates * (workers - 1) / (std::max(entries, 1.0) * (order - 1)), 0.125, 1.0);
+  const double of_a_row = std::max(static_cast<double>(entries) / static_cast<double>(std::max<i64>(rows, 1)), 1.0);
+  return std::clamp(rates * (workers - 1) / (of_a_row * (order - 1)), 0.125, 1.0);
 }
 
 SolverSettings::SolverSettings(const Options &options)

@@ -105,11 +105,11 @@ struct GatherChunks {
   Range of(i64 rows, int chunk) const noexcept;
 };
 
-/// For the worker that owns most rows. `ratio` tells how long rows take to the others, of the time that the work beside
-/// them takes.
+/// `rows` are those of the worker that owns most. `ratio` tells how long rows take to the others, of the time that the
+/// work beside them takes.
 GatherChunks gather_chunks(Overlap overlap, i64 rows, i64 row_bytes, double ratio) noexcept;
-/// That ratio where the work is MTTKRP of a mode with so many entries a row.
-double gather_ratio(double entries, int order, int workers) noexcept;
+/// The ratio where that work is MTTKRP of a mode, of `rows` rows in all.
+double gather_ratio(i64 entries, i64 rows, int order, int workers) noexcept;
 
 /// These are of scope "cpals".
 struct SolverSettings {

@@ -21,7 +21,6 @@ i64 bytes_of(i64 rows, i64 cols, i64 element, const char *what) {
 
 constexpr i64 number_bytes = sizeof(double);
 constexpr i64 staging_bytes = i64{1} << 20;
-constexpr i64 rows_worth_a_thread = 1024;
 
 /// Calls body(begin, end, staging) for ranges of rows that fit a small host buffer.
 template <class Body> void for_staged_rows(i64 rows, i64 row_bytes, Body &&body) {
@@ -78,7 +77,7 @@ void download_rows(kernels::Backend &backend, ConstMatrix from, Matrix to, std::
   if (rows.empty())
     return backend.download(to.data, from.data, from.rows * row_bytes);
   if (!backend.has_own_memory())
-    return parallel_ranges(backend.threads(), from.rows, rows_worth_a_thread, [&](Range some) {
+    return parallel_ranges(backend.threads(), from.rows, rows_worth_a_thread(from.cols), [&](Range some) {
       for (i64 k = some.begin; k < some.end; ++k) {
         const i64 row = rows[static_cast<std::size_t>(k)];
         std::memcpy(to.slice(row, row + 1).data, from.slice(k, k + 1).data, static_cast<std::size_t>(row_bytes));

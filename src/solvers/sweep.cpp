@@ -152,12 +152,10 @@ void Sweep::cut_gathers() {
   for (std::size_t k = 0; k < modes.size(); ++k) {
     const int mode = modes[k];
     Chunks &chunks = chunks_.emplace_back();
-    if (products_.cuts_rows(mode)) {
-      const double entries =
-          static_cast<double>(problem_.x.stored_entries()) / static_cast<double>(std::max<i64>(factors_[mode].rows, 1));
-      chunks.rows = worker_.gather_chunks(mode, plan::Overlap::automatic, row_bytes,
-                                          plan::gather_ratio(entries, problem_.x.order(), others_.size()));
-    }
+    if (products_.cuts_rows(mode))
+      chunks.rows = worker_.gather_chunks(
+          mode, plan::Overlap::automatic, row_bytes,
+          plan::gather_ratio(problem_.x.stored_entries(), factors_[mode].rows, problem_.x.order(), others_.size()));
     if (chunks.rows.empty()) {
       chunks.rows = worker_.gather_chunks(mode, problem_.settings.overlap, row_bytes, 1); // beside solves
       if (!chunks.rows.empty() && is_cut_whole(mode, k))

@@ -65,6 +65,7 @@ public:
   /// The same, and numbers of all workers become one.
   void gather(int mode, Matrix a, std::span<const Reduced> sums) const;
   /// Parts of the rows that each worker owns, in order, for an exchange beside the work; empty where there is none.
+  /// `ratio` is as plan::gather_chunks takes it.
   std::vector<std::vector<Ranges>> gather_chunks(int mode, plan::Overlap overlap, i64 row_bytes, double ratio) const;
   /// Where processes share the tensor: the rows of each one's block, on its host, := those that they hold.
   void settle(int mode, ConstMatrix held, Matrix block) const { rows_->settle(mode, held, block); }

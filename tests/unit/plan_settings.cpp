@@ -115,10 +115,11 @@ TEST(GatherChunks, AreAsLongAsTheNextOneHides) {
   const GatherChunks steep = gather_chunks(Overlap::automatic, 1000000, row_bytes, 0.125);
   EXPECT_EQ(steep.count, 2); // 27 of 244 MiB
   // Many entries a row take long, more GPUs send more.
-  EXPECT_EQ(gather_ratio(1000, 4, 2), 0.125);
-  EXPECT_NEAR(gather_ratio(8, 4, 2), 16. / 24, 1e-15);
-  EXPECT_EQ(gather_ratio(8, 4, 3), 1);
-  EXPECT_EQ(gather_ratio(0, 3, 2), 1);
+  EXPECT_EQ(gather_ratio(5000, 5, 4, 2), 0.125);
+  EXPECT_NEAR(gather_ratio(40, 5, 4, 2), 16. / 24, 1e-15);
+  EXPECT_EQ(gather_ratio(40, 5, 4, 3), 1);
+  EXPECT_EQ(gather_ratio(3, 5, 3, 2), 1); // no row is read for less than an entry
+  EXPECT_EQ(gather_ratio(0, 0, 3, 2), 1);
 }
 
 } // namespace

@@ -11,7 +11,8 @@ namespace td::kernels::cuda {
 namespace {
 
 constexpr int empty_rows_at_once = 4096; // that a block looks at
-// All rows of so many bytes are set to zero in less time than it takes to look for the empty ones.
+// All rows of so many bytes are zeroed at once. The bound is an estimate: to look for the empty ones takes a launch and
+// a search in memory, some 6 microseconds, in which that much is written.
 constexpr i64 zeroed_at_once = i64{16} << 20;
 
 /// Adds up what blocks carry out of segments that they share, in the order of the blocks. A block for each slot of the
@@ -89,7 +90,7 @@ __global__ void add_kept_segments(const __grid_constant__ SortedJob job, const i
 }
 
 /// Rows asked for := 0 where none of the entries are; the segments that are there are whole rows, ascending. Of most
-/// tensors such rows are few, and to zero all that are written afterwards would take as long as to solve for them.
+/// tensors such rows are few; to zero all that are written afterwards took two fifths of what the solve takes (H200).
 template <class Term>
 __global__ void zero_empty_rows(const __grid_constant__ SortedJob job, Range there, Rows<Term> out) {
   __shared__ u32 full[empty_rows_at_once / 32]; // a bit a row
