@@ -141,10 +141,12 @@ TYPED_TEST(KernelsMttkrp, EveryOrder) {
     check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 900, 0, 5), true), 10, 1, 3);
 }
 
-TYPED_TEST(KernelsMttkrp, LongDenseTiles) { // more than one tile on both sides of the mode, and n of one and of many
-  std::vector<std::vector<i64>> all{{40, 20, 9, 6}, {6, 700, 2}, {4500, 2, 3}, {3, 300, 60}};
+// More than one tile on both sides of the mode, and n of one and of many; Khatri-Rao rows of some of the modes before
+// or after a short one; blocks that have all columns of thousands of rows, of few streams of memory and of many.
+TYPED_TEST(KernelsMttkrp, LongDenseTiles) {
+  std::vector<std::vector<i64>> all{{40, 20, 9, 6}, {6, 700, 2}, {4500, 2, 3}, {3, 300, 60}, {70, 5, 3}, {40, 4200}};
   if (!light())
-    all.insert(all.end(), {{300, 7, 5}, {100, 1, 30}, {700, 150}});
+    all.insert(all.end(), {{300, 7, 5}, {100, 1, 30}, {700, 150}, {4200, 40}, {3, 4200, 2}, {9, 4, 20, 7, 5}});
   for (const auto &dims : all)
     check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 8000, 0, 6), true), 17, 0, 4);
 }

@@ -23,6 +23,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int sums = HWY_MAX_BYTES >= 64 ? 24 : 12;
 constexpr int panel_registers = 3;
+constexpr i64 rows_of_panels = 16;
+constexpr i64 bytes_ahead = 6144; // between asking for a row of a factor and reading it
 static_assert(panel_registers == fiber_registers);
 
 template <class T> constexpr i64 width_of() { return static_cast<i64>(hn::MaxLanes(hn::ScalableTag<T>())); }
@@ -47,21 +49,25 @@ struct Steps {
   i64 b_step = 0;
   i64 c_row = 0;
   i64 c_register = 0;
+  bool first = false;
+  bool scales_rows = false; // instead of columns
 };
 
-/// c += sum * scale. In f64 with one rounding, said explicitly: else the compiler would contract where it likes, and
-/// the bits would depend on the rows that share a tile.
-template <class T, class Vec> HWY_INLINE void add_scaled(Vec sum, Vec scale, double *HWY_RESTRICT c) {
+/// c += sum * scale, or c := that. In f64 with one rounding, said explicitly: else the compiler would contract where it
+/// likes, and the bits would depend on the rows that share a tile.
+template <class T, class Vec> HWY_INLINE void add_scaled(Vec sum, Vec scale, bool first, double *HWY_RESTRICT c) {
   const hn::ScalableTag<T> d;
   if constexpr (sizeof(T) == sizeof(double)) {
-    hn::StoreU(hn::MulAdd(sum, scale, hn::LoadU(d, c)), d, c);
+    hn::StoreU(first ? hn::Mul(sum, scale) : hn::MulAdd(sum, scale, hn::LoadU(d, c)), d, c);
   } else {
     HWY_ALIGN T lanes_of_sum[width_of<T>()];
     hn::Store(hn::Mul(sum, scale), d, lanes_of_sum);
     const hn::ScalableTag<double> wide;
     const hn::Rebind<T, decltype(wide)> narrow;
-    for (i64 j = 0; j < width_of<T>(); j += width_of<double>())
-      hn::StoreU(hn::Add(hn::LoadU(wide, c + j), hn::PromoteTo(wide, hn::Load(narrow, lanes_of_sum + j))), wide, c + j);
+    for (i64 j = 0; j < width_of<T>(); j += width_of<double>()) {
+      const auto more = hn::PromoteTo(wide, hn::Load(narrow, lanes_of_sum + j));
+      hn::StoreU(first ? more : hn::Add(hn::LoadU(wide, c + j), more), wide, c + j);
+    }
   }
 }
 
@@ -73,7 +79,8 @@ HWY_INLINE void ask_for(const Ahead &ahead) {
       __builtin_prefetch(at, 0, 2);
   else
     for (i64 line = 0; line < ahead.lines; ++line, at += ahead.line)
-      hwy::Prefetch(at);
+      for (i64 beside = 0; beside < ahead.beside; ++beside)
+        hwy::Prefetch(at + 64 * beside);
 }
 
 /// M rows by V registers.
@@ -125,12 +132,24 @@ HWY_NOINLINE void tile(const Steps &p, const T *a, const T *HWY_RESTRICT b, doub
       four[j] += next_segment;
   }
 
+  if (p.first || p.scales_rows) { // seldom, and kept out of the loop below
+#pragma GCC unroll 3
+    for (int v = 0; v < V; ++v) {
+      const bool by_columns = scale != nullptr && !p.scales_rows;
+      const auto factor = by_columns ? hn::LoadU(d, scale + v * width) : hn::Set(d, T{1});
+#pragma GCC unroll 24
+      for (int i = 0; i < M; ++i)
+        add_scaled<T>(sum[i][v], p.scales_rows ? hn::Set(d, scale[i]) : factor, p.first,
+                      c + i * p.c_row + v * p.c_register);
+    }
+    return;
+  }
 #pragma GCC unroll 3
   for (int v = 0; v < V; ++v) {
     const auto factor = scale != nullptr ? hn::LoadU(d, scale + v * width) : hn::Set(d, T{1});
 #pragma GCC unroll 24
     for (int i = 0; i < M; ++i)
-      add_scaled<T>(sum[i][v], factor, c + i * p.c_row + v * p.c_register);
+      add_scaled<T>(sum[i][v], factor, false, c + i * p.c_row + v * p.c_register);
   }
 }
 
@@ -172,7 +191,8 @@ template <int V> i64 tiles_of(i64 rows) { return (rows + sums / V - 1) / (sums /
 
 template <int V, class T> void add_panel(const Block<T> &p, i64 column, AheadByTile &ahead) {
   const i64 tiles = tiles_of<V>(p.rows);
-  const Steps steps{p.depth, p.segment, p.a_row, p.a_step, p.a_segment, V * width_of<T>(), p.columns, width_of<T>()};
+  const Steps steps{p.depth,           p.segment, p.a_row,       p.a_step, p.a_segment,
+                    V * width_of<T>(), p.columns, width_of<T>(), p.first,  false};
   for (i64 t = 0; t < tiles; ++t) {
     const Range rows = part_of({0, p.rows}, t, tiles);
     with_rows<sums / V, V>(steps, rows.size(), p.a + rows.begin * p.a_row, p.b + p.depth * column,
@@ -206,14 +226,22 @@ template <int V, class T> void add_fibers_of(const FiberBlock<T> &p) {
   for_each_panel<T>(padded, [&](Range panel) { tiles += tiles_of<V>(columns_of(panel)); });
   AheadByTile ahead(p.ahead, tiles);
   for_each_panel<T>(padded, [&](Range panel) {
-    const Steps steps{
-        p.depth, p.segment, 1, panel.size(), p.segment * panel.size(), p.a_step, width_of<T>(), padded * width_of<T>()};
+    const Steps steps{p.depth,
+                      p.segment,
+                      1,
+                      panel.size(),
+                      p.segment * panel.size(),
+                      p.a_step,
+                      width_of<T>(),
+                      padded * width_of<T>(),
+                      p.first,
+                      p.scale != nullptr};
     const i64 parts = tiles_of<V>(columns_of(panel));
     for (i64 t = 0; t < parts; ++t) {
       const Range columns = part_of({0, columns_of(panel)}, t, parts);
       with_rows<sums / V, V>(steps, columns.size(), p.b + p.depth * panel.begin + columns.begin, p.a,
-                             p.c + (panel.begin + columns.begin) * width_of<T>(), static_cast<const T *>(nullptr),
-                             ahead.next());
+                             p.c + (panel.begin + columns.begin) * width_of<T>(),
+                             p.scale != nullptr ? p.scale + panel.begin + columns.begin : nullptr, ahead.next());
     }
   });
 }
@@ -227,41 +255,59 @@ template <class T> void add_fibers_by(const FiberBlock<T> &p) {
     add_fibers_of<3>(p);
 }
 
-template <class T>
-void write_panels_of(const Panels<T> &to, i64 at, const T *HWY_RESTRICT rows, i64 ld, i64 count,
-                     const T *HWY_RESTRICT factor) {
+/// Rows of one panel. With Asks the rows `ahead` elements further on are asked for, of `bytes` each.
+template <bool Asks, class T>
+HWY_INLINE void write_panel(const Panels<T> &to, Range panel, const T *HWY_RESTRICT rows, i64 ld, i64 count,
+                            const T *HWY_RESTRICT factor, T *HWY_RESTRICT out, i64 ahead, i64 bytes) {
   const hn::ScalableTag<T> d;
   const auto rest = hn::FirstN(d, static_cast<std::size_t>(to.columns % width_of<T>()));
-  for_each_panel<T>(to.columns, [&](Range panel) {
-    T *HWY_RESTRICT out = to.to + to.rows * panel.begin + at * panel.size();
-    for (i64 k = 0; k < count; ++k, out += panel.size()) {
-      const T *HWY_RESTRICT row = rows + k * ld;
-      i64 r = panel.begin;
-      for (; r + width_of<T>() <= std::min(panel.end, to.columns); r += width_of<T>()) {
-        const auto x = hn::LoadU(d, row + r);
-        hn::StoreU(factor != nullptr ? hn::Mul(x, hn::LoadU(d, factor + r)) : x, d, out + r - panel.begin);
-      }
-      if constexpr (!HWY_MEM_OPS_MIGHT_FAULT) // a masked load reads nothing beyond the row
-        if (r < panel.end) {
-          const auto x = hn::MaskedLoad(rest, d, row + r);
-          hn::StoreU(factor != nullptr ? hn::Mul(x, hn::MaskedLoad(rest, d, factor + r)) : x, d, out + r - panel.begin);
-          continue;
-        }
-      for (; r < panel.end; ++r)
-        out[r - panel.begin] = r >= to.columns ? T{0} : factor != nullptr ? row[r] * factor[r] : row[r];
+  for (i64 k = 0; k < count; ++k, out += panel.size()) {
+    const T *HWY_RESTRICT row = rows + k * ld;
+    if constexpr (Asks)
+      for (i64 byte = 0; byte < bytes; byte += 64)
+        __builtin_prefetch(reinterpret_cast<const char *>(row + ahead) + byte, 0, 2);
+    i64 r = panel.begin;
+    for (; r + width_of<T>() <= std::min(panel.end, to.columns); r += width_of<T>()) {
+      const auto x = hn::LoadU(d, row + r);
+      hn::StoreU(factor != nullptr ? hn::Mul(x, hn::LoadU(d, factor + r)) : x, d, out + r - panel.begin);
     }
-  });
+    if constexpr (!HWY_MEM_OPS_MIGHT_FAULT) // a masked load reads nothing beyond the row
+      if (r < panel.end) {
+        const auto x = hn::MaskedLoad(rest, d, row + r);
+        hn::StoreU(factor != nullptr ? hn::Mul(x, hn::MaskedLoad(rest, d, factor + r)) : x, d, out + r - panel.begin);
+        continue;
+      }
+    for (; r < panel.end; ++r)
+      out[r - panel.begin] = r >= to.columns ? T{0} : factor != nullptr ? row[r] * factor[r] : row[r];
+  }
+}
+
+template <class T> void write_panels_of(const Panels<T> &to, i64 at, const PanelRows<T> &from) {
+  const i64 bytes = to.columns * static_cast<i64>(sizeof(T));
+  const i64 ahead = (bytes_ahead + bytes - 1) / bytes * from.ld;
+  // Of several panels each but the first finds a row in the first-level cache, a few rows at a time.
+  const i64 some = to.columns > panel_registers * width_of<T>() ? rows_of_panels : from.count;
+  const T *factor = from.factor;
+  for (i64 n = 0; n < from.factors; ++n, at += from.count, factor += from.factor_ld)
+    for (i64 begin = 0; begin < from.count; begin += some)
+      for_each_panel<T>(to.columns, [&](Range panel) {
+        T *const out = to.to + to.rows * panel.begin + (at + begin) * panel.size();
+        const T *const rows = from.rows + begin * from.ld;
+        const i64 now = std::min(some, from.count - begin);
+        if (to.far && panel.begin == 0)
+          write_panel<true>(to, panel, rows, from.ld, now, factor, out, ahead, bytes);
+        else
+          write_panel<false>(to, panel, rows, from.ld, now, factor, out, 0, 0);
+      });
 }
 
 void add_block_f32(const Block<float> &p) { add_block_of(p); }
 void add_block_f64(const Block<double> &p) { add_block_of(p); }
 void add_fibers_f32(const FiberBlock<float> &p) { add_fibers_by(p); }
 void add_fibers_f64(const FiberBlock<double> &p) { add_fibers_by(p); }
-void write_panels_f32(const Panels<float> &to, i64 at, const float *rows, i64 ld, i64 count, const float *factor) {
-  write_panels_of(to, at, rows, ld, count, factor);
-}
-void write_panels_f64(const Panels<double> &to, i64 at, const double *rows, i64 ld, i64 count, const double *factor) {
-  write_panels_of(to, at, rows, ld, count, factor);
+void write_panels_f32(const Panels<float> &to, i64 at, const PanelRows<float> &from) { write_panels_of(to, at, from); }
+void write_panels_f64(const Panels<double> &to, i64 at, const PanelRows<double> &from) {
+  write_panels_of(to, at, from);
 }
 
 } // namespace
@@ -282,11 +328,11 @@ void add_block(const Block<float> &p) { HWY_DYNAMIC_DISPATCH(add_block_f32)(p); 
 void add_block(const Block<double> &p) { HWY_DYNAMIC_DISPATCH(add_block_f64)(p); }
 void add_fibers(const FiberBlock<float> &p) { HWY_DYNAMIC_DISPATCH(add_fibers_f32)(p); }
 void add_fibers(const FiberBlock<double> &p) { HWY_DYNAMIC_DISPATCH(add_fibers_f64)(p); }
-void write_panels(const Panels<float> &to, i64 at, const float *rows, i64 ld, i64 count, const float *factor) {
-  HWY_DYNAMIC_DISPATCH(write_panels_f32)(to, at, rows, ld, count, factor);
+void write_panels(const Panels<float> &to, i64 at, const PanelRows<float> &from) {
+  HWY_DYNAMIC_DISPATCH(write_panels_f32)(to, at, from);
 }
-void write_panels(const Panels<double> &to, i64 at, const double *rows, i64 ld, i64 count, const double *factor) {
-  HWY_DYNAMIC_DISPATCH(write_panels_f64)(to, at, rows, ld, count, factor);
+void write_panels(const Panels<double> &to, i64 at, const PanelRows<double> &from) {
+  HWY_DYNAMIC_DISPATCH(write_panels_f64)(to, at, from);
 }
 
 } // namespace td::kernels::cpu::simd

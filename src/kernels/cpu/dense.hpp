@@ -7,6 +7,7 @@
 #include "core/buffer.hpp"
 #include "core/runs.hpp"
 #include "kernels/cpu/simd.hpp"
+#include "kernels/cpu_model.hpp"
 #include "kernels/memory_order.hpp"
 
 namespace td::kernels::cpu {
@@ -94,9 +95,19 @@ public:
 
   /// The rows as panels.
   void write_panels(Range rows, T *to) {
-    const simd::Panels<T> panels{to, rows.size(), rank_};
+    const simd::Panels<T> panels{to, rows.size(), rank_,
+                                 factors_[0].rows * factors_[0].ld > middle_bytes / static_cast<i64>(sizeof(T))};
+    const ConstMatrix &fast = factors_[0];
+    if (count_ == 2 && rows.begin % fast.rows == 0 && rows.size() >= fast.rows) { // many short runs at once
+      const i64 runs = rows.size() / fast.rows;
+      const ConstMatrix &slow = factors_[1];
+      simd::write_panels(panels, 0,
+                         {fast.row<T>(0), fast.ld, fast.rows, slow.row<T>(rows.begin / fast.rows), slow.ld, runs});
+      rows.begin += runs * fast.rows;
+    }
+    const i64 first = rows.end - panels.rows;
     for_each_run(rows, [&](i64 at, const T *run, i64 ld, i64 count, const T *factor) {
-      simd::write_panels(panels, at, run, ld, count, factor);
+      simd::write_panels(panels, rows.begin - first + at, {run, ld, count, factor});
     });
   }
 

@@ -20,9 +20,11 @@ namespace {
 
 // Kernels reach these parts of the rates that are measured: they have other things to do besides.
 constexpr double product_part = 0.9;
-// A tall result takes as long as so many reads of it besides: sums are set to zero, kept in f64 and rounded to it.
-// Partial products of 360,000 cells took 9 and 27 ms longer than short results, of ranks 10 and 32 (2 cores, 20 GB/s).
-constexpr double result_reads = 6;
+// A tall result is written as fast as so many reads of it. Of 3,000,000 x 5 the first mode took 30 ms at rank 32 where
+// memory gave 31 GB/s (2 cores of a Zen 5).
+constexpr double result_reads = 1.2;
+// An element of a Khatri-Rao row takes as long as so many operations where its factors are in a cache.
+constexpr double made_operations = 10;
 constexpr double cells_part = 0.1; // two numbers are loaded for each multiply-add
 
 /// Columns of whole registers; of ranks that no memory holds about so many, for the sake of their sum's range.
@@ -82,8 +84,8 @@ public:
     const i64 rows = args_.rows.size();
     const i64 padded = padded_columns(args_.out.cols, args_.out.type);
     const InMemoryOrder ordered(x);
-    const Unfolding shape(ordered.view().dims, ordered.place_of(args_.mode));
-    const DenseCuts cuts(shape, padded, static_cast<i64>(size_of(args_.out.type)));
+    const DenseCuts cuts(ordered.view().dims, ordered.place_of(args_.mode), padded,
+                         static_cast<i64>(size_of(args_.out.type)));
     const i64 groups = cuts.groups(rows, padded, threads_);
     const auto width = static_cast<double>(padded);
     const auto at_once = static_cast<double>(std::min<i64>(threads_, cuts.parts * groups));
@@ -91,18 +93,27 @@ public:
     const UnfoldingPlaces places(ordered.view(), ordered.place_of(args_.mode));
     const bool by_fibers = has_even_fibers(places, cuts) && cuts.by_fibers(rows, args_.out.cols, padded, lanes);
     const i64 unit = by_fibers ? lanes : 1;
-    const auto sums = static_cast<double>(unit) *
-                      (cuts.parts > 1 ? static_cast<double>(cuts.parts) * static_cast<double>(ceil_of(rows, unit))
-                                      : at_once * static_cast<double>(ceil_of(ceil_of(rows, unit), groups)));
-    f.bytes = width * (8 * sums + element_ * at_once * static_cast<double>(cuts.product_rows(shape)));
+    const i64 units = ceil_of(rows, unit);
+    const auto sums = cuts.parts > 1 ? static_cast<double>(cuts.parts) * static_cast<double>(units * unit)
+                                     : at_once * static_cast<double>(cuts.summed(ceil_of(units, groups), unit));
+    f.bytes = width * (8 * sums + element_ * at_once * static_cast<double>(cuts.product_rows()));
     if (!ordered.view().strides.empty()) {
       f.kernel += ", in blocks that are gathered where gaps part them";
       if (gathers_blocks(places, cuts))
-        f.bytes += element_ * at_once * static_cast<double>(cuts.gathered(shape, rows));
+        f.bytes += element_ * at_once * static_cast<double>(cuts.gathered(rows));
     }
-    if (known())
-      f.seconds = std::max(n * element_ / rates_.read, 2 * n * rank_ / (product_part * operations())) +
+    if (known()) {
+      const double made = cuts.made() * static_cast<double>(groups);
+      double far = 0; // bytes of factors that no cache holds
+      for (int m = 0; m < order(); ++m)
+        if (const double bytes = element_ * numbers(args_.factors[static_cast<std::size_t>(m)]);
+            m != args_.mode && bytes > static_cast<double>(middle_bytes))
+          far += bytes;
+      const double columns = by_fibers ? rank_ : width; // that are multiplied
+      f.seconds = std::max(n * element_ / rates_.read, 2 * n * columns / (product_part * operations())) +
+                  std::max(far / rates_.read, made_operations * made * width / operations()) +
                   result_reads * static_cast<double>(rows) * rank_ * element_ / rates_.read;
+    }
     return f;
   }
 

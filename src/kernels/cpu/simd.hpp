@@ -131,7 +131,7 @@ void add_product(const Product<double> &p);
 inline constexpr i64 block_rows = 24;
 
 /// Cache lines that will be needed soon. They are asked for while a block is worked on: in each of the first `segments`
-/// segments of its depth the next `lines` of them, `line` bytes apart.
+/// segments of its depth the next `lines` of them, `line` bytes apart, each with the `beside` - 1 lines that follow it.
 struct Ahead {
   const char *at = nullptr;
   i64 lines = 0;
@@ -139,9 +139,10 @@ struct Ahead {
   i64 segment = 0; // bytes from one segment's first line to that of the next
   i64 segments = 0;
   bool far = false; // too many, or too late needed, for the first-level cache
+  i64 beside = 1;
 };
 
-/// c += (a b) diag(scale), accumulated in T over the whole of depth, then added to c in f64.
+/// c += (a b) diag(scale), accumulated in T over the whole of depth, then added to c in f64; or c := that.
 template <class T> struct Block {
   const T *a = nullptr; // rows x depth: row i, step k of segment s at a[i * a_row + k * a_step + s * a_segment]
   i64 a_row = 0;
@@ -154,6 +155,7 @@ template <class T> struct Block {
   i64 columns = 0;          // a multiple of lanes
   double *c = nullptr;      // rows x columns, row-major
   const T *scale = nullptr; // [columns]; null: ones
+  bool first = false;       // c := instead of c +=
   Ahead ahead;
 };
 
@@ -164,8 +166,8 @@ void add_block(const Block<double> &p);
 inline constexpr i64 fiber_registers = 3;
 
 /// The same where a column of the unfolding is a fiber, contiguous in memory: registers hold its rows, and columns of
-/// the Khatri-Rao product go without being padded. c[v][j][lane] += sum over k of a[k * a_step + v * lanes + lane] *
-/// b(k, j).
+/// the Khatri-Rao product go without being padded. c[v][j][lane] += scale[j] * sum over k of
+/// a[k * a_step + v * lanes + lane] * b(k, j).
 template <class T> struct FiberBlock {
   const T *a = nullptr;
   i64 a_step = 0;
@@ -174,7 +176,9 @@ template <class T> struct FiberBlock {
   i64 segment = 0;      // steps of a segment
   const T *b = nullptr; // depth x columns as write_panels leaves it
   i64 columns = 0;
-  double *c = nullptr; // registers x columns rounded up to lanes x lanes
+  double *c = nullptr;      // registers x columns rounded up to lanes x lanes
+  const T *scale = nullptr; // [columns]; null: ones
+  bool first = false;       // c := instead of c +=
   Ahead ahead;
 };
 
@@ -185,12 +189,23 @@ void add_fibers(const FiberBlock<double> &p);
 template <class T> struct Panels {
   T *to = nullptr;
   i64 rows = 0;
-  i64 columns = 0; // written; up to whole registers follow zeros
+  i64 columns = 0;  // written; up to whole registers follow zeros
+  bool far = false; // the rows come from memory, and those that follow are asked for
 };
 
-/// Row at + k of the panels := rows[k * ld + r] * factor[r] for k < count; factor null: ones.
-void write_panels(const Panels<float> &to, i64 at, const float *rows, i64 ld, i64 count, const float *factor);
-void write_panels(const Panels<double> &to, i64 at, const double *rows, i64 ld, i64 count, const double *factor);
+/// Rows of a Khatri-Rao product: each of some rows, elementwise times a factor, and again for each further factor.
+template <class T> struct PanelRows {
+  const T *rows = nullptr;
+  i64 ld = 0;
+  i64 count = 0;
+  const T *factor = nullptr; // null: ones
+  i64 factor_ld = 0;
+  i64 factors = 1;
+};
+
+/// Row at + k + count * n of the panels := rows[k * ld + r] * factor[n * factor_ld + r].
+void write_panels(const Panels<float> &to, i64 at, const PanelRows<float> &from);
+void write_panels(const Panels<double> &to, i64 at, const PanelRows<double> &from);
 
 /// Asks for bytes [from, from + bytes) to be brought near.
 void prefetch(const void *from, i64 bytes);
