@@ -86,12 +86,32 @@ static void memory_comes_back(void) {
   CHECK(last + ((size_t)16 << 20) >= first); /* a pool grows by 32 MiB */
 }
 
+/* By a thread that has not worked on the GPU itself: whether that takes anything from td is CUDA's affair. */
+static void by_a_stranger(void) {
+  double expected[most_rows * columns], out[most_rows * columns];
+  td_context *context = NULL;
+  td_tensor *x = NULL;
+  td_status there;
+  DONE(td_context_create("cuda:0", NULL, &context));
+  DONE(make_sparse(context, "sorted", &x));
+  DONE(product(context, x, expected));
+  CHECK(cuda_reset() == 0);
+  there = product(context, x, out);
+  printf("after a reset by a thread without a context: %s\n", td_status_name(there));
+  CHECK(there == TD_ERR_DEVICE || (there == TD_OK && same_product(out, expected)));
+  td_tensor_destroy(x);
+  td_context_destroy(context);
+}
+
 int main(void) {
   td_context *context = context_with_gpu();
+  size_t left = 0, total = 0;
   int k;
   if (context == NULL)
     return exit_skipped;
   td_context_destroy(context);
+  by_a_stranger();
+  CHECK(cuda_memory(&left, &total) == 0); /* from now on this thread has a context */
   for (k = 0; k < 3; ++k)
     between_calls(formats[k]);
   within_a_call();

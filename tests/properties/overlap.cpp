@@ -35,8 +35,7 @@ protected:
         const auto expected = report_series(off.report, key), got = report_series(on.report, key);
         if (got == expected)
           continue;
-        const Fitted again = cpals(context(), x, rank, options("off", deterministic, iterations));
-        EXPECT_TRUE(report_series(again.report, key) != expected && std::string(deterministic) == "0")
+        EXPECT_TRUE(std::string(deterministic) == "0" && differs_from_run_to_run(x, rank, key, expected, iterations))
             << key << " is bitwise the same in each run, but for overlap";
         EXPECT_EQ(got.size(), expected.size()) << key;
         // Sums are rounded in another order, which few iterations do not magnify much.
@@ -45,6 +44,15 @@ protected:
       }
     }
     return on;
+  }
+  /// Whether a run without overlap comes to other bits than one before, as some of many do where sums are added in any
+  /// order.
+  bool differs_from_run_to_run(const Tensor &x, int64_t rank, const char *key, const std::vector<double> &before,
+                               const char *iterations) {
+    for (int run = 0; run < 20; ++run)
+      if (report_series(cpals(context(), x, rank, options("off", "0", iterations)).report, key) != before)
+        return true;
+    return false;
   }
   void expect_same_bits(const Tensor &x, int64_t rank) {
     for (const char *deterministic : {"0", "1"})

@@ -68,7 +68,7 @@ double memory_rate(int ordinal) {
 
 Gpu::Gpu(Memory &memory, i64 limit) : memory_(memory), resident_(std::make_shared<ResidentBytes>()) {
   resident_->limit = limit;
-  const CurrentDevice current(ordinal());
+  const CurrentDevice current = memory_.enter();
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, ordinal()), "asking what GPU it is");
   name_ = properties.name;

@@ -25,6 +25,37 @@ template <class F> F *of_driver(const char *name) {
   return function;
 }
 
+/// What the runtime has no name for. It loads the driver, and must have done so before the first use of this.
+struct Driver {
+  decltype(cuDevicePrimaryCtxRetain) *retain =
+      of_driver<decltype(cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain");
+  decltype(cuDevicePrimaryCtxRelease) *release =
+      of_driver<decltype(cuDevicePrimaryCtxRelease)>("cuDevicePrimaryCtxRelease_v2");
+  decltype(cuCtxGetCurrent) *current = of_driver<decltype(cuCtxGetCurrent)>("cuCtxGetCurrent");
+  decltype(cuCtxPushCurrent) *push = of_driver<decltype(cuCtxPushCurrent)>("cuCtxPushCurrent_v2");
+  decltype(cuCtxPopCurrent) *pop = of_driver<decltype(cuCtxPopCurrent)>("cuCtxPopCurrent_v2");
+};
+
+const Driver &driver() noexcept {
+  static const Driver driver;
+  return driver;
+}
+
+/// The driver's results are numbered as those of the runtime.
+cudaError_t as_runtime(CUresult result) noexcept { return static_cast<cudaError_t>(result); }
+
+/// The context of a GPU that the runtime works in, made if there is none. The runtime alone holds it, so that
+/// cudaDeviceReset ends it.
+cudaError_t context_of(int ordinal, CUcontext *context) noexcept {
+  const cudaError_t result = cudaInitDevice(ordinal, 0, 0);
+  if (result != cudaSuccess)
+    return result;
+  const CUresult retained = driver().retain(context, ordinal);
+  if (retained == CUDA_SUCCESS)
+    driver().release(ordinal);
+  return as_runtime(retained);
+}
+
 CUresult id_of(CUcontext context, unsigned long long *id) noexcept {
   static auto *const ask = of_driver<decltype(cuCtxGetId)>("cuCtxGetId");
   *id = 0;
@@ -32,6 +63,35 @@ CUresult id_of(CUcontext context, unsigned long long *id) noexcept {
 }
 
 } // namespace
+
+CUresult CurrentDevice::begin(CUcontext context) noexcept {
+  CUcontext before = nullptr;
+  CUresult result = driver().current(&before);
+  if (result == CUDA_SUCCESS && before != context) {
+    result = driver().push(context);
+    pushed_ = result == CUDA_SUCCESS;
+  }
+  there_ = result == CUDA_SUCCESS;
+  if (there_) {
+    cudaThreadExchangeStreamCaptureMode(&mode_);
+    cudaGetLastError(); // an error that the caller left unread would look like one of the next kernel's
+  }
+  return result;
+}
+
+CurrentDevice::CurrentDevice(CUcontext context) { check(as_runtime(begin(context)), "choosing a GPU"); }
+
+CurrentDevice::CurrentDevice(CUcontext context, std::nothrow_t) noexcept { begin(context); }
+
+CurrentDevice::~CurrentDevice() {
+  if (!there_)
+    return;
+  cudaThreadExchangeStreamCaptureMode(&mode_);
+  cudaGetLastError(); // an error that td has dealt with, or that a destructor met, is none of the caller's
+  CUcontext context = nullptr;
+  if (pushed_)
+    driver().pop(&context);
+}
 
 // A page that the system clears in a forked process tells without asking the system, which every call of a backend
 // would have to.
@@ -68,7 +128,9 @@ Memory &Memory::of(int ordinal, int repeat) {
 
 Memory::Memory(int ordinal) : ordinal_(ordinal) {
   is_forked(); // which takes its page now, before any fork
-  const CurrentDevice current(ordinal);
+  check(context_of(ordinal, &context_), "choosing a GPU");
+  id_of(context_, &context_id_);
+  const CurrentDevice current(context_);
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location.type = cudaMemLocationTypeDevice;
@@ -81,9 +143,6 @@ Memory::Memory(int ordinal) : ordinal_(ordinal) {
   if (result != cudaSuccess)
     cudaMemPoolDestroy(pool_);
   check(result, "setting up a memory pool");
-  if (auto *const ask = of_driver<decltype(cuCtxGetCurrent)>("cuCtxGetCurrent"); ask != nullptr)
-    ask(&context_); // making the stream has made one
-  id_of(context_, &context_id_);
 }
 
 // Each call of a backend asks: it takes tens of nanoseconds.
@@ -107,12 +166,12 @@ CurrentDevice Memory::enter() const {
                 "the context and its tensors again",
                 ordinal_);
   default:
-    return CurrentDevice(ordinal_);
+    return CurrentDevice(context_);
   }
 }
 
 CurrentDevice Memory::enter(std::nothrow_t) const noexcept {
-  return state() == State::usable ? CurrentDevice(ordinal_, std::nothrow) : CurrentDevice(std::nothrow);
+  return state() == State::usable ? CurrentDevice(context_, std::nothrow) : CurrentDevice(std::nothrow);
 }
 
 cudaStream_t Memory::open_stream() {
@@ -227,7 +286,10 @@ void Memory::release(void *memory) noexcept {
     cudaFreeAsync(memory, stream_);
     cudaStreamSynchronize(stream_); // so that a pool that is trimmed next has it
   } else if (state() == State::reset) {
-    if (const CurrentDevice again(ordinal_, std::nothrow); again) {
+    CUcontext anew = nullptr;
+    if (context_of(ordinal_, &anew) != cudaSuccess)
+      return;
+    if (const CurrentDevice again(anew, std::nothrow); again) {
       cudaFree(memory); // in no stream's order: there is none of that time
       cudaMemPoolTrimTo(pool_, 0);
     }

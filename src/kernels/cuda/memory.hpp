@@ -15,50 +15,30 @@
 
 namespace td::kernels::cuda {
 
-/// What td changes of a thread while it works on a GPU, and gives back afterwards: the current GPU, and that a stream
-/// which somebody captures into a graph forbids allocations and waiting to all others. td's own streams are in no
-/// capture, so what they do is none of the graph's, and a call of theirs must not end the capture.
+/// What td changes of a thread while it works on a GPU, and gives back afterwards: the current context of the driver,
+/// and that a stream which somebody captures into a graph forbids allocations and waiting to all others. td's own
+/// streams are in no capture, so what they do is none of the graph's, and a call of theirs must not end the capture.
+///
+/// The context is pushed and popped, since choosing a GPU by cudaSetDevice and then the one before makes a context on
+/// that one, with hundreds of megabytes, for a thread that never worked there.
 class CurrentDevice {
 public:
-  explicit CurrentDevice(int ordinal) {
-    check(cudaGetDevice(&before_), "asking for the current GPU");
-    if (before_ != ordinal)
-      check(cudaSetDevice(ordinal), "choosing a GPU");
-    changed_ = before_ != ordinal;
-    begin();
-  }
+  explicit CurrentDevice(CUcontext context);
   /// This is for destructors, and false if it cannot be, as when the process is ending and CUDA with it.
-  CurrentDevice(int ordinal, std::nothrow_t) noexcept
-      : there_(cudaGetDevice(&before_) == cudaSuccess), changed_(there_ && before_ != ordinal) {
-    if (changed_)
-      cudaSetDevice(ordinal);
-    if (there_)
-      begin();
-  }
+  CurrentDevice(CUcontext context, std::nothrow_t) noexcept;
   /// Changes nothing and is false.
   explicit CurrentDevice(std::nothrow_t) noexcept : there_(false) {}
   explicit operator bool() const noexcept { return there_; }
   CurrentDevice(const CurrentDevice &) = delete;
   CurrentDevice &operator=(const CurrentDevice &) = delete;
-  ~CurrentDevice() {
-    if (!there_)
-      return;
-    cudaThreadExchangeStreamCaptureMode(&mode_);
-    if (changed_)
-      cudaSetDevice(before_);
-    cudaGetLastError(); // an error that td has dealt with, or that a destructor met, is none of the caller's
-  }
+  ~CurrentDevice();
 
 private:
-  void begin() noexcept {
-    cudaThreadExchangeStreamCaptureMode(&mode_);
-    cudaGetLastError(); // an error that the caller left unread would look like one of the next kernel's
-  }
+  CUresult begin(CUcontext context) noexcept;
 
-  int before_ = 0;
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; // then the caller's
-  bool there_ = true;
-  bool changed_ = false;
+  bool there_ = false;
+  bool pushed_ = false;
 };
 
 /// A GPU's memory, shared by all contexts that work on it: a pool of our own, so that the settings of the process's
@@ -108,7 +88,7 @@ private:
   State state() const noexcept;
 
   int ordinal_;
-  CUcontext context_ = nullptr;       // the driver's, of the GPU in this process
+  CUcontext context_ = nullptr;       // the one of the GPU in this process that the runtime uses
   unsigned long long context_id_ = 0; // which a reset changes
   cudaMemPool_t pool_ = nullptr;
   cudaStream_t stream_ = nullptr; // on which memory is freed that belongs to no Gpu

@@ -178,7 +178,16 @@ private:
 
 NcclEnd::NcclEnd(const NcclLibrary &library, Gpu &gpu) : library_(library), gpu_(gpu), memory_(gpu.memory()) {}
 
-NcclEnd::~NcclEnd() { abort(); }
+// What is at rest is ended in order. NCCL's own threads are still at work beside an abort, and a program that had ended
+// many connections so died in one, where the driver freed what malloc had not given.
+NcclEnd::~NcclEnd() {
+  if (const CurrentDevice current = memory_.enter(std::nothrow);
+      current && comm_ != nullptr && state() == 0 && cudaStreamQuery(gpu_.exchange_stream()) == cudaSuccess) {
+    library_.comm_destroy(comm_);
+    comm_ = nullptr;
+  }
+  abort();
+}
 
 std::unique_ptr<Link> NcclEnd::link(Peers &peers) { return std::make_unique<Worker>(shared_from_this(), peers); }
 
@@ -239,6 +248,8 @@ int NcclEnd::state() const {
 /// and ends the connection then.
 std::string NcclEnd::settle(Peers &peers, int result) {
   constexpr std::chrono::microseconds soon(200);
+  constexpr std::chrono::microseconds longest(10000);
+  std::chrono::microseconds pause(100); // and longer each time: whoever lends the communicator is called in between
   const auto patience = std::chrono::steady_clock::now() + soon;
   const auto is_open = [&] { return is_fine(result) && comm_ != nullptr; };
   const auto look = [&] {
@@ -263,7 +274,8 @@ std::string NcclEnd::settle(Peers &peers, int result) {
       abort();
       return is_fine(result) ? "it failed on another process" : library_.error_string(result);
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, longest);
   }
 }
 

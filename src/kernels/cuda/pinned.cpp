@@ -29,11 +29,11 @@ PinnedRanges &pinned_ranges() {
 }
 
 void unpin(Address begin, Memory &memory) noexcept {
-  PinnedRanges &all = pinned_ranges();
-  const std::lock_guard lock(all.mutex);
   const CurrentDevice current = memory.enter(std::nothrow);
   if (current)
-    memory.wait(); // copies from here may be under way if a call failed
+    memory.wait(); // copies from here may be under way if a call failed; others may have to copy before it ends
+  PinnedRanges &all = pinned_ranges();
+  const std::lock_guard lock(all.mutex);
   const auto found = all.ranges.find(begin);
   if (--found->second.holders > 0)
     return;

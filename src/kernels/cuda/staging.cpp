@@ -89,7 +89,7 @@ void Staging::copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind) {
 
   Chunks chunks{static_cast<char *>(to), static_cast<const char *>(from), bytes, kind};
   parallel(static_cast<int>(lanes), [&](int thread, int count) {
-    const CurrentDevice current(device_.ordinal()); // a thread has its own
+    const CurrentDevice current = device_.memory().enter(); // a thread has its own
     for (auto k = static_cast<std::size_t>(thread); k < lanes; k += static_cast<std::size_t>(count))
       check(chunks.move(lanes_[k]), what);
   });
