@@ -1,6 +1,7 @@
 // MTTKRP of the CPU backend against the reference: every format, mode, type, rank, thread count; and its bits.
 #include <optional>
 
+#include "core/runs.hpp"
 #include "unit/kernels_support.hpp"
 
 namespace td::test {
@@ -149,6 +150,42 @@ TYPED_TEST(KernelsMttkrp, LongDenseTiles) {
     all.insert(all.end(), {{300, 7, 5}, {100, 1, 30}, {700, 150}, {4200, 40}, {3, 4200, 2}, {9, 4, 20, 7, 5}});
   for (const auto &dims : all)
     check(Stored<TypeParam>(random_entries<i64, TypeParam>(dims, 8000, 0, 6), true), 17, 0, 4);
+}
+
+// What lies between the elements is not read, and no bit depends on it.
+TYPED_TEST(KernelsMttkrp, DenseWithGapsHasTheBitsOfOneWithout) {
+  using T = TypeParam;
+  for (const auto &dims :
+       std::vector<std::vector<i64>>{{40, 4200}, {4200, 40}, {3, 4200, 2}, {3, 60, 40}, {70, 5, 3}, {9, 4, 20, 7}}) {
+    i64 n = 1;
+    for (const i64 d : dims)
+      n *= d;
+    const auto packed = TestMatrix<T>::random(n, 1, 0, 31);
+    const auto factors = random_factors<T>(dims, 17, 0, 32);
+    for (const auto &[step, gap] : {std::pair<i64, i64>{2, 0}, {1, 3}, {3, 1}}) {
+      std::vector<i64> strides;
+      i64 next = step;
+      for (const i64 d : dims) {
+        strides.push_back(next);
+        next = next * d + gap;
+      }
+      TestMatrix<T> apart(next, 1, 0); // full of NaN
+      for_each_run(dims, std::span<const i64>(strides), {0, n}, [&](i64 k, i64 offset, i64 count) {
+        for (i64 j = 0; j < count; ++j)
+          apart.at(offset + j * strides[0], 0) = packed.at(k + j, 0);
+      });
+      const kernels::DenseView with_gaps{dims, value_type_of<T>, apart.view().data, strides};
+      const kernels::DenseView without{dims, value_type_of<T>, packed.view().data};
+      for (int mode = 0; mode < static_cast<int>(dims.size()); ++mode)
+        for (const int threads : {1, 3}) {
+          SCOPED_TRACE(testing::Message() << dims.size() << " modes of " << dims[0] << " x " << dims[1] << ", mode "
+                                          << mode << ", step " << step << ", gap " << gap);
+          const Range rows{0, dims[static_cast<std::size_t>(mode)]};
+          EXPECT_TRUE(mttkrp(*cpu_backend(threads), with_gaps, mode, factors, 0, rows)
+                          .same_bits(mttkrp(*cpu_backend(threads), without, mode, factors, 0, rows)));
+        }
+    }
+  }
 }
 
 TYPED_TEST(KernelsMttkrp, RowThatHoldsMostOfTheTensor) {

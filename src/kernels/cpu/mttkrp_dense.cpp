@@ -230,9 +230,10 @@ private:
       block.a_step = shape_.left > 1 ? 1 : step;
       block.a_segment = shape_.left > 1 ? step : block.segment * step;
     };
-    if (cuts_.whole && shape_.left > 1 && shape_.right == 1) // a row is one segment of memory
+    const bool one_segment = cuts_.whole && !gathers && shape_.left > 1 && shape_.right == 1; // of memory, for each row
+    if (one_segment)
       block.segment = cache_line / size;
-    lies(places_.row, shape_.left > 1 && shape_.right == 1 ? block.segment : places_.right.step());
+    lies(places_.row, one_segment ? block.segment : places_.right.step());
     for (i64 tile = tiles.begin; tile < tiles.end; ++tile) {
       const Range q = right_of(tile);
       make_panels(product, tile);
