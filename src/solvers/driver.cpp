@@ -170,7 +170,7 @@ private:
     return random_start(backend, given_.dims(), request_.rank, given_.type(), settings_.seed, block_here());
   }
 
-  /// Those who have the rows of a model meet so: the processes, or this one alone.
+  /// The meeting of all that have rows of a model: of the processes, or of this one alone.
   Meeting meeting(bool of_processes) const {
     Meeting all = of_processes ? tensor::meeting_of(*processes_) : Meeting{};
     all.threads = threads_;

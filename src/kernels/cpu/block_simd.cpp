@@ -285,7 +285,7 @@ HWY_INLINE void write_panel(const Panels<T> &to, Range panel, const T *HWY_RESTR
 template <class T> void write_panels_of(const Panels<T> &to, i64 at, const PanelRows<T> &from) {
   const i64 bytes = to.columns * static_cast<i64>(sizeof(T));
   const i64 ahead = (bytes_ahead + bytes - 1) / bytes * from.ld;
-  // Of several panels each but the first finds a row in the first-level cache, a few rows at a time.
+  // A few rows at a time: each panel but the first finds them in the first-level cache.
   const i64 some = to.columns > panel_registers * width_of<T>() ? rows_of_panels : from.count;
   const T *factor = from.factor;
   for (i64 n = 0; n < from.factors; ++n, at += from.count, factor += from.factor_ld)

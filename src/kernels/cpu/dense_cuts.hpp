@@ -103,7 +103,7 @@ struct DenseCuts {
   /// Rows of Khatri-Rao products that all threads make together for a group of rows: each part makes its ranges'.
   double made() const {
     const double once = static_cast<double>(long_left ? inner_left : inner_left * inner_q);
-    return once * std::max(1.0, static_cast<double>(std::min(parts, tiles)) / static_cast<double>(ranges));
+    return once * std::max(1.0, static_cast<double>(parts) / static_cast<double>(ranges));
   }
 
   /// Elements of the blocks that a thread gathers, of at most so many rows.

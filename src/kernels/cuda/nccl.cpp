@@ -179,7 +179,7 @@ private:
 NcclEnd::NcclEnd(const NcclLibrary &library, Gpu &gpu) : library_(library), gpu_(gpu), memory_(gpu.memory()) {}
 
 // What is at rest is ended in order. NCCL's own threads are still at work beside an abort, and a program that had ended
-// many connections so died in one, where the driver freed what malloc had not given.
+// many connections so died in one, by a free in the driver that malloc refused.
 NcclEnd::~NcclEnd() {
   if (const CurrentDevice current = memory_.enter(std::nothrow);
       current && comm_ != nullptr && state() == 0 && cudaStreamQuery(gpu_.exchange_stream()) == cudaSuccess) {
