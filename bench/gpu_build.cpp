@@ -14,6 +14,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
+#include "formats/key.hpp"
 #include "formats/tiles.hpp"
 #include "kernels/loader.hpp"
 #include "solvers/worker.hpp"
@@ -43,11 +44,13 @@ class Timed final : public kernels::Building {
 
 public:
   Timed(const tensor::Builders &gpus, const EntriesView &e) : gpus_(gpus) {
+    const kernels::KeyMoves keys = formats::interleaved_keys(e.dims);
+    const bool known = !formats::may_number(e.dims, e.nnz, formats::EmptyRows::few);
     timed("upload", [&] {
       if (gpus.size() > 1)
-        steps_ = tensor::JointBuilding::begin(gpus, e, plan::ShardingRule::automatic);
+        steps_ = tensor::JointBuilding::begin(gpus, e, plan::ShardingRule::automatic, known ? &keys : nullptr);
       else
-        steps_ = gpus.front()->begin_building(e, false);
+        steps_ = gpus.front()->begin_building(e, false, known ? &keys : nullptr);
     });
     if (steps_ == nullptr)
       throw_error(Status::device_memory, "too little memory is free on the GPU to build {} entries there", e.nnz);
@@ -64,9 +67,8 @@ public:
   void mark_rows(int mode, u64 *words) override {
     timed("mark rows", [&] { steps_->mark_rows(mode, words); });
   }
-  void encode(int bytes, std::span<const std::vector<BitMove>> moves,
-              std::span<const kernels::RowNumbers> numbers) override {
-    timed("encode", [&] { steps_->encode(bytes, moves, numbers); });
+  void encode(const kernels::KeyMoves &keys, std::span<const kernels::RowNumbers> numbers) override {
+    timed("encode", [&] { steps_->encode(keys, numbers); });
   }
   void sort() override {
     timed("sort", [&] { steps_->sort(); });

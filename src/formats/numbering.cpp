@@ -79,6 +79,10 @@ void Numbering::number_rows(const EntriesView &e, EmptyRows empty, int threads, 
   }
 }
 
+bool may_number(std::span<const i64> dims, i64 nnz, EmptyRows empty) {
+  return std::any_of(dims.begin(), dims.end(), [&](i64 dim) { return is_tried(dim, nnz, empty); });
+}
+
 NumberingSize numbering_size(const EntryShape &x, EmptyRows empty) {
   NumberingSize size{{x.dims.begin(), x.dims.end()}, {}};
   for (std::size_t m = 0; m < x.dims.size(); ++m) {

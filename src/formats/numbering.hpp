@@ -70,6 +70,9 @@ private:
   std::vector<Mode> modes_;
 };
 
+/// Whether rows are looked at to number them; else their numbers are their indices.
+bool may_number(std::span<const i64> dims, i64 nnz, EmptyRows empty);
+
 /// What numbering entries that lie so comes to.
 struct NumberingSize {
   std::vector<i64> dims;

@@ -184,23 +184,27 @@ void add_bit(std::vector<kernels::BitMove> &moves, int from, int to) {
 
 } // namespace
 
+// As Interleaving does it.
+kernels::KeyMoves interleaved_keys(std::span<const i64> dims) {
+  kernels::KeyMoves keys{key_bytes_for(linear_bits(dims)), std::vector<std::vector<kernels::BitMove>>(dims.size())};
+  int position = 0;
+  for (const auto [mode, level] : interleaved_bits(dims))
+    add_bit(keys.moves[static_cast<std::size_t>(mode)], level, position++);
+  return keys;
+}
+
 PackedOnDevice build_packed(kernels::Building &building, const Given &given, const Numbering &numbering, bool refuse) {
   const EntriesView &e = given.view();
   const Packed shape = empty_packed(numbering.dims());
   PackedOnDevice p{&building, shape.dims, shape.layout, shape.key_bytes, e.value_type, 0};
-  std::vector<std::vector<kernels::BitMove>> spread(p.dims.size()); // as Interleaving does it
   std::vector<kernels::BitMove> pack;
   int position = 0;
-  for (const auto [mode, level] : interleaved_bits(p.dims)) {
-    const auto m = static_cast<std::size_t>(mode);
-    add_bit(spread[m], level, position);
-    add_bit(pack, position, p.layout.shift[m] + level);
-    ++position;
-  }
+  for (const auto [mode, level] : interleaved_bits(p.dims))
+    add_bit(pack, position++, p.layout.shift[static_cast<std::size_t>(mode)] + level);
   std::vector<kernels::RowNumbers> numbers;
   for (int m = 0; m < e.order(); ++m)
     numbers.push_back(numbering.numbers(m));
-  building.encode(p.key_bytes, spread, numbers);
+  building.encode(interleaved_keys(p.dims), numbers);
   building.sort();
   const auto coordinate = [&](i64 k) {
     const Interleaving<u128> map(p.dims, p.layout);

@@ -10,6 +10,7 @@ namespace td::kernels {
 
 // They stand in kernels/building.hpp.
 class DeviceBuilding;
+struct KeyMoves;
 class DeviceArrays;
 struct ElementSums;
 
@@ -42,8 +43,10 @@ public:
 
   /// Takes a caller's entries, of checked dims, from the host's memory or this memory() to build a tensor of them here.
   /// Gives null where the host builds: on backends that work in its memory, and where there is too little memory.
-  /// `together`: these are some of the entries, and other devices have the rest.
-  virtual std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together);
+  /// `together`: these are some of the entries, and other devices have the rest. `keys`, if they are known, are what
+  /// encode() will be asked for, of rows' indices: a backend may give and sort them while entries are on their way.
+  virtual std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together,
+                                                         const KeyMoves *keys);
   /// How much of what keep can give building takes besides copies that are made already; 0 where it takes other memory.
   virtual i64 room_to_build(const EntriesView &, bool /*together*/) const { return 0; }
 

@@ -25,6 +25,12 @@ inline int bits_set(std::span<const std::vector<BitMove>> moves) noexcept {
   return bits;
 }
 
+/// Keys of 8 or 16 bytes, by where the bits of an entry's row numbers go.
+struct KeyMoves {
+  int bytes = 8;
+  std::vector<std::vector<BitMove>> moves; // [order]
+};
+
 /// Rows that are numbered: a bit for each row that has a number, and how many are before each word. Null: a row's
 /// number is its index. On the host.
 struct RowNumbers {
@@ -131,9 +137,8 @@ public:
   virtual i64 first_not_finite() = 0;
   /// Sets the bit of each row that has an entry in words[dim / 64 + 1], on the host.
   virtual void mark_rows(int mode, u64 *words) = 0;
-  /// Gives each entry a key of 8 or 16 bytes: the moved bits of its rows' numbers. moves and numbers: [order].
-  virtual void encode(int key_bytes, std::span<const std::vector<BitMove>> moves,
-                      std::span<const RowNumbers> numbers) = 0;
+  /// Gives each entry its key. numbers: [order].
+  virtual void encode(const KeyMoves &keys, std::span<const RowNumbers> numbers) = 0;
 
   // These work on keys and values.
 
@@ -169,6 +174,10 @@ public:
   virtual KeysAndValues here() = 0;
   /// Sorts by some bits of the key alone; entries that agree in them keep their order.
   virtual void sort_by(int shift, int bits) = 0;
+  /// As sort(), of entries of which each [begin[k], begin[k + 1]) are sorted: from 0 to size().
+  virtual void merge_runs(std::span<const i64> begin) = 0;
+  /// The first of sorted entries whose key, without its lowest bits, is `field` or greater; for each of several.
+  virtual std::vector<i64> first_at(int shift, std::span<const i64> fields) = 0;
   /// Room for others of the same kind, so many. They are written to here(), which arrived() tells of.
   virtual std::unique_ptr<DeviceBuilding> beside(i64 size) = 0;
   virtual void arrived() = 0;

@@ -116,7 +116,7 @@ std::vector<i64> cuts_of(const std::vector<std::vector<i64>> &samples, const Lea
   return cuts;
 }
 
-/// One of the entries, which are in any order, is picked at random from each of as many equal ranges.
+/// One of the entries is picked at random from each of as many equal ranges.
 std::vector<i64> sample(kernels::DeviceBuilding &entries, const LeadingBits &leading) {
   const i64 count = std::min(samples_of_device, entries.size());
   std::mt19937_64 random(20261128);
@@ -147,14 +147,15 @@ EntriesView JointBuilding::given_to(std::size_t device, std::size_t devices, con
 }
 
 std::unique_ptr<JointBuilding> JointBuilding::begin(const std::vector<kernels::Backend *> &devices,
-                                                    const EntriesView &entries, plan::ShardingRule rule) {
+                                                    const EntriesView &entries, plan::ShardingRule rule,
+                                                    const kernels::KeyMoves *keys) {
   if (entries.nnz < static_cast<i64>(devices.size()))
     return nullptr;
   std::unique_ptr<JointBuilding> all(new JointBuilding(not_owned(devices), entries.dims, rule));
   run_workers(all->backends_, [&](kernels::Backend &device, Communicator &others) {
     std::vector<const void *> columns;
     const auto rank = static_cast<std::size_t>(others.rank());
-    all->devices_[rank] = device.begin_building(given_to(rank, devices.size(), entries, columns), true);
+    all->devices_[rank] = device.begin_building(given_to(rank, devices.size(), entries, columns), true, keys);
   });
   const bool any = std::find(all->devices_.begin(), all->devices_.end(), nullptr) != all->devices_.end();
   return any ? nullptr : std::move(all);
@@ -216,55 +217,44 @@ void JointBuilding::mark_rows(int mode, u64 *words) {
       words[k] |= some[k];
 }
 
-void JointBuilding::encode(int key_bytes, std::span<const std::vector<kernels::BitMove>> moves,
-                           std::span<const kernels::RowNumbers> numbers) {
-  key_bits_ = kernels::bits_set(moves);
-  on_all([&](kernels::DeviceBuilding &entries, std::size_t) { entries.encode(key_bytes, moves, numbers); });
+void JointBuilding::encode(const kernels::KeyMoves &keys, std::span<const kernels::RowNumbers> numbers) {
+  key_bits_ = kernels::bits_set(keys.moves);
+  on_all([&](kernels::DeviceBuilding &entries, std::size_t) { entries.encode(keys, numbers); });
 }
 
-// Keys picked at random tell where to cut the order of all. A device gets what lies between two cuts from each, in the
-// order of the devices, which is that of the entries, and sorts it.
+// Each device sorts what it has. Keys picked at random tell where to cut the order of all. A device gets what lies
+// between two cuts from each, in the order of the devices, which is that of the entries, and merges it.
 void JointBuilding::sort() {
   const std::size_t count = devices_.size();
   const LeadingBits leading(key_bits_);
   std::vector<std::vector<i64>> samples(count);
-  std::vector<std::vector<i64>> sizes(count); // [devices][devices] of what goes from one to the other
+  std::vector<std::vector<i64>> begins(count); // [devices][devices + 1] of what goes from one to the others
   run_workers(backends_, [&](kernels::Backend &device, Communicator &others) {
     const auto rank = static_cast<std::size_t>(others.rank());
+    devices_[rank]->sort();
     samples[rank] = sample(*devices_[rank], leading);
     others.barrier();
-    const std::vector<i64> cuts = cuts_of(samples, leading);
-    std::vector<std::vector<Range>> keys;
-    for (std::size_t to = 0; to < count; ++to)
-      keys.push_back({{cuts[to], cuts[to + 1]}});
-    kernels::DeviceBuilding::Dealt out = devices_[rank]->deal(leading.shift, leading.bits, keys);
-    devices_[rank].reset();
-    for (std::size_t to = 0; to < count; ++to)
-      sizes[rank].push_back(out.of(to).size());
+    begins[rank] = devices_[rank]->first_at(leading.shift, cuts_of(samples, leading));
     others.barrier();
-    i64 size = 0;
+    std::vector<i64> runs{0}; // of those that arrive
     for (std::size_t from = 0; from < count; ++from)
-      size += sizes[from][rank];
-    auto arrived = out.entries->beside(size);
-    const KeysAndValues here = out.entries->here(), there = arrived->here();
+      runs.push_back(runs.back() + begins[from][rank + 1] - begins[from][rank]);
+    auto arrived = devices_[rank]->beside(runs.back());
+    const KeysAndValues here = devices_[rank]->here(), there = arrived->here();
     kernels::Transfers sent, received;
-    i64 at = 0;
     for (std::size_t k = 0; k < count; ++k) {
-      const i64 come = sizes[k][rank];
+      const Range out{begins[rank][k], begins[rank][k + 1]};
       if (k == rank) {
-        copy_entries(device, there, at, here, out.of(k));
+        copy_entries(device, there, runs[k], here, out);
       } else {
-        add_entries(sent, k, here, out.of(k));
-        add_entries(received, k, there, {at, at + come});
+        add_entries(sent, k, here, out);
+        add_entries(received, k, there, {runs[k], runs[k + 1]});
       }
-      at += come;
     }
     others.exchange(sent, received);
-    out.entries.reset();
     devices_[rank] = std::move(arrived);
     devices_[rank]->arrived();
-    if (size > 0)
-      devices_[rank]->sort();
+    devices_[rank]->merge_runs(runs);
   });
 }
 

@@ -16,16 +16,16 @@ namespace td::tensor {
 class JointBuilding final : public kernels::Building {
 public:
   /// The caller's arrays are in host memory. Gives null where one of the devices cannot build its entries. Copies are
-  /// partitioned by the rule.
+  /// partitioned by the rule. keys: as in Backend::begin_building.
   static std::unique_ptr<JointBuilding> begin(const std::vector<kernels::Backend *> &devices,
-                                              const EntriesView &entries, plan::ShardingRule rule);
+                                              const EntriesView &entries, plan::ShardingRule rule,
+                                              const kernels::KeyMoves *keys);
 
   i64 size() const noexcept override;
   i64 first_outside() override;
   i64 first_not_finite() override;
   void mark_rows(int mode, u64 *words) override;
-  void encode(int key_bytes, std::span<const std::vector<kernels::BitMove>> moves,
-              std::span<const kernels::RowNumbers> numbers) override;
+  void encode(const kernels::KeyMoves &keys, std::span<const kernels::RowNumbers> numbers) override;
   /// Afterwards each device has a range of the entries in their order, equal keys all on one.
   void sort() override;
   i64 first_repeat() override;

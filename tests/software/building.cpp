@@ -6,6 +6,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/error.hpp"
+
 namespace td::software {
 
 namespace {
@@ -101,13 +103,12 @@ public:
       words[row / 64] |= u64{1} << row % 64;
   }
 
-  void encode(int key_bytes, std::span<const std::vector<BitMove>> moves,
-              std::span<const RowNumbers> numbers) override {
-    key_bytes_ = key_bytes;
+  void encode(const kernels::KeyMoves &keys, std::span<const RowNumbers> numbers) override {
+    key_bytes_ = keys.bytes;
     keys_.assign(values_.size(), 0);
     for (std::size_t m = 0; m < columns_.size(); ++m)
       for (std::size_t k = 0; k < keys_.size(); ++k)
-        keys_[k] |= moved(moves[m], static_cast<u128>(number_of(numbers[m], columns_[m][k])));
+        keys_[k] |= moved(keys.moves[m], static_cast<u128>(number_of(numbers[m], columns_[m][k])));
     columns_.clear();
   }
 
@@ -122,6 +123,22 @@ public:
     permute(values_, order);
     keys_there_ = kernels::DeviceBuffer();
     values_there_ = kernels::DeviceBuffer();
+  }
+
+  void merge_runs(std::span<const i64> begin) override {
+    for (std::size_t k = 0; k + 1 < begin.size(); ++k)
+      if (!std::is_sorted(keys_.begin() + begin[k], keys_.begin() + begin[k + 1]))
+        throw_error(Status::internal, "entries {} to {} are not sorted", begin[k], begin[k + 1]);
+    sort();
+  }
+
+  std::vector<i64> first_at(int shift, std::span<const i64> fields) override {
+    std::vector<i64> first;
+    for (const i64 field : fields)
+      first.push_back(std::partition_point(keys_.begin(), keys_.end(),
+                                           [&](u128 key) { return key >> shift < static_cast<u128>(field); }) -
+                      keys_.begin());
+    return first;
   }
 
   // Others reach the device's memory alone, so entries are there while they are exchanged.
@@ -353,7 +370,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<DeviceBuilding> BuildingBackend::begin_building(const EntriesView &entries, bool) {
+std::unique_ptr<DeviceBuilding> BuildingBackend::begin_building(const EntriesView &entries, bool,
+                                                               const kernels::KeyMoves *) {
   return std::make_unique<SerialBuilding>(*this, entries);
 }
 

@@ -9,7 +9,8 @@ namespace td::software {
 
 class BuildingBackend : public kernels::reference::ReferenceBackend {
 public:
-  std::unique_ptr<kernels::DeviceBuilding> begin_building(const EntriesView &entries, bool together) override;
+  std::unique_ptr<kernels::DeviceBuilding> begin_building(const EntriesView &entries, bool together,
+                                                          const kernels::KeyMoves *keys) override;
   /// What becomes of arrays that were built.
   virtual std::shared_ptr<const kernels::DeviceArrays> built(std::shared_ptr<const kernels::DeviceArrays> arrays) {
     return arrays;

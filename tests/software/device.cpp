@@ -447,7 +447,8 @@ public:
 
   // ---- kernels ----
 
-  std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override {
+  std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together,
+                                                 const kernels::KeyMoves *keys) override {
     if (static_cast<double>(entries.nnz) * 64 > static_cast<double>(room()))
       return nullptr;
     arrive();
@@ -457,7 +458,7 @@ public:
     EntriesView inside = entries;
     inside.indices = columns.data();
     inside.values = at(entries.values);
-    return BuildingBackend::begin_building(inside, together);
+    return BuildingBackend::begin_building(inside, together, keys);
   }
   std::shared_ptr<const DeviceArrays> built(std::shared_ptr<const DeviceArrays> arrays) override {
     return std::make_shared<BuiltArrays>(kept_, *arrays);

@@ -60,17 +60,19 @@ protected:
       all.push_back(backend.get());
     return all;
   }
-  std::unique_ptr<kernels::Building> begin(const EntriesView &e) {
-    return begin(devices(), e, plan::ShardingRule::automatic);
+  std::unique_ptr<kernels::Building> begin(const EntriesView &e, EmptyRows empty = EmptyRows::drop) {
+    return begin(devices(), e, empty, plan::ShardingRule::automatic);
   }
   /// One device by itself, or several together.
   static std::unique_ptr<kernels::Building> begin(const tensor::Builders &devices, const EntriesView &e,
-                                                  plan::ShardingRule rule) {
+                                                  EmptyRows empty, plan::ShardingRule rule) {
     std::unique_ptr<kernels::Building> building;
+    const kernels::KeyMoves interleaved = formats::interleaved_keys(e.dims);
+    const kernels::KeyMoves *keys = formats::may_number(e.dims, e.nnz, empty) ? nullptr : &interleaved;
     if (devices.size() > 1 && e.nnz >= std::ssize(devices))
-      building = tensor::JointBuilding::begin(devices, e, rule);
+      building = tensor::JointBuilding::begin(devices, e, rule, keys);
     else
-      building = devices.front()->begin_building(e, false);
+      building = devices.front()->begin_building(e, false, keys);
     EXPECT_NE(building, nullptr);
     return building;
   }
@@ -211,7 +213,7 @@ void FormatsBuilt::check(const tensor::Builders &devices, const std::vector<i64>
                                   << ", base " << base);
   auto entries = skewed<Index, T>(dims, nnz, base, static_cast<unsigned>(nnz + base));
   const EntriesView e = entries.view();
-  const auto building = begin(devices, e, rule);
+  const auto building = begin(devices, e, empty, rule);
   ASSERT_NE(building, nullptr);
   formats::check_entries(formats::Given(e), *building);
   const Numbering there(e, empty, *building, 1), numbering(e, empty, 1);
@@ -221,7 +223,7 @@ void FormatsBuilt::check(const tensor::Builders &devices, const std::vector<i64>
   }
   auto packed = formats::build_packed(e, numbering, false, 2);
   {
-    const auto other = begin(devices, e, rule);
+    const auto other = begin(devices, e, empty, rule);
     const auto built = formats::build_packed(*other, formats::Given(e), there, false);
     EXPECT_EQ(built.dims, packed.dims);
     EXPECT_TRUE(same_layout(built.layout, packed.layout));
@@ -303,6 +305,42 @@ TEST_P(FormatsBuilt, RefusesInTheSameWords) {
       EXPECT_EQ(text, refusal_of(status, [&] { formats::build_packed(e, numbering, refuse, 1); }));
       EXPECT_NE(text.find(refuse ? "are both at" : "beyond the range of f32"), std::string::npos) << text;
     }
+}
+
+// So many that a GPU sorts slices of them while others come, and merges what it has sorted.
+TEST_P(FormatsBuilt, SortsWhatHasComeWhileMoreComes) {
+  if (in_software() > 0)
+    GTEST_SKIP() << "takes entries one by one";
+  const i64 wide = i64{1} << 36;
+  const auto compare = [&](auto index, auto value, const std::vector<i64> &dims, std::int32_t base) {
+    const i64 nnz = std::ssize(backends_) * ((i64{5} << 20) + 4321);
+    auto entries = skewed<decltype(index), decltype(value)>(dims, nnz, base, 7);
+    const EntriesView e = entries.view();
+    const Numbering numbering(dims);
+    const formats::Packed packed = formats::build_packed(e, numbering, false, 2);
+    const auto building = begin(e, EmptyRows::keep);
+    formats::check_entries(formats::Given(e), *building);
+    const auto built = formats::build_packed(*building, formats::Given(e), numbering, false);
+    EXPECT_GT(packed.duplicates, 0);
+    EXPECT_EQ(built.duplicates, packed.duplicates);
+    ASSERT_EQ(building->size(), packed.nnz());
+    Buffer<u64> keys(packed.nnz() * (packed.key_bytes / 8), "keys");
+    ValueBuffer values(built.type, packed.nnz(), "values");
+    building->take_entries()->download(std::vector<void *>{keys.data(), values.data()});
+    expect_same(keys, packed.keys, "keys");
+    expect_same(values, packed.values, "values");
+
+    entries.columns[1][static_cast<std::size_t>(nnz - 5)] = static_cast<decltype(index)>(dims[1] + base);
+    entries.values[static_cast<std::size_t>(nnz / 2)] = std::numeric_limits<decltype(value)>::infinity();
+    for (const Status status : {Status::argument, Status::index}) {
+      const auto bad = begin(e, EmptyRows::keep);
+      EXPECT_EQ(refusal_of(status, [&] { formats::check_entries(formats::Given(e), *bad); }),
+                refusal_of(status, [&] { formats::check_entries(e, 1); }));
+      entries.values[static_cast<std::size_t>(nnz / 2)] = 1;
+    }
+  };
+  compare(std::int32_t{}, double{}, {40, 3000, 70}, 1);
+  compare(i64{}, float{}, {wide, 5, wide}, 0); // keys of 128 bits
 }
 
 TEST_P(FormatsBuilt, TensorsAreTheSame) {

@@ -60,8 +60,9 @@ public:
 
   const void *memory() const noexcept override { return this; }
   i64 room() const override { return limit_ - kept(); }
-  std::unique_ptr<kernels::DeviceBuilding> begin_building(const EntriesView &entries, bool together) override {
-    return building_ > room() ? nullptr : BuildingBackend::begin_building(entries, together);
+  std::unique_ptr<kernels::DeviceBuilding> begin_building(const EntriesView &entries, bool together,
+                                                          const kernels::KeyMoves *keys) override {
+    return building_ > room() ? nullptr : BuildingBackend::begin_building(entries, together, keys);
   }
   i64 room_to_build(const EntriesView &, bool) const override { return building_; }
   std::shared_ptr<const kernels::DeviceArrays> built(std::shared_ptr<const kernels::DeviceArrays> arrays) override {

@@ -198,7 +198,10 @@ class SmallChip final : public kernels::reference::ReferenceBackend {
 public:
   const void *memory() const noexcept override { return this; }
   kernels::Chip chip() const override { return {132, i64{99} << 10, i64{60} << 20}; }
-  std::unique_ptr<kernels::DeviceBuilding> begin_building(const EntriesView &, bool) override { return nullptr; }
+  std::unique_ptr<kernels::DeviceBuilding> begin_building(const EntriesView &, bool,
+                                                          const kernels::KeyMoves *) override {
+    return nullptr;
+  }
 };
 
 TEST(PlanTensor, TilesFollowTheGpu) {

@@ -208,7 +208,8 @@ std::unique_ptr<Link> CudaBackend::link_peers(Peers &peers, std::string &why) {
   return end_ == nullptr ? nullptr : end_->link(peers);
 }
 
-std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &entries, bool together) {
+std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &entries, bool together,
+                                                            const KeyMoves *keys) {
   const CurrentDevice current = enter();
   if (entries.nnz == 0 || entries.nnz > most_built_entries)
     return nullptr;
@@ -222,7 +223,7 @@ std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &e
     device_.settle();
     evict_others(bytes, true);
   }
-  return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries);
+  return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries, keys);
 }
 
 i64 CudaBackend::room_to_build(const EntriesView &entries, bool together) const {

@@ -60,7 +60,8 @@ public:
   std::vector<std::unique_ptr<Link>> link(std::span<Device *const> devices, std::string &why) override;
   std::vector<std::unique_ptr<DirectLink>> link_directly(std::span<Device *const> devices) override;
   std::unique_ptr<Link> link_peers(Peers &peers, std::string &why) override;
-  std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together) override;
+  std::unique_ptr<DeviceBuilding> begin_building(const EntriesView &entries, bool together,
+                                                 const KeyMoves *keys) override;
   i64 room_to_build(const EntriesView &entries, bool together) const override;
 
   Chip chip() const override { return device_.chip(); }

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#include <thrust/execution_policy.h>
+#include <thrust/merge.h>
+
 #include "kernels/cuda/building_tools.cuh"
 
 namespace td::kernels::cuda {
@@ -15,12 +18,34 @@ constexpr const char *what = while_building;
 constexpr int bits_of_pass = 8; // of CUB's sort
 constexpr i64 copy_word = 8;    // unless tiles have more than 2^32 rows together
 
+// Entries that are sorted while others come: so many that the GPU is busy, in so many slices that little is left to do
+// when the last one has come. They are a power of two, so that two that are merged went as far as each other.
+constexpr i64 least_slice = i64{1} << 20;
+constexpr i64 most_slices = 16;
+i64 slices_of(i64 entries) {
+  return std::min(most_slices, static_cast<i64>(std::bit_floor(static_cast<u64>(std::max<i64>(1, entries / least_slice)))));
+}
+
+/// What thrust takes memory from.
+struct PoolMemory {
+  using value_type = char;
+  Gpu *device;
+  char *allocate(std::ptrdiff_t bytes) const {
+    return static_cast<char *>(device->allocate(static_cast<i64>(bytes), what));
+  }
+  void deallocate(char *memory, std::size_t) const noexcept { device->release(memory); }
+};
+
 class CudaBuilding final : public DeviceBuilding {
 public:
-  CudaBuilding(Gpu &device, Staging &staging, const EntriesView &e)
+  CudaBuilding(Gpu &device, Staging &staging, const EntriesView &e, const KeyMoves *keys)
       : device_(device), staging_(staging), dims_(e.dims.begin(), e.dims.end()), base_(e.index_base),
         index_type_(e.index_type), type_(e.value_type), size_(e.nnz), spares_(std::make_shared<Spares>(device)),
-        flag_(*spares_, sizeof(u64)) {
+        flags_(*spares_, 2 * sizeof(u64)) {
+    if (keys != nullptr && slices_of(size_) > 1 && is_pageable(e)) {
+      sort_as_they_come(e, *keys);
+      return;
+    }
     for (int m = 0; m < e.order(); ++m)
       columns_.push_back(given(e.indices[m], e.nnz * size_of(e.index_type)));
     values_ = given(e.values, e.nnz * size_of(e.value_type));
@@ -29,7 +54,7 @@ public:
   /// It has room for so many packed entries.
   CudaBuilding(const CudaBuilding &others, i64 size)
       : device_(others.device_), staging_(others.staging_), base_(others.base_), index_type_(others.index_type_),
-        type_(others.type_), size_(size), spares_(others.spares_), flag_(*spares_, sizeof(u64)),
+        type_(others.type_), size_(size), spares_(others.spares_), flags_(*spares_, 2 * sizeof(u64)),
         values_(Array(*spares_, size * size_of(type_))), key_bytes_(others.key_bytes_), key_bits_(others.key_bits_),
         keys_(*spares_, size * key_bytes_) {}
 
@@ -43,23 +68,20 @@ public:
 
   i64 first_outside() override {
     const CurrentDevice current = device_.memory().enter();
-    begin_search();
-    for (std::size_t m = 0; m < columns_.size(); ++m)
-      with_index([&](auto zero) {
-        using Index = decltype(zero);
-        search(IsOutside<Index>{columns_[m].template as<Index>(), static_cast<u64>(dims_[m]), static_cast<u64>(base_)});
-      });
-    return found();
+    if (!came_sorted_) {
+      begin_search(outside);
+      search_outside({0, size_});
+    }
+    return found(outside);
   }
 
   i64 first_not_finite() override {
     const CurrentDevice current = device_.memory().enter();
-    begin_search();
-    dispatch(type_, [&](auto zero) {
-      using T = decltype(zero);
-      search(IsNotFinite<T>{values_.template as<T>()});
-    });
-    return found();
+    if (!came_sorted_) {
+      begin_search(bad);
+      search_not_finite({0, size_});
+    }
+    return found(bad);
   }
 
   void mark_rows(int mode, u64 *words) override {
@@ -76,48 +98,68 @@ public:
     device_.download(words, marks.as<void>(), count * 8);
   }
 
-  void encode(int key_bytes, std::span<const std::vector<BitMove>> moves,
-              std::span<const RowNumbers> numbers) override {
+  void encode(const KeyMoves &keys, std::span<const RowNumbers> numbers) override {
+    if (came_sorted_)
+      return;
     const CurrentDevice current = device_.memory().enter();
-    Array keys(*spares_, size_ * key_bytes);
-    with_packed_key(key_bytes, [&](auto key) {
-      with_index([&](auto zero) {
-        using Key = decltype(key);
-        using Index = decltype(zero);
-        std::vector<Key> results;
-        std::vector<std::ptrdiff_t> begin{0};
-        for (const auto &of_mode : moves) {
-          const auto more = results_of<Key>(of_mode);
-          results.insert(results.end(), more.begin(), more.end());
-          begin.push_back(std::ssize(results));
-        }
-        const Array tables = on_gpu(results.data(), std::ssize(results) * static_cast<i64>(sizeof(Key)));
-        std::vector<Array> lists;
-        Encode<Index, Key> encode{static_cast<int>(columns_.size()), base_, {}, keys.as<Key>()};
-        for (std::size_t m = 0; m < columns_.size(); ++m) {
-          const auto *words = lists.emplace_back(on_gpu(numbers[m].words, numbers[m].count * 8)).template as<u64>();
-          const auto *before = lists.emplace_back(on_gpu(numbers[m].before, numbers[m].count * 8)).template as<i64>();
-          encode.modes[m] = {columns_[m].template as<Index>(),
-                             {words, before},
-                             {tables.as<const Key>() + begin[m], static_cast<int>((begin[m + 1] - begin[m]) / 256)}};
-        }
-        launch(device_, size_, encode);
-      });
-    });
+    Array made(*spares_, size_ * keys.bytes);
+    with_encoding(keys, numbers, made, [&](auto &&encode) { encode({0, size_}); });
     columns_.clear();
     spares_->trim();
-    keys_ = std::move(keys);
-    key_bytes_ = key_bytes;
-    key_bits_ = bits_set(moves);
+    keys_ = std::move(made);
+    key_bytes_ = keys.bytes;
+    key_bits_ = bits_set(keys.moves);
   }
 
-  void sort() override { sort_by(0, key_bits_); }
+  void sort() override {
+    if (!came_sorted_)
+      sort_by(0, key_bits_);
+  }
 
   void sort_by(int shift, int bits) override {
     const CurrentDevice current = device_.memory().enter();
     with_packed_key(key_bytes_, [&](auto key) {
       dispatch(type_, [&](auto zero) { sort_as<decltype(key), decltype(zero)>(shift, shift + bits); });
     });
+  }
+
+  void merge_runs(std::span<const i64> begin) override {
+    const CurrentDevice current = device_.memory().enter();
+    std::vector<i64> runs(begin.begin(), begin.end());
+    runs.erase(std::unique(runs.begin(), runs.end()), runs.end());
+    if (runs.size() <= 2)
+      return;
+    with_packed_key(key_bytes_, [&](auto key) {
+      dispatch(type_, [&](auto zero) {
+        using Key = decltype(key);
+        using T = decltype(zero);
+        Sides<Key, T> sides(*this);
+        for (int side = 0; runs.size() > 2; side = 1 - side) {
+          std::vector<i64> merged{0};
+          for (std::size_t k = 0; k + 1 < runs.size(); k += 2) {
+            const i64 end = runs[std::min(k + 2, runs.size() - 1)];
+            sides.merge(side, runs[k], runs[k + 1], end);
+            merged.push_back(end);
+          }
+          runs = std::move(merged);
+          sides.keep(1 - side);
+        }
+      });
+    });
+  }
+
+  std::vector<i64> first_at(int shift, std::span<const i64> fields) override {
+    const CurrentDevice current = device_.memory().enter();
+    const Array wanted = on_gpu(fields.data(), static_cast<i64>(fields.size_bytes()));
+    const Array found(*spares_, std::ssize(fields) * 8);
+    with_packed_key(key_bytes_, [&](auto key) {
+      using Key = decltype(key);
+      launch(device_, std::ssize(fields),
+             FindFirst<Key>{keys_.as<const Key>(), size_, shift, wanted.as<const i64>(), found.as<i64>()});
+    });
+    std::vector<i64> first(fields.size());
+    device_.download(first.data(), found.as<void>(), std::ssize(fields) * 8);
+    return first;
   }
 
   KeysAndValues here() override { return {keys_.as<void>(), key_bytes_, values_.own.as<void>(), type_}; }
@@ -208,16 +250,16 @@ public:
             select(device_, size_, Starts<Key>{keys_.as<const Key>(), ~Key{0}}, begins.as<std::uint32_t>());
         Array kept(*spares_, runs * static_cast<i64>(sizeof(Key)));
         Array sums(*spares_, runs * static_cast<i64>(sizeof(T)));
-        begin_search();
+        begin_search(bad);
         launch(device_, runs,
                SumRun<Key, T>{keys_.as<const Key>(), values_.template as<T>(), begins.as<const std::uint32_t>(), runs,
-                              size_, kept.as<Key>(), sums.as<T>(), flag_.as<unsigned long long>()});
+                              size_, kept.as<Key>(), sums.as<T>(), flag(bad)});
         keys_ = std::move(kept);
         values_ = Values(std::move(sums));
         size_ = runs;
       });
     });
-    return found();
+    return found(bad);
   }
 
   std::vector<u128> keys(std::span<const i64> entries) override {
@@ -347,26 +389,176 @@ private:
 
   // The first entry for which one of several conditions holds.
 
-  void begin_search() { check(cudaMemsetAsync(flag_.as<void>(), 0xff, sizeof(u64), device_.stream()), what); }
-  template <class Bad> void search(Bad bad) {
-    keep_first<<<blocks_for(device_, size_, block_threads), block_threads, 0, device_.stream()>>>(
-        size_, bad, flag_.as<unsigned long long>());
+  enum Condition { outside, bad };
+  unsigned long long *flag(Condition which) const { return flags_.as<unsigned long long>() + which; }
+  void begin_search(Condition which) {
+    check(cudaMemsetAsync(flag(which), 0xff, sizeof(u64), device_.stream()), what);
+  }
+  template <class Is> void search(Is is, Range entries, Condition which) {
+    keep_first<<<blocks_for(device_, entries.size(), block_threads), block_threads, 0, device_.stream()>>>(
+        entries.begin, entries.end, is, flag(which));
     check_launch(what);
   }
-  i64 found() {
+  void search_outside(Range entries) {
+    for (std::size_t m = 0; m < columns_.size(); ++m)
+      with_index([&](auto zero) {
+        using Index = decltype(zero);
+        search(IsOutside<Index>{columns_[m].template as<Index>(), static_cast<u64>(dims_[m]), static_cast<u64>(base_)},
+               entries, outside);
+      });
+  }
+  void search_not_finite(Range entries) {
+    dispatch(type_, [&](auto zero) {
+      using T = decltype(zero);
+      search(IsNotFinite<T>{values_.template as<T>()}, entries, bad);
+    });
+  }
+  i64 found(Condition which) {
     i64 first = -1;
-    device_.download(&first, flag_.as<void>(), sizeof first);
+    device_.download(&first, flag(which), sizeof first);
     return first; // all bits set: -1
   }
 
   i64 find_repeat() {
-    begin_search();
+    begin_search(bad);
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
-      search(Repeats<Key>{keys_.as<const Key>()});
+      search(Repeats<Key>{keys_.as<const Key>()}, {0, size_}, bad);
     });
-    return found();
+    return found(bad);
   }
+
+  /// Calls f with a function that gives some of the entries their keys.
+  template <class F>
+  void with_encoding(const KeyMoves &keys, std::span<const RowNumbers> numbers, const Array &made, F &&f) {
+    with_packed_key(keys.bytes, [&](auto key) {
+      with_index([&](auto zero) {
+        using Key = decltype(key);
+        using Index = decltype(zero);
+        std::vector<Key> results;
+        std::vector<std::ptrdiff_t> begin{0};
+        for (const auto &of_mode : keys.moves) {
+          const auto more = results_of<Key>(of_mode);
+          results.insert(results.end(), more.begin(), more.end());
+          begin.push_back(std::ssize(results));
+        }
+        const Array tables = on_gpu(results.data(), std::ssize(results) * static_cast<i64>(sizeof(Key)));
+        std::vector<Array> lists;
+        Encode<Index, Key> encode{static_cast<int>(columns_.size()), base_, {}, made.as<Key>()};
+        for (std::size_t m = 0; m < columns_.size(); ++m) {
+          const auto *words = lists.emplace_back(on_gpu(numbers[m].words, numbers[m].count * 8)).template as<u64>();
+          const auto *before = lists.emplace_back(on_gpu(numbers[m].before, numbers[m].count * 8)).template as<i64>();
+          encode.modes[m] = {columns_[m].template as<Index>(),
+                             {words, before},
+                             {tables.as<const Key>() + begin[m], static_cast<int>((begin[m + 1] - begin[m]) / 256)}};
+        }
+        f([&](Range entries) {
+          Encode<Index, Key> some = encode;
+          for (std::size_t m = 0; m < columns_.size(); ++m)
+            some.modes[m].index += entries.begin;
+          some.keys += entries.begin;
+          launch(device_, entries.size(), some);
+        });
+      });
+    });
+  }
+
+  static bool is_pageable(const EntriesView &e) {
+    return Staging::is_pageable(e.values) &&
+           std::all_of(e.indices, e.indices + e.order(), [](const void *column) { return Staging::is_pageable(column); });
+  }
+
+  // Slices of entries are checked, get their keys, are sorted and are merged with those before while the next ones come.
+  void sort_as_they_come(const EntriesView &e, const KeyMoves &keys) {
+    const i64 slices = slices_of(size_), index = size_of(index_type_), value = size_of(type_);
+    for (int m = 0; m < e.order(); ++m)
+      columns_.push_back(Values(Array(*spares_, size_ * index)));
+    values_ = Values(Array(*spares_, size_ * value));
+    keys_ = Array(*spares_, size_ * keys.bytes);
+    key_bytes_ = keys.bytes;
+    key_bits_ = bits_set(keys.moves);
+    const auto slice = [&](i64 k) { return part_of({0, size_}, k, slices); };
+    std::vector<Staging::Group> groups;
+    for (i64 k = 0; k < slices; ++k) {
+      Staging::Group &group = groups.emplace_back();
+      const auto add = [&](const Values &to, const void *from, i64 bytes) {
+        const i64 begin = slice(k).begin * bytes;
+        group.push_back({to.own.as<char>() + begin, static_cast<const char *>(from) + begin, slice(k).size() * bytes});
+      };
+      for (int m = 0; m < e.order(); ++m)
+        add(columns_[static_cast<std::size_t>(m)], e.indices[m], index);
+      add(values_, e.values, value);
+    }
+    begin_search(outside);
+    begin_search(bad);
+    with_packed_key(key_bytes_, [&](auto key) {
+      dispatch(type_, [&](auto zero) {
+        Sides<decltype(key), decltype(zero)> sides(*this);
+        const std::vector<RowNumbers> indices(columns_.size());
+        with_encoding(keys, indices, keys_, [&](auto &&encode) {
+          staging_.upload(groups, [&](std::size_t k) {
+            const auto come = static_cast<i64>(k) + 1;
+            const Range some = slice(come - 1);
+            search_outside(some);
+            search_not_finite(some);
+            encode(some);
+            int side = sides.sort(some, 0, key_bits_);
+            for (i64 both = 2; come % both == 0; both *= 2, side = 1 - side)
+              sides.merge(side, slice(come - both).begin, slice(come - both / 2).begin, some.end);
+            if (come == slices)
+              sides.keep(side);
+          });
+        });
+        columns_.clear();
+        spares_->trim();
+      });
+    });
+    came_sorted_ = true;
+  }
+
+  /// Places for keys and values: this object's, and others that they move to and from.
+  template <class Key, class T> class Sides {
+  public:
+    explicit Sides(CudaBuilding &entries)
+        : entries_(entries), others_{Array(*entries.spares_, entries.size_ * static_cast<i64>(sizeof(Key))),
+                                     Array(*entries.spares_, entries.size_ * static_cast<i64>(sizeof(T)))} {}
+
+    /// Sorts some that are on side 0 by some bits. Gives the side that they are on then.
+    int sort(Range some, int begin, int end) {
+      cub::DoubleBuffer<Key> keys(key(0) + some.begin, key(1) + some.begin);
+      cub::DoubleBuffer<T> values(value(0) + some.begin, value(1) + some.begin);
+      Gpu &device = entries_.device_;
+      with_memory(device, [&](void *memory, std::size_t &bytes) {
+        return cub::DeviceRadixSort::SortPairs(memory, bytes, keys, values, some.size(), begin, end, device.stream());
+      });
+      return keys.selector; // values are on the same side
+    }
+
+    /// Merges neighbours from a side to the other. Of equal keys those of the first come first.
+    void merge(int side, i64 begin, i64 middle, i64 end) {
+      const Key *keys = key(side);
+      const T *values = value(side);
+      thrust::merge_by_key(thrust::cuda::par_nosync(memory_).on(entries_.device_.stream()), keys + begin, keys + middle,
+                           keys + middle, keys + end, values + begin, values + middle, key(1 - side) + begin,
+                           value(1 - side) + begin);
+    }
+
+    /// All are on this side, which becomes side 0.
+    void keep(int side) {
+      if (side == 0)
+        return;
+      std::swap(entries_.keys_, others_.first);
+      entries_.values_ = Values(std::exchange(others_.second, std::move(entries_.values_.own)));
+    }
+
+  private:
+    Key *key(int side) const { return (side == 0 ? entries_.keys_ : others_.first).template as<Key>(); }
+    T *value(int side) const { return (side == 0 ? entries_.values_.own : others_.second).template as<T>(); }
+
+    CudaBuilding &entries_;
+    std::pair<Array, Array> others_; // keys, values
+    PoolMemory memory_{&entries_.device_};
+  };
 
   /// Gives another so many of these entries as it has room for, as words number them.
   template <class Key, class T, class Word> void take(const Word *words, const CudaBuilding &to) {
@@ -375,32 +567,23 @@ private:
                                    to.values_.own.template as<T>()});
   }
 
-  /// Keys and values move from one place to another and back, once a pass. What a caller holds is only read, by a first
-  /// pass of its own.
+  /// What a caller holds is only read, by a first pass of its own.
   template <class Key, class T> void sort_as(int begin, int end) {
-    const i64 bytes_of_values = size_ * size_of(type_);
-    Array keys(*spares_, size_ * key_bytes_);
-    Array values(*spares_, bytes_of_values);
-    const auto sort_bits = [&](int begin, int end, auto &&...arrays) {
-      with_memory(device_, [&](void *memory, std::size_t &bytes) {
-        return cub::DeviceRadixSort::SortPairs(memory, bytes, arrays..., size_, begin, end, device_.stream());
-      });
-    };
-    int done = begin;
+    Sides<Key, T> sides(*this);
     if (values_.own.template as<T>() == nullptr) {
-      done = std::min(begin + bits_of_pass, end);
-      sort_bits(begin, done, keys_.as<const Key>(), keys.as<Key>(), values_.template as<T>(), values.as<T>());
+      const int done = std::min(begin + bits_of_pass, end);
+      Array keys(*spares_, size_ * key_bytes_), values(*spares_, size_ * size_of(type_));
+      with_memory(device_, [&](void *memory, std::size_t &bytes) {
+        return cub::DeviceRadixSort::SortPairs(memory, bytes, keys_.as<const Key>(), keys.as<Key>(),
+                                               values_.template as<T>(), values.as<T>(), size_, begin, done,
+                                               device_.stream());
+      });
       std::swap(keys_, keys);
-      values_ = Values(std::exchange(values, Array(*spares_, bytes_of_values)));
-    }
-    cub::DoubleBuffer<Key> both_keys(keys_.as<Key>(), keys.as<Key>());
-    cub::DoubleBuffer<T> both_values(values_.own.template as<T>(), values.as<T>());
-    if (done < end)
-      sort_bits(done, end, both_keys, both_values);
-    if (both_keys.Current() == keys.as<Key>())
-      std::swap(keys_, keys);
-    if (both_values.Current() == values.as<T>())
       values_ = Values(std::move(values));
+      begin = done;
+    }
+    if (begin < end)
+      sides.keep(sides.sort({0, size_}, begin, end));
   }
 
   Gpu &device_;
@@ -411,7 +594,8 @@ private:
   ValueType type_;
   i64 size_;
   std::shared_ptr<Spares> spares_;
-  Array flag_;
+  Array flags_;
+  bool came_sorted_ = false; // with keys
   std::vector<Values> columns_;
   Values values_;
   int key_bytes_ = 8;
@@ -428,7 +612,7 @@ i64 bytes_to_build(const EntriesView &e, bool together) {
   const i64 key = bits <= 64 ? 8 : 16;
   const i64 value = size_of(e.value_type);
   const i64 entry = key + value;
-  const i64 encoding = e.order() * size_of(e.index_type) + entry;
+  const i64 encoding = e.order() * size_of(e.index_type) + 2 * entry; // and the first sorting, beside it
   const i64 more = value < copy_word ? copy_word : 0; // one of a copy's two words takes the place of a key
   const i64 working = 2 * entry + 4 + more;           // from one place to another and back; where runs begin
   const i64 copy = entry + 16;                        // that stays, with as many rows as entries
@@ -437,8 +621,9 @@ i64 bytes_to_build(const EntriesView &e, bool together) {
   return (std::max(encoding, working + copy + exchanged) + 8) * e.nnz + (i64{64} << 20);
 }
 
-std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries) {
-  return std::make_unique<CudaBuilding>(device, staging, entries);
+std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries,
+                                               const KeyMoves *keys) {
+  return std::make_unique<CudaBuilding>(device, staging, entries, keys);
 }
 
 } // namespace td::kernels::cuda

@@ -12,7 +12,8 @@ inline constexpr i64 most_built_entries = (i64{1} << 31) - 1;
 /// `together` with other devices.
 i64 bytes_to_build(const EntriesView &entries, bool together);
 
-/// There are 1 to most_built_entries entries.
-std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries);
+/// There are 1 to most_built_entries entries. keys: null where they are not known yet.
+std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries,
+                                               const KeyMoves *keys);
 
 } // namespace td::kernels::cuda

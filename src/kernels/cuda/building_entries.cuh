@@ -169,19 +169,20 @@ template <class Key> struct Repeats {
   __device__ bool operator()(i64 k) const { return k > 0 && keys[k] == keys[k - 1]; }
 };
 
-/// The first k with bad(k). Several at a time, so that enough is on its way from memory.
-template <class Bad> __global__ void keep_first(i64 count, const __grid_constant__ Bad bad, unsigned long long *first) {
+/// The first k from `from` to `end` with is(k). Several at a time, so that enough is on its way from memory.
+template <class Is>
+__global__ void keep_first(i64 from, i64 end, const __grid_constant__ Is is, unsigned long long *first) {
   constexpr int some = 4;
   const i64 threads = i64{gridDim.x} * blockDim.x;
-  for (i64 begin = i64{blockIdx.x} * blockDim.x + threadIdx.x; begin < count; begin += some * threads) {
+  for (i64 begin = from + i64{blockIdx.x} * blockDim.x + threadIdx.x; begin < end; begin += some * threads) {
     bool any[some];
 #pragma unroll
     for (int s = 0; s < some; ++s)
-      any[s] = bad(min(begin + s * threads, count - 1));
+      any[s] = is(min(begin + s * threads, end - 1));
 #pragma unroll
     for (int s = 0; s < some; ++s)
       if (any[s])
-        atomicMin(first, static_cast<unsigned long long>(min(begin + s * threads, count - 1)));
+        atomicMin(first, static_cast<unsigned long long>(min(begin + s * threads, end - 1)));
   }
 }
 
@@ -232,6 +233,27 @@ template <class Key, class T, class Word> struct TakeEntry {
     const auto number = static_cast<std::uint32_t>(words[k]);
     keys_out[k] = keys[number];
     values_out[k] = values[number];
+  }
+};
+
+/// The first of sorted keys that has `fields[k]` or more above its lowest bits.
+template <class Key> struct FindFirst {
+  const Key *keys;
+  i64 count;
+  int shift;
+  const i64 *fields;
+  i64 *first;
+  __device__ void operator()(i64 k) const {
+    const auto field = static_cast<Key>(fields[k]);
+    i64 below = 0;
+    for (i64 end = count; below < end;) {
+      const i64 middle = (below + end) / 2;
+      if (keys[middle] >> shift < field)
+        below = middle + 1;
+      else
+        end = middle;
+    }
+    first[k] = below;
   }
 };
 

@@ -4,7 +4,8 @@
 #pragma once
 
 #include <array>
-#include <atomic>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "kernels/cuda/gpu.hpp"
@@ -24,6 +25,18 @@ public:
   void upload(void *to, const void *from_host, i64 bytes);
   void download(void *to_host, const void *from, i64 bytes);
 
+  /// What is copied from one place to another.
+  struct Piece {
+    void *to = nullptr;
+    const void *from = nullptr;
+    i64 bytes = 0;
+  };
+  using Group = std::vector<Piece>;
+  /// Uploads groups of host memory that is not pinned, one after the other. Calls arrived(k) for each in turn, from one
+  /// of the threads, while later ones are on their way: what it asks of the device follows that group.
+  void upload(std::span<const Group> groups, const std::function<void(std::size_t)> &arrived);
+  static bool is_pageable(const void *host);
+
 private:
   static constexpr i64 least = i64{8} << 20; // bytes that are worth a thread
   // So small that what passes is in the host's caches on its way, and so many that none is waited for.
@@ -33,19 +46,11 @@ private:
     cudaStream_t stream = nullptr;
     std::array<void *, chunks_under_way> buffer{}; // turn about
     std::array<cudaEvent_t, chunks_under_way> moved{};
+    cudaEvent_t group = nullptr; // all that has begun by then
   };
-  /// What is copied, of which each lane takes the next chunk when it has a buffer free: some threads get less of the
-  /// host's memory rate than others.
-  struct Chunks {
-    char *to;
-    const char *from;
-    i64 bytes;
-    cudaMemcpyKind kind;
-    std::atomic<i64> next = 0;
-    cudaError_t move(const Lane &lane);
-  };
+  class Chunks;
   static bool is_worth_it(const void *host, i64 bytes);
-  void copy(void *to, const void *from, i64 bytes, cudaMemcpyKind kind);
+  void copy(std::span<const Group> groups, cudaMemcpyKind kind, const std::function<void(std::size_t)> &arrived);
   /// Gives false, with all as before, if there is no more to be had of what a lane takes.
   bool add_lane();
   static void end(const Lane &lane) noexcept;
