@@ -58,9 +58,7 @@ void Kernels::solve_and_sum(const NormalEquations &equations, ConstMatrix m, con
     finish_columns(equations.rank, scales.solved, sums.largest, sums.weights, sums.scales, sums.gram);
 }
 
-std::unique_ptr<DeviceBuilding> Backend::begin_building(const EntriesView &, bool, const KeyMoves *) {
-  return nullptr;
-}
+std::unique_ptr<DeviceBuilding> Backend::begin_building(const EntriesView &, bool, const KeyMoves *) { return nullptr; }
 
 std::shared_ptr<const DeviceArrays> Backend::lend(const DenseView &, std::string_view) {
   throw_error(Status::internal, "a backend that works in host memory is lent nothing");

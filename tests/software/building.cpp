@@ -371,7 +371,7 @@ private:
 } // namespace
 
 std::unique_ptr<DeviceBuilding> BuildingBackend::begin_building(const EntriesView &entries, bool,
-                                                               const kernels::KeyMoves *) {
+                                                                const kernels::KeyMoves *) {
   return std::make_unique<SerialBuilding>(*this, entries);
 }
 

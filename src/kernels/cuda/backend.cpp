@@ -223,7 +223,7 @@ std::unique_ptr<DeviceBuilding> CudaBackend::begin_building(const EntriesView &e
     device_.settle();
     evict_others(bytes, true);
   }
-  return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries, keys);
+  return lacking() ? nullptr : cuda::begin_building(device_, staging_, entries, together, keys);
 }
 
 i64 CudaBackend::room_to_build(const EntriesView &entries, bool together) const {

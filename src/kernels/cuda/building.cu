@@ -23,7 +23,39 @@ constexpr i64 copy_word = 8;    // unless tiles have more than 2^32 rows togethe
 constexpr i64 least_slice = i64{1} << 20;
 constexpr i64 most_slices = 16;
 i64 slices_of(i64 entries) {
-  return std::min(most_slices, static_cast<i64>(std::bit_floor(static_cast<u64>(std::max<i64>(1, entries / least_slice)))));
+  return std::min(most_slices,
+                  static_cast<i64>(std::bit_floor(static_cast<u64>(std::max<i64>(1, entries / least_slice)))));
+}
+
+/// Bytes of keys and values.
+i64 key_of(const EntriesView &e) {
+  int bits = 0;
+  for (const i64 dim : e.dims)
+    bits += std::bit_width(static_cast<u64>(dim - 1));
+  return bits <= 64 ? 8 : 16;
+}
+
+/// Entries that one of several devices may come to have: their loads are not quite equal.
+i64 most_entries(const EntriesView &e, bool together) { return together ? e.nnz + e.nnz / 16 : e.nnz; }
+
+struct Units {
+  i64 count;
+  i64 bytes; // of each: 4 an entry
+};
+
+/// What steps take at the worst moment, but for the copies that stay.
+Units units_of(const EntriesView &e, bool together) {
+  const i64 entry = (key_of(e) + size_of(e.value_type)) / 4;
+  const i64 encoding = e.order() * size_of(e.index_type) / 4 + 2 * entry; // from one place to another and back
+  const i64 merging = 2 * entry + 1;                                      // where runs begin
+  const i64 copying = entry + 2 * copy_word / 4 + 1;
+  const i64 exchanging = together ? 3 * entry + 2 : 0; // all, those dealt to owners, and those that come
+  return {std::max({encoding, merging, copying, exchanging}), (4 * most_entries(e, together) + 255) / 256 * 256};
+}
+
+std::shared_ptr<Workspace> make_workspace(Gpu &device, const EntriesView &e, bool together) {
+  const Units units = units_of(e, together);
+  return std::make_shared<Workspace>(device, units.count, units.bytes);
 }
 
 /// What thrust takes memory from.
@@ -38,10 +70,10 @@ struct PoolMemory {
 
 class CudaBuilding final : public DeviceBuilding {
 public:
-  CudaBuilding(Gpu &device, Staging &staging, const EntriesView &e, const KeyMoves *keys)
+  CudaBuilding(Gpu &device, Staging &staging, const EntriesView &e, bool together, const KeyMoves *keys)
       : device_(device), staging_(staging), dims_(e.dims.begin(), e.dims.end()), base_(e.index_base),
-        index_type_(e.index_type), type_(e.value_type), size_(e.nnz), spares_(std::make_shared<Spares>(device)),
-        flags_(*spares_, 2 * sizeof(u64)) {
+        index_type_(e.index_type), type_(e.value_type), size_(e.nnz), workspace_(make_workspace(device, e, together)),
+        flags_(*workspace_, 2 * sizeof(u64)) {
     if (keys != nullptr && slices_of(size_) > 1 && is_pageable(e)) {
       sort_as_they_come(e, *keys);
       return;
@@ -54,9 +86,9 @@ public:
   /// It has room for so many packed entries.
   CudaBuilding(const CudaBuilding &others, i64 size)
       : device_(others.device_), staging_(others.staging_), base_(others.base_), index_type_(others.index_type_),
-        type_(others.type_), size_(size), spares_(others.spares_), flags_(*spares_, 2 * sizeof(u64)),
-        values_(Array(*spares_, size * size_of(type_))), key_bytes_(others.key_bytes_), key_bits_(others.key_bits_),
-        keys_(*spares_, size * key_bytes_) {}
+        type_(others.type_), size_(size), workspace_(others.workspace_), flags_(*workspace_, 2 * sizeof(u64)),
+        values_(Array(*workspace_, size * size_of(type_))), key_bytes_(others.key_bytes_), key_bits_(others.key_bits_),
+        keys_(*workspace_, size * key_bytes_) {}
 
   /// The caller's arrays may be read until then.
   ~CudaBuilding() override {
@@ -87,7 +119,7 @@ public:
   void mark_rows(int mode, u64 *words) override {
     const CurrentDevice current = device_.memory().enter();
     const i64 count = dims_[static_cast<std::size_t>(mode)] / 64 + 1;
-    const Array marks(*spares_, count * 8);
+    const Array marks(*workspace_, count * 8);
     check(cudaMemsetAsync(marks.as<void>(), 0, static_cast<std::size_t>(count) * 8, device_.stream()), what);
     with_index([&](auto zero) {
       using Index = decltype(zero);
@@ -102,10 +134,9 @@ public:
     if (came_sorted_)
       return;
     const CurrentDevice current = device_.memory().enter();
-    Array made(*spares_, size_ * keys.bytes);
+    Array made(*workspace_, size_ * keys.bytes);
     with_encoding(keys, numbers, made, [&](auto &&encode) { encode({0, size_}); });
     columns_.clear();
-    spares_->trim();
     keys_ = std::move(made);
     key_bytes_ = keys.bytes;
     key_bits_ = bits_set(keys.moves);
@@ -151,7 +182,7 @@ public:
   std::vector<i64> first_at(int shift, std::span<const i64> fields) override {
     const CurrentDevice current = device_.memory().enter();
     const Array wanted = on_gpu(fields.data(), static_cast<i64>(fields.size_bytes()));
-    const Array found(*spares_, std::ssize(fields) * 8);
+    const Array found(*workspace_, std::ssize(fields) * 8);
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
       launch(device_, std::ssize(fields),
@@ -174,7 +205,7 @@ public:
   std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const Range> fields) override {
     const CurrentDevice current = device_.memory().enter();
     const Array bounds = on_gpu(fields.data(), static_cast<i64>(fields.size_bytes()));
-    const Array entries(*spares_, size_ * 4);
+    const Array entries(*workspace_, size_ * 4);
     std::unique_ptr<CudaBuilding> some;
     with_packed_key(key_bytes_, [&](auto key) {
       dispatch(type_, [&](auto zero) {
@@ -206,7 +237,7 @@ public:
     const Array bounds_there = on_gpu(bounds.data(), std::ssize(bounds) * 8);
     const Array owners_there = on_gpu(owners.data(), std::ssize(owners) * 4);
     const Bounds ranges{bounds_there.as<const i64>(), static_cast<int>(bounds.size())};
-    const Array words(*spares_, size_ * 8), others(*spares_, size_ * 8);
+    const Array words(*workspace_, size_ * 8), others(*workspace_, size_ * 8);
     cub::DoubleBuffer<u64> both(words.as<u64>(), others.as<u64>());
     const u64 nobody = owned.size();
     Dealt dealt;
@@ -221,7 +252,7 @@ public:
                              both.Current()});
         sort_words(device_, both, size_, std::bit_width(nobody));
         dealt.begin.resize(owned.size() + 1);
-        const Array begin(*spares_, std::ssize(dealt.begin) * 8);
+        const Array begin(*workspace_, std::ssize(dealt.begin) * 8);
         launch(device_, std::ssize(dealt.begin), FindBegin{both.Current(), size_, begin.as<i64>()});
         device_.download(dealt.begin.data(), begin.as<void>(), std::ssize(dealt.begin) * 8);
         auto some = std::make_unique<CudaBuilding>(*this, dealt.begin.back());
@@ -245,11 +276,11 @@ public:
       dispatch(type_, [&](auto zero) {
         using Key = decltype(key);
         using T = decltype(zero);
-        const Array begins(*spares_, size_ * 4);
+        const Array begins(*workspace_, size_ * 4);
         const i64 runs =
             select(device_, size_, Starts<Key>{keys_.as<const Key>(), ~Key{0}}, begins.as<std::uint32_t>());
-        Array kept(*spares_, runs * static_cast<i64>(sizeof(Key)));
-        Array sums(*spares_, runs * static_cast<i64>(sizeof(T)));
+        Array kept(*workspace_, runs * static_cast<i64>(sizeof(Key)));
+        Array sums(*workspace_, runs * static_cast<i64>(sizeof(T)));
         begin_search(bad);
         launch(device_, runs,
                SumRun<Key, T>{keys_.as<const Key>(), values_.template as<T>(), begins.as<const std::uint32_t>(), runs,
@@ -266,7 +297,7 @@ public:
     const CurrentDevice current = device_.memory().enter();
     std::vector<u128> some(entries.size());
     const Array where = on_gpu(entries.data(), static_cast<i64>(entries.size_bytes()));
-    const Array wide(*spares_, std::ssize(some) * 16);
+    const Array wide(*workspace_, std::ssize(some) * 16);
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
       launch(device_, std::ssize(some), TakeKey<Key>{keys_.as<const Key>(), where.as<const i64>(), wide.as<u128>()});
@@ -278,7 +309,7 @@ public:
   void recode(int key_bytes, std::span<const BitMove> moves) override {
     const CurrentDevice current = device_.memory().enter();
     const bool in_place = key_bytes == key_bytes_;
-    Array others(*spares_, in_place ? 0 : size_ * key_bytes);
+    Array others(*workspace_, in_place ? 0 : size_ * key_bytes);
     with_packed_key(key_bytes_, [&](auto from) {
       with_packed_key(key_bytes, [&](auto to) {
         using From = decltype(from);
@@ -298,7 +329,7 @@ public:
 
   std::vector<i64> runs(u128 mask) override {
     const CurrentDevice current = device_.memory().enter();
-    const Array begins(*spares_, size_ * 4);
+    const Array begins(*workspace_, size_ * 4);
     i64 count = 0;
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
@@ -315,7 +346,7 @@ public:
   void sum_values(double scale, i64 block, Range entries, ValueSums *sums) override {
     const CurrentDevice current = device_.memory().enter();
     const i64 blocks = (entries.size() + block - 1) / block;
-    const Array all(*spares_, blocks * static_cast<i64>(sizeof(ValueSums)));
+    const Array all(*workspace_, blocks * static_cast<i64>(sizeof(ValueSums)));
     dispatch(type_, [&](auto zero) {
       using T = decltype(zero);
       sum_blocks<<<static_cast<unsigned>((blocks + warp - 1) / warp), warp, 0, device_.stream()>>>(
@@ -328,7 +359,7 @@ public:
   void count_fields(int shift, int bits, std::span<i64> counts) override {
     const CurrentDevice current = device_.memory().enter();
     const i64 count = std::ssize(counts);
-    const Array all(*spares_, count * 8);
+    const Array all(*workspace_, count * 8);
     check(cudaMemsetAsync(all.as<void>(), 0, static_cast<std::size_t>(count) * 8, device_.stream()), what);
     with_packed_key(key_bytes_, [&](auto key) {
       using Key = decltype(key);
@@ -349,14 +380,14 @@ public:
 
   Copy make_copy(const CopyPlan &plan) override {
     const CurrentDevice current = device_.memory().enter();
-    return make_sorted_copy(*spares_, staging_, {keys_.as<void>(), key_bytes_, values_.data, type_, size_}, plan);
+    return make_sorted_copy(*workspace_, staging_, {keys_.as<void>(), key_bytes_, values_.data, type_, size_}, plan);
   }
 
   std::shared_ptr<const DeviceArrays> take_entries() override {
     const CurrentDevice current = device_.memory().enter();
     auto arrays = std::make_shared<CudaArrays>(device_);
-    const auto give = [&](Array &array, i64 bytes) {
-      void *memory = array.give(bytes);
+    const auto give = [&](const Array &array, i64 bytes) {
+      void *memory = array.stay(bytes);
       arrays->take(memory, bytes);
       arrays->list(memory, bytes);
     };
@@ -385,15 +416,13 @@ private:
     return here || found.type == cudaMemoryTypeManaged ? Values(array) : Values(on_gpu(array, bytes));
   }
 
-  Array on_gpu(const void *host, i64 bytes) { return uploaded(*spares_, staging_, host, bytes); }
+  Array on_gpu(const void *host, i64 bytes) { return uploaded(*workspace_, staging_, host, bytes); }
 
   // The first entry for which one of several conditions holds.
 
   enum Condition { outside, bad };
   unsigned long long *flag(Condition which) const { return flags_.as<unsigned long long>() + which; }
-  void begin_search(Condition which) {
-    check(cudaMemsetAsync(flag(which), 0xff, sizeof(u64), device_.stream()), what);
-  }
+  void begin_search(Condition which) { check(cudaMemsetAsync(flag(which), 0xff, sizeof(u64), device_.stream()), what); }
   template <class Is> void search(Is is, Range entries, Condition which) {
     keep_first<<<blocks_for(device_, entries.size(), block_threads), block_threads, 0, device_.stream()>>>(
         entries.begin, entries.end, is, flag(which));
@@ -464,40 +493,48 @@ private:
   }
 
   static bool is_pageable(const EntriesView &e) {
-    return Staging::is_pageable(e.values) &&
-           std::all_of(e.indices, e.indices + e.order(), [](const void *column) { return Staging::is_pageable(column); });
+    return Staging::is_pageable(e.values) && std::all_of(e.indices, e.indices + e.order(), [](const void *column) {
+             return Staging::is_pageable(column);
+           });
   }
 
-  // Slices of entries are checked, get their keys, are sorted and are merged with those before while the next ones come.
-  void sort_as_they_come(const EntriesView &e, const KeyMoves &keys) {
-    const i64 slices = slices_of(size_), index = size_of(index_type_), value = size_of(type_);
-    for (int m = 0; m < e.order(); ++m)
-      columns_.push_back(Values(Array(*spares_, size_ * index)));
-    values_ = Values(Array(*spares_, size_ * value));
-    keys_ = Array(*spares_, size_ * keys.bytes);
-    key_bytes_ = keys.bytes;
-    key_bits_ = bits_set(keys.moves);
-    const auto slice = [&](i64 k) { return part_of({0, size_}, k, slices); };
+  /// Slices of the caller's arrays, and where they go.
+  std::vector<Staging::Group> slices(const EntriesView &e, i64 count) const {
     std::vector<Staging::Group> groups;
-    for (i64 k = 0; k < slices; ++k) {
+    for (i64 k = 0; k < count; ++k) {
+      const Range some = part_of({0, size_}, k, count);
       Staging::Group &group = groups.emplace_back();
       const auto add = [&](const Values &to, const void *from, i64 bytes) {
-        const i64 begin = slice(k).begin * bytes;
-        group.push_back({to.own.as<char>() + begin, static_cast<const char *>(from) + begin, slice(k).size() * bytes});
+        group.push_back({to.own.as<char>() + some.begin * bytes, static_cast<const char *>(from) + some.begin * bytes,
+                         some.size() * bytes});
       };
       for (int m = 0; m < e.order(); ++m)
-        add(columns_[static_cast<std::size_t>(m)], e.indices[m], index);
-      add(values_, e.values, value);
+        add(columns_[static_cast<std::size_t>(m)], e.indices[m], size_of(e.index_type));
+      add(values_, e.values, size_of(e.value_type));
     }
+    return groups;
+  }
+
+  // Slices of entries are checked, get their keys, are sorted and are merged with those before while the next ones
+  // come.
+  void sort_as_they_come(const EntriesView &e, const KeyMoves &keys) {
+    values_ = Values(Array(*workspace_, size_ * size_of(type_)));
+    keys_ = Array(*workspace_, size_ * keys.bytes);
+    key_bytes_ = keys.bytes;
+    key_bits_ = bits_set(keys.moves);
     begin_search(outside);
     begin_search(bad);
     with_packed_key(key_bytes_, [&](auto key) {
       dispatch(type_, [&](auto zero) {
         Sides<decltype(key), decltype(zero)> sides(*this);
+        for (int m = 0; m < e.order(); ++m)
+          columns_.push_back(Values(Array(*workspace_, size_ * size_of(index_type_))));
+        const i64 count = slices_of(size_);
+        const auto slice = [&](i64 k) { return part_of({0, size_}, k, count); };
         const std::vector<RowNumbers> indices(columns_.size());
         with_encoding(keys, indices, keys_, [&](auto &&encode) {
-          staging_.upload(groups, [&](std::size_t k) {
-            const auto come = static_cast<i64>(k) + 1;
+          staging_.upload(slices(e, count), [&](std::size_t k) {
+            const i64 come = static_cast<i64>(k) + 1;
             const Range some = slice(come - 1);
             search_outside(some);
             search_not_finite(some);
@@ -505,14 +542,13 @@ private:
             int side = sides.sort(some, 0, key_bits_);
             for (i64 both = 2; come % both == 0; both *= 2, side = 1 - side)
               sides.merge(side, slice(come - both).begin, slice(come - both / 2).begin, some.end);
-            if (come == slices)
+            if (come == count)
               sides.keep(side);
           });
         });
-        columns_.clear();
-        spares_->trim();
       });
     });
+    columns_.clear();
     came_sorted_ = true;
   }
 
@@ -520,8 +556,8 @@ private:
   template <class Key, class T> class Sides {
   public:
     explicit Sides(CudaBuilding &entries)
-        : entries_(entries), others_{Array(*entries.spares_, entries.size_ * static_cast<i64>(sizeof(Key))),
-                                     Array(*entries.spares_, entries.size_ * static_cast<i64>(sizeof(T)))} {}
+        : entries_(entries), others_{Array(*entries.workspace_, entries.size_ * static_cast<i64>(sizeof(Key))),
+                                     Array(*entries.workspace_, entries.size_ * static_cast<i64>(sizeof(T)))} {}
 
     /// Sorts some that are on side 0 by some bits. Gives the side that they are on then.
     int sort(Range some, int begin, int end) {
@@ -572,7 +608,7 @@ private:
     Sides<Key, T> sides(*this);
     if (values_.own.template as<T>() == nullptr) {
       const int done = std::min(begin + bits_of_pass, end);
-      Array keys(*spares_, size_ * key_bytes_), values(*spares_, size_ * size_of(type_));
+      Array keys(*workspace_, size_ * key_bytes_), values(*workspace_, size_ * size_of(type_));
       with_memory(device_, [&](void *memory, std::size_t &bytes) {
         return cub::DeviceRadixSort::SortPairs(memory, bytes, keys_.as<const Key>(), keys.as<Key>(),
                                                values_.template as<T>(), values.as<T>(), size_, begin, done,
@@ -593,7 +629,7 @@ private:
   IndexType index_type_;
   ValueType type_;
   i64 size_;
-  std::shared_ptr<Spares> spares_;
+  std::shared_ptr<Workspace> workspace_;
   Array flags_;
   bool came_sorted_ = false; // with keys
   std::vector<Values> columns_;
@@ -606,24 +642,15 @@ private:
 } // namespace
 
 i64 bytes_to_build(const EntriesView &e, bool together) {
-  int bits = 0;
-  for (const i64 dim : e.dims)
-    bits += std::bit_width(static_cast<u64>(dim - 1));
-  const i64 key = bits <= 64 ? 8 : 16;
-  const i64 value = size_of(e.value_type);
-  const i64 entry = key + value;
-  const i64 encoding = e.order() * size_of(e.index_type) + 2 * entry; // and the first sorting, beside it
-  const i64 more = value < copy_word ? copy_word : 0; // one of a copy's two words takes the place of a key
-  const i64 working = 2 * entry + 4 + more;           // from one place to another and back; where runs begin
-  const i64 copy = entry + 16;                        // that stays, with as many rows as entries
-  // The packed entries beside those that have come for a copy; and rows cannot be partitioned quite evenly.
-  const i64 exchanged = together ? entry + (working + copy) / 8 : 0;
-  return (std::max(encoding, working + copy + exchanged) + 8) * e.nnz + (i64{64} << 20);
+  const Units units = units_of(e, together);
+  const i64 copy = (key_of(e) + size_of(e.value_type) + 16) * most_entries(e, together); // as many rows as entries
+  const i64 of_cub = 2 * e.nnz; // a sort takes 0.2 bytes an entry
+  return units.count * units.bytes + copy + of_cub + (i64{64} << 20);
 }
 
-std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries,
+std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries, bool together,
                                                const KeyMoves *keys) {
-  return std::make_unique<CudaBuilding>(device, staging, entries, keys);
+  return std::make_unique<CudaBuilding>(device, staging, entries, together, keys);
 }
 
 } // namespace td::kernels::cuda

@@ -13,7 +13,7 @@ inline constexpr i64 most_built_entries = (i64{1} << 31) - 1;
 i64 bytes_to_build(const EntriesView &entries, bool together);
 
 /// There are 1 to most_built_entries entries. keys: null where they are not known yet.
-std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries,
+std::unique_ptr<DeviceBuilding> begin_building(Gpu &device, Staging &staging, const EntriesView &entries, bool together,
                                                const KeyMoves *keys);
 
 } // namespace td::kernels::cuda

@@ -112,16 +112,16 @@ template <class Word> struct FillRows {
 
 class CopyMaker {
 public:
-  CopyMaker(Spares &spares, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan)
-      : spares_(spares), device_(spares.device()), staging_(staging), from_(entries), plan_(plan),
-        heavy_(uploaded(spares, staging, plan.heavy_rows.data(), static_cast<i64>(plan.heavy_rows.size_bytes()))),
+  CopyMaker(Workspace &workspace, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan)
+      : workspace_(workspace), device_(workspace.device()), staging_(staging), from_(entries), plan_(plan),
+        heavy_(uploaded(workspace, staging, plan.heavy_rows.data(), static_cast<i64>(plan.heavy_rows.size_bytes()))),
         order_{heavy_.as<const i64>(), std::ssize(plan.heavy_rows)} {}
 
   template <class Word> Copy make() {
     const Array sorted = sorted_words<Word>();
     const auto *words = sorted.as<const Word>();
     const i64 n = from_.size;
-    const Array first(spares_, n * 4);
+    const Array first(workspace_, n * 4);
     const i64 rows = select(device_, n, Starts<Word>{words, ~Word{0} << number_bits}, first.as<std::uint32_t>());
     // All in one allocation, so that a copy that goes leaves room for one like it.
     const std::array<i64, 4> bytes{n * plan_.key_bytes, n * size_of(from_.type), rows * 8, (rows + 1) * 8};
@@ -129,7 +129,7 @@ public:
     for (std::size_t k = 0; k < bytes.size(); ++k)
       begin[k + 1] = begin[k] + (bytes[k] + 255) / 256 * 256;
     auto arrays = std::make_shared<CudaArrays>(device_);
-    auto *const all = static_cast<std::byte *>(spares_.allocate(begin.back()));
+    auto *const all = static_cast<std::byte *>(workspace_.allocate(begin.back()));
     arrays->take(all, begin.back());
     for (std::size_t k = 0; k < bytes.size(); ++k)
       arrays->list(all + begin[k], bytes[k]);
@@ -137,7 +137,7 @@ public:
     auto *const row_index = reinterpret_cast<i64 *>(all + begin[2]);
     auto *const row_begin = reinterpret_cast<i64 *>(all + begin[3]);
     const i64 parts = 2 * plan_.tiles + 1;
-    const Array lists(spares_, 2 * parts * 8);
+    const Array lists(workspace_, 2 * parts * 8);
     launch(device_, rows + 1,
            FillRows<Word>{words, first.as<const std::uint32_t>(), rows, n, plan_.dim, plan_.tiles, order_, row_begin,
                           row_index, lists.as<i64>(), lists.as<i64>() + parts});
@@ -149,9 +149,9 @@ public:
 private:
   template <class Word> Array sorted_words() {
     const i64 bytes = from_.size * static_cast<i64>(sizeof(Word));
-    Array words(spares_, bytes);
+    Array words(workspace_, bytes);
     fill(words.as<Word>());
-    Array others(spares_, bytes);
+    Array others(workspace_, bytes);
     cub::DoubleBuffer<Word> both(words.as<Word>(), others.as<Word>());
     const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<u64>(plan_.tiles * plan_.dim - 1))));
     sort_words(device_, both, from_.size, bits);
@@ -166,7 +166,7 @@ private:
       fields.stride[fields.count++] = field.stride * plan_.dim;
     }
     const bool any_heavy = order_.count > 0;
-    const Array places(spares_, any_heavy ? plan_.dim * 8 : 0);
+    const Array places(workspace_, any_heavy ? plan_.dim * 8 : 0);
     if (any_heavy)
       launch(device_, plan_.dim, ListPlaces{order_, places.as<i64>()});
     with_packed_key(from_.key_bytes, [&](auto key) {
@@ -211,7 +211,7 @@ private:
     return copy;
   }
 
-  Spares &spares_;
+  Workspace &workspace_;
   Gpu &device_;
   Staging &staging_;
   const PackedOnGpu &from_;
@@ -222,8 +222,8 @@ private:
 
 } // namespace
 
-Copy make_sorted_copy(Spares &spares, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan) {
-  CopyMaker maker(spares, staging, entries, plan);
+Copy make_sorted_copy(Workspace &workspace, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan) {
+  CopyMaker maker(workspace, staging, entries, plan);
   return plan.tiles * plan.dim <= i64{1} << 32 ? maker.make<u64>() : maker.make<u128>();
 }
 

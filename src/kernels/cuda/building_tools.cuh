@@ -1,8 +1,10 @@
 // Gpu memory and CUB's passes, as building uses them.
 #pragma once
 
-#include <array>
+#include <algorithm>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
@@ -14,93 +16,101 @@
 
 namespace td::kernels::cuda {
 
-/// Gpu memory that steps of building use one after the other. Were it given back to the pool in between, what stays
-/// would come to lie between what goes, and for each large array that no gap holds the driver maps memory anew (0.6 ms
-/// for 600 MB on an H200).
-class Spares {
+/// Gpu memory that steps of building use one after the other, in one allocation. From the pool each array would come
+/// to lie in a gap of its own, and the driver maps memory anew for each that no gap holds (1 ms a GB on an H200). The
+/// arrays have few sizes, so it is cut in units of the smallest, and what one leaves holds another.
+class Workspace {
 public:
-  struct Block {
-    void *data = nullptr;
-    i64 bytes = 0;
-  };
-
-  explicit Spares(Gpu &device) : device_(device) {}
-  Spares(const Spares &) = delete;
-  Spares &operator=(const Spares &) = delete;
-  ~Spares() { trim(); }
+  Workspace(Gpu &device, i64 units, i64 unit)
+      : device_(device), unit_(unit), free_{{0, units}},
+        all_(static_cast<char *>(device.allocate(units * unit, while_building))), end_(all_ + units * unit) {
+    free_.reserve(static_cast<std::size_t>(units));
+  }
+  Workspace(const Workspace &) = delete;
+  Workspace &operator=(const Workspace &) = delete;
+  ~Workspace() { device_.release(all_); }
   Gpu &device() const noexcept { return device_; }
 
-  /// The smallest that has so many bytes and not more than twice as many, or a new one.
-  Block take(i64 bytes) {
-    if (bytes == 0)
-      return {};
-    Block *best = nullptr;
-    for (Block &block : blocks_)
-      if (block.bytes >= bytes && block.bytes <= 2 * bytes && (best == nullptr || block.bytes < best->bytes))
-        best = &block;
-    return best != nullptr ? std::exchange(*best, {}) : Block{allocate(bytes), bytes};
+  /// What is far smaller than a unit, or has no room here, is taken from the pool.
+  void *take(i64 bytes) {
+    if (bytes < unit_ / 4)
+      return allocate(bytes);
+    const i64 units = (bytes + unit_ - 1) / unit_;
+    const auto range = std::find_if(free_.begin(), free_.end(), [&](Range r) { return r.size() >= units; });
+    if (range == free_.end())
+      return allocate(bytes);
+    void *const data = all_ + range->begin * unit_;
+    range->begin += units;
+    if (range->size() == 0)
+      free_.erase(range);
+    return data;
   }
-  void put(Block block) noexcept {
-    for (Block &place : blocks_)
-      if (place.data == nullptr)
-        return std::swap(place, block);
-    device_.release(block.data);
+  void put(void *data, i64 bytes) noexcept {
+    auto *const begin = static_cast<char *>(data);
+    if (std::less<>()(begin, all_) || !std::less<>()(begin, end_))
+      return device_.release(data);
+    const i64 first = (begin - all_) / unit_;
+    Range back{first, first + (bytes + unit_ - 1) / unit_};
+    auto next = std::find_if(free_.begin(), free_.end(), [&](Range r) { return r.begin >= back.end; });
+    if (next != free_.end() && next->begin == back.end) {
+      back.end = next->end;
+      next = free_.erase(next);
+    }
+    if (next != free_.begin() && std::prev(next)->end == back.begin)
+      std::prev(next)->end = back.end;
+    else
+      free_.insert(next, back);
   }
   /// Memory that stays, of the pool's.
-  void *allocate(i64 bytes) {
-    if (void *memory = device_.memory().try_allocate(bytes, while_building, device_.stream()))
-      return memory;
-    trim();
-    return device_.allocate(bytes, while_building);
-  }
-  void trim() noexcept {
-    for (Block &block : blocks_)
-      device_.release(std::exchange(block, {}).data);
-  }
+  void *allocate(i64 bytes) { return device_.allocate(bytes, while_building); }
 
 private:
   Gpu &device_;
-  std::array<Block, 16> blocks_;
+  i64 unit_;
+  std::vector<Range> free_; // units, ascending
+  char *all_;
+  char *end_;
 };
 
-/// One of them while it is used.
+/// A part of it while it is used.
 class Array {
 public:
   Array() = default;
-  Array(Spares &spares, i64 bytes) : spares_(&spares), block_(spares.take(bytes)) {}
+  Array(Workspace &workspace, i64 bytes)
+      : workspace_(&workspace), data_(bytes == 0 ? nullptr : workspace.take(bytes)), bytes_(bytes) {}
   Array(Array &&other) noexcept { *this = std::move(other); }
   Array &operator=(Array &&other) noexcept {
-    std::swap(spares_, other.spares_);
-    std::swap(block_, other.block_);
+    std::swap(workspace_, other.workspace_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
     return *this;
   }
   ~Array() {
-    if (block_.data != nullptr)
-      spares_->put(block_);
+    if (data_ != nullptr)
+      workspace_->put(data_, bytes_);
   }
-  template <class T> T *as() const noexcept { return static_cast<T *>(block_.data); }
-  /// Its first bytes as memory that stays.
-  void *give(i64 bytes) {
-    if (block_.bytes == bytes)
-      return std::exchange(block_, {}).data;
-    void *all = spares_->allocate(bytes);
-    const cudaError_t result = cudaMemcpyAsync(all, block_.data, static_cast<std::size_t>(bytes),
-                                               cudaMemcpyDeviceToDevice, spares_->device().stream());
+  template <class T> T *as() const noexcept { return static_cast<T *>(data_); }
+  /// A copy of its first bytes in memory that stays.
+  void *stay(i64 bytes) const {
+    void *all = workspace_->allocate(bytes);
+    const cudaError_t result = cudaMemcpyAsync(all, data_, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
+                                               workspace_->device().stream());
     if (result != cudaSuccess)
-      spares_->device().release(all);
+      workspace_->device().release(all);
     check(result, while_building);
     return all;
   }
 
 private:
-  Spares *spares_ = nullptr;
-  Spares::Block block_;
+  Workspace *workspace_ = nullptr;
+  void *data_ = nullptr;
+  i64 bytes_ = 0;
 };
 
-inline Array uploaded(Spares &spares, Staging &staging, const void *host, i64 bytes) {
+inline Array uploaded(Workspace &workspace, Staging &staging, const void *host, i64 bytes) {
   if (host == nullptr || bytes == 0)
     return {};
-  Array array(spares, bytes);
+  Array array(workspace, bytes);
   staging.upload(array.as<void>(), host, bytes);
   return array;
 }
@@ -144,6 +154,6 @@ struct PackedOnGpu {
 };
 
 /// Makes the copy and the lists that describe it.
-Copy make_sorted_copy(Spares &spares, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan);
+Copy make_sorted_copy(Workspace &workspace, Staging &staging, const PackedOnGpu &entries, const CopyPlan &plan);
 
 } // namespace td::kernels::cuda

@@ -132,7 +132,8 @@ public:
       if (result == cudaSuccess && left_[c.group].fetch_sub(1) == 1)
         result = tell();
     }
-    for (std::size_t k = taken - std::min<std::size_t>(taken, chunks_under_way); k < taken && result == cudaSuccess; ++k)
+    for (std::size_t k = taken - std::min<std::size_t>(taken, chunks_under_way); k < taken && result == cudaSuccess;
+         ++k)
       end(k % chunks_under_way);
     const cudaError_t last = cudaStreamSynchronize(lane.stream);
     return result == cudaSuccess ? last : result;
