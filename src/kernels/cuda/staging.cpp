@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
+
+#include <sys/mman.h>
 
 #include "core/parallel.hpp"
 
@@ -13,6 +16,37 @@ namespace {
 
 constexpr int most_threads = 12;
 constexpr const char *what = "copying between the GPU and the host";
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+/// Pinned memory of whole huge pages; null if there is none to be had. CUDA's own takes 0.4 to 0.9 ms a MiB (measured
+/// beside an H200), page by page; these are pinned in a seventh of it. A forked process does not get them: the system
+/// would give one of the two others, and the GPU knew of these alone.
+void *map_pinned(std::size_t bytes) noexcept {
+  const std::size_t room = bytes + huge_page;
+  void *const all = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED)
+    return nullptr;
+  auto *const begin = static_cast<char *>(all);
+  const std::size_t skipped = (huge_page - reinterpret_cast<std::uintptr_t>(begin) % huge_page) % huge_page;
+  char *const memory = begin + skipped;
+  if (skipped > 0)
+    munmap(begin, skipped);
+  if (skipped < huge_page)
+    munmap(memory + bytes, huge_page - skipped);
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  if (madvise(memory, bytes, MADV_DONTFORK) == 0 &&
+      cudaHostRegister(memory, bytes, cudaHostRegisterPortable) == cudaSuccess)
+    return memory;
+  munmap(memory, bytes);
+  return nullptr;
+}
+
+void unmap_pinned(void *memory, std::size_t bytes) noexcept {
+  if (memory == nullptr)
+    return;
+  cudaHostUnregister(memory);
+  munmap(memory, bytes);
+}
 
 } // namespace
 
@@ -27,8 +61,7 @@ Staging::~Staging() {
 }
 
 void Staging::end(const Lane &lane) noexcept {
-  for (void *buffer : lane.buffer)
-    cudaFreeHost(buffer);
+  unmap_pinned(lane.buffer.front(), buffer_bytes);
   for (const cudaEvent_t moved : lane.moved)
     if (moved != nullptr)
       cudaEventDestroy(moved);
@@ -43,10 +76,11 @@ bool Staging::add_lane() {
   cudaError_t result = cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
   if (result == cudaSuccess)
     result = cudaEventCreateWithFlags(&lane.group, cudaEventDisableTiming);
+  if (result == cudaSuccess && (lane.buffer.front() = map_pinned(buffer_bytes)) == nullptr)
+    result = cudaErrorMemoryAllocation;
   for (std::size_t k = 0; k < lane.buffer.size() && result == cudaSuccess; ++k) {
-    result = cudaMallocHost(&lane.buffer[k], static_cast<std::size_t>(chunk));
-    if (result == cudaSuccess)
-      result = cudaEventCreateWithFlags(&lane.moved[k], cudaEventDisableTiming);
+    lane.buffer[k] = static_cast<char *>(lane.buffer.front()) + static_cast<i64>(k) * chunk;
+    result = cudaEventCreateWithFlags(&lane.moved[k], cudaEventDisableTiming);
   }
   if (result == cudaSuccess)
     return true;

@@ -42,9 +42,10 @@ private:
   // So small that what passes is in the host's caches on its way, and so many that none is waited for.
   static constexpr i64 chunk = i64{1} << 20;
   static constexpr i64 chunks_under_way = 4;
+  static constexpr std::size_t buffer_bytes = chunks_under_way * chunk;
   struct Lane {
     cudaStream_t stream = nullptr;
-    std::array<void *, chunks_under_way> buffer{}; // turn about
+    std::array<void *, chunks_under_way> buffer{}; // turn about, in one allocation
     std::array<cudaEvent_t, chunks_under_way> moved{};
     cudaEvent_t group = nullptr; // all that has begun by then
   };
