@@ -44,16 +44,21 @@ public:
     allgather_rows(a, owned);
     allreduce(sums);
   }
-  /// allgather_rows, of which what is asked of the device until end_gathers() need not wait: it may neither read the
+  /// allgather_rows, of which what is asked of the device until end_exchanges() need not wait: it may neither read the
   /// rows of others in `a` nor write own ones that were sent. Several may have begun; other functions may be called
   /// meanwhile.
   virtual void begin_gather(Matrix a, std::span<const Ranges> owned) { allgather_rows(a, owned); }
-  /// What is asked of the device afterwards follows all gathers that have begun.
-  virtual void end_gathers() {}
-  /// Whether a gather that has begun goes on beside the work of the device.
-  virtual bool gathers_beside() const noexcept { return false; }
+  /// What is asked of the device afterwards follows all gathers and exchanges that have begun.
+  virtual void end_exchanges() {}
+  /// Whether one that has begun goes on beside the work of the device.
+  virtual bool exchanges_beside() const noexcept { return false; }
   /// What k sends to m is, in this order, what m receives from k. Nobody sends to itself.
   virtual void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) = 0;
+  /// exchange, of which what is asked of the device until end_exchanges() need not wait: it may neither look at what is
+  /// received nor write what is sent.
+  virtual void begin_exchange(const kernels::Transfers &sent, const kernels::Transfers &received) {
+    exchange(sent, received);
+  }
   /// exchange and allreduce; where each exchange takes time of its own, in one.
   virtual void exchange_and_reduce(const kernels::Transfers &sent, const kernels::Transfers &received,
                                    std::span<const Reduced> sums) {

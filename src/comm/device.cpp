@@ -73,16 +73,19 @@ public:
     exchange(sent, received);
   }
 
-  bool gathers_beside() const noexcept override { return true; }
+  bool exchanges_beside() const noexcept override { return true; }
   void begin_gather(Matrix a, std::span<const Ranges> owned) override {
-    const kernels::Beside beside(device_);
     Transfers sent, received;
     add_gathered(a, owned, sent, received);
+    begin_exchange(sent, received);
+  }
+  void begin_exchange(const Transfers &sent, const Transfers &received) override {
+    const kernels::Beside beside(device_);
     is_beside_ = true; // where it throws, the communicator is of no more use
     exchange(sent, received);
     is_beside_ = false;
   }
-  void end_gathers() override { device_.join_beside(); }
+  void end_exchanges() override { device_.join_beside(); }
 
 protected:
   DeviceCommunicator(kernels::Backend &device, std::unique_ptr<Communicator> others)

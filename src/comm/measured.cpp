@@ -45,16 +45,21 @@ public:
   void gather_and_reduce(Matrix a, std::span<const Ranges> owned, std::span<const Reduced> sums) override {
     measured([&] { others_.gather_and_reduce(a, owned, sums); });
   }
-  bool gathers_beside() const noexcept override { return others_.gathers_beside(); }
+  bool exchanges_beside() const noexcept override { return others_.exchanges_beside(); }
   // What goes on beside the work counts as far as that waits for it in the end.
   void begin_gather(Matrix a, std::span<const Ranges> owned) override {
-    if (!gathers_beside())
+    if (!exchanges_beside())
       return allgather_rows(a, owned);
     others_.begin_gather(a, owned);
   }
-  void end_gathers() override {
+  void begin_exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
+    if (!exchanges_beside())
+      return exchange(sent, received);
+    others_.begin_exchange(sent, received);
+  }
+  void end_exchanges() override {
     const InPhase exchange(device_, Phase::exchange);
-    others_.end_gathers();
+    others_.end_exchanges();
   }
   void exchange(const kernels::Transfers &sent, const kernels::Transfers &received) override {
     measured([&] { others_.exchange(sent, received); });

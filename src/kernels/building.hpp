@@ -166,6 +166,8 @@ public:
   virtual std::shared_ptr<const DeviceArrays> take_entries() = 0;
 };
 
+class Dealt;
+
 /// Entries in the memory of one device. By what it can do besides, several devices build together, each of some of the
 /// entries.
 class DeviceBuilding : public Building {
@@ -183,15 +185,24 @@ public:
   virtual void arrived() = 0;
   /// A copy of those whose key has the field in one of some ranges, ascending, in their order.
   virtual std::unique_ptr<DeviceBuilding> with_fields(int shift, int bits, std::span<const Range> fields) = 0;
-  /// Entries of several owners, one owner's behind the other's.
-  struct Dealt {
-    std::unique_ptr<DeviceBuilding> entries;
-    std::vector<i64> begin; // [owners + 1]
-    Range of(std::size_t owner) const { return {begin[owner], begin[owner + 1]}; }
-  };
-  /// Copies of those whose key has the field in a range that one of the owners has, each owner's in their order. No
-  /// number is in two ranges; owned: [owners].
-  virtual Dealt deal(int shift, int bits, std::span<const std::vector<Range>> owned) = 0;
+  /// Deals to owners those whose key has the field in a range that one of them has. No number is in two ranges; owned:
+  /// [owners].
+  virtual std::unique_ptr<Dealt> deal(int shift, int bits, std::span<const std::vector<Range>> owned) = 0;
+};
+
+/// Some of a device's entries by owners, one owner's behind the other's, each owner's in their order. The entries stay
+/// as they are meanwhile.
+class Dealt {
+public:
+  virtual ~Dealt() = default;
+  Range of(std::size_t owner) const { return {begin_[owner], begin_[owner + 1]}; }
+  /// Copies of all of some owners.
+  virtual std::unique_ptr<DeviceBuilding> take(Range entries) = 0;
+  /// Copies them to another's entry `first` and those behind it.
+  virtual void take(Range entries, DeviceBuilding &to, i64 first) = 0;
+
+protected:
+  std::vector<i64> begin_; // [owners + 1]
 };
 
 } // namespace td::kernels

@@ -228,7 +228,7 @@ void Sweep::update_in_chunks(int mode, std::size_t k) {
   }
   sums.add_up({grams_[static_cast<std::size_t>(mode)].data(), largest(), tally_.there().inner});
   sum_over_workers(mode, k, leave);
-  others_.end_gathers();
+  others_.end_exchanges();
 }
 
 // Rows that have not left yet go with the sums: of few rows it is the number of exchanges that takes time.
@@ -430,7 +430,7 @@ void Sweep::mttkrp(i64 iteration, std::size_t k) {
 // processes exchange by way of the host, sums of that MTTKRP would be waited for at once.
 void Sweep::begin_next() {
   if (!begins_next_ || qr_ || !backend_.has_own_memory() || problem_.settings.breakdown ||
-      (problem_.x.distribution() != nullptr && !others_.gathers_beside()) ||
+      (problem_.x.distribution() != nullptr && !others_.exchanges_beside()) ||
       iteration_ + 1 >= problem_.settings.max_iters || !chunks_.front().products.empty())
     return;
   backend_.mark(moment(iteration_ + 1, 0));
@@ -500,7 +500,7 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
                             factor.slice(rows.begin, rows.end));
   }
   if (deterministic && in_chunks)
-    others_.end_gathers(); // sums are over all rows
+    others_.end_exchanges(); // sums are over all rows
   else if (deterministic || of_all)
     worker_.gather(mode, factor);
   if (of_all)
@@ -509,7 +509,7 @@ void Sweep::solve_and_sum(int mode, std::size_t k) {
     sum_own_rows(mode, k);
   sum_over_workers(mode, k, in_chunks || deterministic);
   if (in_chunks && !deterministic)
-    others_.end_gathers();
+    others_.end_exchanges();
 }
 
 // All workers have the same sums to add, however their rows lie.

@@ -82,7 +82,7 @@ std::vector<tensor::LoadPart> Worker::cut_load(int mode, const std::vector<std::
 
 std::vector<std::vector<Ranges>> Worker::gather_chunks(int mode, plan::Overlap overlap, i64 row_bytes,
                                                        double ratio) const {
-  if (rows_ || others_.size() == 1 || !others_.gathers_beside())
+  if (rows_ || others_.size() == 1 || !others_.exchanges_beside())
     return {};
   i64 most = 0;
   for (const Ranges &ranges : owned(mode))

@@ -44,12 +44,14 @@ CopyExchange::CopyExchange(const kernels::CopyPlan &plan, plan::Partition partit
 }
 
 CopyExchange::Source CopyExchange::select(DeviceBuilding &entries, std::size_t device) {
-  std::vector<Ranges> owned;
-  for (int worker = 0; worker < partition_.workers(); ++worker)
-    owned.push_back(partition_.whole_rows(worker));
-  Source source{entries.deal(plan_.row_shift, plan_.row_bits, owned), {}};
-  for (std::size_t worker = 0; worker < owned.size(); ++worker)
-    own_[device].push_back(source.rows.of(worker));
+  const std::size_t workers = own_.size();
+  std::vector<Ranges> owned; // the other workers' come first
+  for (std::size_t k = 1; k <= workers; ++k)
+    owned.push_back(partition_.whole_rows(static_cast<int>((device + k) % workers)));
+  Source source{entries.deal(plan_.row_shift, plan_.row_bits, owned), nullptr, {}};
+  for (std::size_t worker = 0; worker < workers; ++worker)
+    own_[device].push_back(source.dealt->of((worker + workers - device - 1) % workers));
+  source.rows = source.dealt->take({0, own_[device][device].begin});
   for (const plan::SplitRow &split : partition_.split) {
     const Range row{split.row, split.row + 1};
     source.split.push_back(entries.with_fields(plan_.row_shift, plan_.row_bits, {&row, 1}));
@@ -123,7 +125,7 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
   std::optional<Source> source = select(entries, rank);
   others.barrier(); // ranges and runs of all are there
   const auto part = [&](const Message &message) {
-    return (message.split < 0 ? source->rows.entries : source->split[static_cast<std::size_t>(message.split)])->here();
+    return (message.split < 0 ? source->rows : source->split[static_cast<std::size_t>(message.split)])->here();
   };
   i64 size = 0;
   const Messages mine = messages_to(rank);
@@ -135,9 +137,7 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
   i64 at = 0;
   for (const Message &message : mine) {
     const i64 count = message.entries.size();
-    if (message.device == rank)
-      copy_entries(device, to, at, part(message), message.entries);
-    else
+    if (message.device != rank)
       add_entries(received, message.device, to, {at, at + count});
     at += count;
   }
@@ -146,7 +146,16 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
       for (const Message &message : messages_to(worker))
         if (message.device == rank)
           add_entries(sent, worker, part(message), message.entries);
-  others.exchange(sent, received);
+  others.begin_exchange(sent, received);
+  at = 0;
+  for (const Message &message : mine) {
+    if (message.device == rank && message.split < 0)
+      source->dealt->take(message.entries, *arrived, at);
+    else if (message.device == rank)
+      copy_entries(device, to, at, part(message), message.entries);
+    at += message.entries.size();
+  }
+  others.end_exchanges();
   source.reset();
   if (size == 0)
     return {};

@@ -43,7 +43,8 @@ private:
   };
   /// What a device sends of its entries: of those of a worker's own rows, or of a row that is split.
   struct Source {
-    kernels::DeviceBuilding::Dealt rows;                         // to workers
+    std::unique_ptr<kernels::Dealt> dealt;                       // to workers
+    std::unique_ptr<kernels::DeviceBuilding> rows;               // of those dealt, the other workers'
     std::vector<std::unique_ptr<kernels::DeviceBuilding>> split; // [split rows], sorted by tile
   };
   struct Message {

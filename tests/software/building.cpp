@@ -15,6 +15,7 @@ namespace {
 using kernels::BitMove;
 using kernels::Copy;
 using kernels::CopyPlan;
+using kernels::Dealt;
 using kernels::DeviceArrays;
 using kernels::DeviceBuilding;
 using kernels::RowNumbers;
@@ -189,17 +190,8 @@ public:
     return some;
   }
 
-  Dealt deal(int shift, int bits, std::span<const std::vector<Range>> owned) override {
-    auto all = std::make_unique<SerialBuilding>(*this, 0);
-    std::vector<i64> begin{0};
-    for (const std::vector<Range> &fields : owned) {
-      const auto some = with_fields(shift, bits, fields);
-      const auto &of_owner = static_cast<const SerialBuilding &>(*some);
-      all->keys_.insert(all->keys_.end(), of_owner.keys_.begin(), of_owner.keys_.end());
-      all->values_.insert(all->values_.end(), of_owner.values_.begin(), of_owner.values_.end());
-      begin.push_back(all->size());
-    }
-    return {std::move(all), std::move(begin)};
+  std::unique_ptr<Dealt> deal(int shift, int bits, std::span<const std::vector<Range>> owned) override {
+    return std::make_unique<SerialDealt>(*this, shift, bits, owned);
   }
 
   i64 first_repeat() override {
@@ -317,6 +309,40 @@ public:
   }
 
 private:
+  class SerialDealt final : public Dealt {
+  public:
+    SerialDealt(SerialBuilding &from, int shift, int bits, std::span<const std::vector<Range>> owned)
+        : backend_(from.backend_), all_(std::make_unique<SerialBuilding>(from, 0)) {
+      begin_ = {0};
+      for (const std::vector<Range> &fields : owned) {
+        const auto some = from.with_fields(shift, bits, fields);
+        const auto &of_owner = static_cast<const SerialBuilding &>(*some);
+        all_->keys_.insert(all_->keys_.end(), of_owner.keys_.begin(), of_owner.keys_.end());
+        all_->values_.insert(all_->values_.end(), of_owner.values_.begin(), of_owner.values_.end());
+        begin_.push_back(all_->size());
+      }
+    }
+    std::unique_ptr<DeviceBuilding> take(Range entries) override {
+      auto some = std::make_unique<SerialBuilding>(*all_, 0);
+      some->keys_.assign(all_->keys_.begin() + entries.begin, all_->keys_.begin() + entries.end);
+      some->values_.assign(all_->values_.begin() + entries.begin, all_->values_.begin() + entries.end);
+      return some;
+    }
+    // Where the others' arrive, too.
+    void take(Range entries, DeviceBuilding &to, i64 first) override {
+      const auto some = take(entries);
+      const kernels::KeysAndValues from = some->here(), there = to.here();
+      if (entries.size() == 0)
+        return;
+      backend_.copy_from(backend_, there.key(first), from.keys, entries.size() * from.key_bytes);
+      backend_.copy_from(backend_, there.value(first), from.values, entries.size() * size_of(from.type));
+    }
+
+  private:
+    BuildingBackend &backend_;
+    std::unique_ptr<SerialBuilding> all_;
+  };
+
   static i64 number_of(const RowNumbers &numbers, i64 row) {
     if (numbers.words == nullptr)
       return row;

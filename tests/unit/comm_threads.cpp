@@ -410,7 +410,7 @@ TEST_P(Communicators, GathersInChunksEndWithAllRows) {
         c.begin_gather(a, some);
       }
       c.allreduce_sum(sum.span());
-      c.end_gathers();
+      c.end_exchanges();
     }
     for (const double x : there.get())
       ASSERT_EQ(x, 1 << rounds);

@@ -214,53 +214,15 @@ public:
         const HasField<Key> wanted{{keys_.as<const Key>(), shift, bits},
                                    {bounds.as<const i64>(), 2 * static_cast<int>(fields.size())}};
         some = std::make_unique<CudaBuilding>(*this, select(device_, size_, wanted, entries.as<std::uint32_t>()));
-        take<Key, T>(entries.as<const std::uint32_t>(), *some);
+        take<Key, T>(entries.as<const std::uint32_t>(), some->size_, *some, 0);
       });
     });
     return some;
   }
 
-  Dealt deal(int shift, int bits, std::span<const std::vector<Range>> owned) override {
+  std::unique_ptr<Dealt> deal(int shift, int bits, std::span<const std::vector<Range>> owned) override {
     const CurrentDevice current = device_.memory().enter();
-    std::vector<std::pair<Range, std::uint32_t>> all;
-    for (std::size_t owner = 0; owner < owned.size(); ++owner)
-      for (const Range &range : owned[owner])
-        if (range.size() > 0)
-          all.emplace_back(range, static_cast<std::uint32_t>(owner));
-    std::sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.first.begin < b.first.begin; });
-    std::vector<i64> bounds;
-    std::vector<std::uint32_t> owners;
-    for (const auto &[range, owner] : all) {
-      bounds.insert(bounds.end(), {range.begin, range.end});
-      owners.push_back(owner);
-    }
-    const Array bounds_there = on_gpu(bounds.data(), std::ssize(bounds) * 8);
-    const Array owners_there = on_gpu(owners.data(), std::ssize(owners) * 4);
-    const Bounds ranges{bounds_there.as<const i64>(), static_cast<int>(bounds.size())};
-    const Array words(*workspace_, size_ * 8), others(*workspace_, size_ * 8);
-    cub::DoubleBuffer<u64> both(words.as<u64>(), others.as<u64>());
-    const u64 nobody = owned.size();
-    Dealt dealt;
-    with_packed_key(key_bytes_, [&](auto key) {
-      dispatch(type_, [&](auto zero) {
-        using Key = decltype(key);
-        launch(device_, size_,
-               PutOwner<Key>{{keys_.as<const Key>(), shift, bits},
-                             ranges,
-                             owners_there.as<const std::uint32_t>(),
-                             nobody,
-                             both.Current()});
-        sort_words(device_, both, size_, std::bit_width(nobody));
-        dealt.begin.resize(owned.size() + 1);
-        const Array begin(*workspace_, std::ssize(dealt.begin) * 8);
-        launch(device_, std::ssize(dealt.begin), FindBegin{both.Current(), size_, begin.as<i64>()});
-        device_.download(dealt.begin.data(), begin.as<void>(), std::ssize(dealt.begin) * 8);
-        auto some = std::make_unique<CudaBuilding>(*this, dealt.begin.back());
-        take<Key, decltype(zero)>(both.Current(), *some);
-        dealt.entries = std::move(some);
-      });
-    });
-    return dealt;
+    return std::make_unique<CudaDealt>(*this, shift, bits, owned);
   }
 
   i64 first_repeat() override {
@@ -596,12 +558,77 @@ private:
     PoolMemory memory_{&entries_.device_};
   };
 
-  /// Gives another so many of these entries as it has room for, as words number them.
-  template <class Key, class T, class Word> void take(const Word *words, const CudaBuilding &to) {
-    launch(device_, to.size_,
-           TakeEntry<Key, T, Word>{keys_.as<const Key>(), values_.template as<T>(), words, to.keys_.template as<Key>(),
-                                   to.values_.own.template as<T>()});
+  /// Gives another some of these entries, as words number them, from its entry `first` on.
+  template <class Key, class T, class Word> void take(const Word *words, i64 count, const CudaBuilding &to, i64 first) {
+    launch(device_, count,
+           TakeEntry<Key, T, Word>{keys_.as<const Key>(), values_.template as<T>(), words,
+                                   to.keys_.template as<Key>() + first, to.values_.own.template as<T>() + first});
   }
+
+  /// Words of owners and entries' numbers, sorted by owners.
+  class CudaDealt final : public Dealt {
+  public:
+    CudaDealt(CudaBuilding &from, int shift, int bits, std::span<const std::vector<Range>> owned)
+        : from_(from), words_(*from.workspace_, from.size_ * 8) {
+      std::vector<std::pair<Range, std::uint32_t>> all;
+      for (std::size_t owner = 0; owner < owned.size(); ++owner)
+        for (const Range &range : owned[owner])
+          if (range.size() > 0)
+            all.emplace_back(range, static_cast<std::uint32_t>(owner));
+      std::sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.first.begin < b.first.begin; });
+      std::vector<i64> bounds;
+      std::vector<std::uint32_t> owners;
+      for (const auto &[range, owner] : all) {
+        bounds.insert(bounds.end(), {range.begin, range.end});
+        owners.push_back(owner);
+      }
+      const Array bounds_there = from.on_gpu(bounds.data(), std::ssize(bounds) * 8);
+      const Array owners_there = from.on_gpu(owners.data(), std::ssize(owners) * 4);
+      const Bounds ranges{bounds_there.as<const i64>(), static_cast<int>(bounds.size())};
+      Array others(*from.workspace_, from.size_ * 8);
+      cub::DoubleBuffer<u64> both(words_.as<u64>(), others.as<u64>());
+      const u64 nobody = owned.size();
+      with_packed_key(from.key_bytes_, [&](auto key) {
+        using Key = decltype(key);
+        launch(from.device_, from.size_,
+               PutOwner<Key>{{from.keys_.as<const Key>(), shift, bits},
+                             ranges,
+                             owners_there.as<const std::uint32_t>(),
+                             nobody,
+                             both.Current()});
+      });
+      sort_words(from.device_, both, from.size_, std::bit_width(nobody));
+      if (both.Current() == others.as<u64>())
+        std::swap(words_, others);
+      begin_.resize(owned.size() + 1);
+      const Array begin(*from.workspace_, std::ssize(begin_) * 8);
+      launch(from.device_, std::ssize(begin_), FindBegin{words_.as<u64>(), from.size_, begin.as<i64>()});
+      from.device_.download(begin_.data(), begin.as<void>(), std::ssize(begin_) * 8);
+    }
+
+    std::unique_ptr<DeviceBuilding> take(Range entries) override {
+      const CurrentDevice current = from_.device_.memory().enter();
+      auto some = std::make_unique<CudaBuilding>(from_, entries.size());
+      take_to(entries, *some, 0);
+      return some;
+    }
+    void take(Range entries, DeviceBuilding &to, i64 first) override {
+      const CurrentDevice current = from_.device_.memory().enter();
+      take_to(entries, dynamic_cast<CudaBuilding &>(to), first);
+    }
+
+  private:
+    void take_to(Range entries, const CudaBuilding &to, i64 first) {
+      with_packed_key(from_.key_bytes_, [&](auto key) {
+        dispatch(from_.type_, [&](auto zero) {
+          from_.template take<decltype(key), decltype(zero)>(words_.as<const u64>() + entries.begin, entries.size(), to,
+                                                             first);
+        });
+      });
+    }
+    CudaBuilding &from_;
+    Array words_;
+  };
 
   /// What a caller holds is only read, by a first pass of its own.
   template <class Key, class T> void sort_as(int begin, int end) {
