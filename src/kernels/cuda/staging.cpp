@@ -18,9 +18,9 @@ constexpr int most_threads = 12;
 constexpr const char *what = "copying between the GPU and the host";
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-/// Pinned memory of whole huge pages; null if there is none to be had. CUDA's own takes 0.4 to 0.9 ms a MiB (measured
-/// beside an H200), page by page; these are pinned in a seventh of it. A forked process does not get them: the system
-/// would give one of the two others, and the GPU knew of these alone.
+/// Pinned memory of whole huge pages; null if there is none to be had. CUDA's own is pinned page by page, which took
+/// 0.4 to 0.9 ms a MiB in a trace beside an H200. A forked process does not get it: the system would give one of the
+/// two processes other pages, and the GPU knows of these alone.
 void *map_pinned(std::size_t bytes) noexcept {
   const std::size_t room = bytes + huge_page;
   void *const all = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -31,8 +31,7 @@ void *map_pinned(std::size_t bytes) noexcept {
   char *const memory = begin + skipped;
   if (skipped > 0)
     munmap(begin, skipped);
-  if (skipped < huge_page)
-    munmap(memory + bytes, huge_page - skipped);
+  munmap(memory + bytes, huge_page - skipped);
   madvise(memory, bytes, MADV_HUGEPAGE);
   if (madvise(memory, bytes, MADV_DONTFORK) == 0 &&
       cudaHostRegister(memory, bytes, cudaHostRegisterPortable) == cudaSuccess)
@@ -40,6 +39,12 @@ void *map_pinned(std::size_t bytes) noexcept {
   munmap(memory, bytes);
   return nullptr;
 }
+
+/// What a lane copies to may be given back next, also where it fails.
+struct Settled {
+  cudaStream_t stream;
+  ~Settled() { cudaStreamSynchronize(stream); }
+};
 
 void unmap_pinned(void *memory, std::size_t bytes) noexcept {
   if (memory == nullptr)
@@ -243,13 +248,10 @@ void Staging::copy(std::span<const Group> groups, cudaMemcpyKind kind,
   Chunks chunks(groups, kind, std::span(lanes_).first(lanes), device_.stream(), arrived);
   parallel(static_cast<int>(lanes), [&](int thread, int count) {
     const CurrentDevice current = device_.memory().enter(); // a thread has its own
-    for (auto k = static_cast<std::size_t>(thread); k < lanes; k += static_cast<std::size_t>(count))
-      try {
-        check(chunks.move(lanes_[k]), what);
-      } catch (...) {
-        cudaStreamSynchronize(lanes_[k].stream); // before what it copies to is given back
-        throw;
-      }
+    for (auto k = static_cast<std::size_t>(thread); k < lanes; k += static_cast<std::size_t>(count)) {
+      const Settled settled{lanes_[k].stream};
+      check(chunks.move(lanes_[k]), what);
+    }
   });
 }
 
