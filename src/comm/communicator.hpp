@@ -73,6 +73,12 @@ public:
 /// Thrown in a worker because another one failed; that other's error is the one to report.
 struct WorkerAborted {};
 
+/// Whatever is thrown while gathers or exchanges have begun: memory that is freed behind it outlives them.
+struct JoinAtEnd {
+  kernels::Device &device;
+  ~JoinAtEnd() { device.join_beside(); }
+};
+
 /// A communicator for one worker.
 std::unique_ptr<Communicator> make_self_communicator();
 

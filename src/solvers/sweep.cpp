@@ -87,12 +87,6 @@ private:
   i64 parts_ = 0;
 };
 
-/// Whatever is thrown, memory that is worked on beside outlives that work.
-struct JoinAtEnd {
-  kernels::Backend &backend;
-  ~JoinAtEnd() { backend.join_beside(); }
-};
-
 } // namespace
 
 Sweep::Sweep(const Problem &problem, const CpalsSettings &settings, kernels::Backend &backend, Communicator &others)

@@ -146,6 +146,7 @@ Copy CopyExchange::make_part(kernels::Backend &device, Communicator &others, Dev
       for (const Message &message : messages_to(worker))
         if (message.device == rank)
           add_entries(sent, worker, part(message), message.entries);
+  const JoinAtEnd join{device};
   others.begin_exchange(sent, received);
   at = 0;
   for (const Message &message : mine) {
