@@ -184,7 +184,7 @@ void add_bit(std::vector<kernels::BitMove> &moves, int from, int to) {
 
 } // namespace
 
-// As Interleaving does it.
+// Interleaving puts the bits of the host's keys there, too.
 kernels::KeyMoves interleaved_keys(std::span<const i64> dims) {
   kernels::KeyMoves keys{key_bytes_for(linear_bits(dims)), std::vector<std::vector<kernels::BitMove>>(dims.size())};
   int position = 0;

@@ -176,7 +176,7 @@ public:
   virtual KeysAndValues here() = 0;
   /// Sorts by some bits of the key alone; entries that agree in them keep their order.
   virtual void sort_by(int shift, int bits) = 0;
-  /// As sort(), of entries of which each [begin[k], begin[k + 1]) are sorted: from 0 to size().
+  /// Does what sort() does where each [begin[k], begin[k + 1]) is sorted already: from 0 to size().
   virtual void merge_runs(std::span<const i64> begin) = 0;
   /// The first of sorted entries whose key, without its lowest bits, is `field` or greater; for each of several.
   virtual std::vector<i64> first_at(int shift, std::span<const i64> fields) = 0;

@@ -27,7 +27,7 @@ i64 slices_of(i64 entries) {
                   static_cast<i64>(std::bit_floor(static_cast<u64>(std::max<i64>(1, entries / least_slice)))));
 }
 
-/// Bytes of keys and values.
+/// Bytes of a key.
 i64 key_of(const EntriesView &e) {
   int bits = 0;
   for (const i64 dim : e.dims)
