@@ -14,7 +14,6 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
-#include "formats/key.hpp"
 #include "formats/tiles.hpp"
 #include "kernels/loader.hpp"
 #include "solvers/worker.hpp"
@@ -44,13 +43,13 @@ class Timed final : public kernels::Building {
 
 public:
   Timed(const tensor::Builders &gpus, const EntriesView &e) : gpus_(gpus) {
-    const kernels::KeyMoves keys = formats::interleaved_keys(e.dims);
-    const bool known = !formats::may_number(e.dims, e.nnz, formats::EmptyRows::few);
+    const auto known = formats::known_keys(e, formats::EmptyRows::few);
+    const kernels::KeyMoves *keys = known ? &*known : nullptr;
     timed("upload", [&] {
       if (gpus.size() > 1)
-        steps_ = tensor::JointBuilding::begin(gpus, e, plan::ShardingRule::automatic, known ? &keys : nullptr);
+        steps_ = tensor::JointBuilding::begin(gpus, e, plan::ShardingRule::automatic, keys);
       else
-        steps_ = gpus.front()->begin_building(e, false, known ? &keys : nullptr);
+        steps_ = gpus.front()->begin_building(e, false, keys);
     });
     if (steps_ == nullptr)
       throw_error(Status::device_memory, "too little memory is free on the GPU to build {} entries there", e.nnz);

@@ -2,6 +2,7 @@
 // coordinate copy in between.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -113,6 +114,9 @@ struct PackedOnDevice {
   ValueType type = ValueType::f64;
   i64 duplicates = 0;
 };
+/// The keys that build_packed will ask for, if they are known before any entry is: where no rows are numbered. The dims
+/// need at most max_linear_bits.
+std::optional<kernels::KeyMoves> known_keys(const EntriesView &entries, EmptyRows empty);
 PackedOnDevice build_packed(kernels::Building &building, const Given &entries, const Numbering &numbering,
                             bool refuse_duplicates);
 /// The entries stay in the order given, each by itself: the result is only to look at.

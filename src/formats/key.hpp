@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/checked.hpp"
-#include "kernels/building.hpp"
 #include "kernels/views.hpp"
 
 namespace td::formats {
@@ -75,9 +74,6 @@ struct InterleavedBit {
 /// shortest mode first and equal ones by number. So the long modes alone make the highest bits, as in ALTO, and the
 /// first cut of the order is across the longest mode.
 std::vector<InterleavedBit> interleaved_bits(std::span<const i64> dims);
-
-/// The interleaved keys of entries whose rows are counted by these dims.
-kernels::KeyMoves interleaved_keys(std::span<const i64> dims);
 
 /// Bits of each mode among the lowest 64 of the interleaved key: what a BLCO key keeps.
 std::vector<int> blco_bits(std::span<const i64> dims);

@@ -182,8 +182,6 @@ void add_bit(std::vector<kernels::BitMove> &moves, int from, int to) {
     moves.push_back({from, to, 1});
 }
 
-} // namespace
-
 // Interleaving puts the bits of the host's keys there, too.
 kernels::KeyMoves interleaved_keys(std::span<const i64> dims) {
   kernels::KeyMoves keys{key_bytes_for(linear_bits(dims)), std::vector<std::vector<kernels::BitMove>>(dims.size())};
@@ -191,6 +189,14 @@ kernels::KeyMoves interleaved_keys(std::span<const i64> dims) {
   for (const auto [mode, level] : interleaved_bits(dims))
     add_bit(keys.moves[static_cast<std::size_t>(mode)], level, position++);
   return keys;
+}
+
+} // namespace
+
+std::optional<kernels::KeyMoves> known_keys(const EntriesView &e, EmptyRows empty) {
+  if (may_number(e.dims, e.nnz, empty))
+    return std::nullopt;
+  return interleaved_keys(e.dims);
 }
 
 PackedOnDevice build_packed(kernels::Building &building, const Given &given, const Numbering &numbering, bool refuse) {

@@ -5,7 +5,6 @@
 #include "core/clock.hpp"
 #include "core/sentence.hpp"
 #include "core/strides.hpp"
-#include "formats/key.hpp"
 #include "tensor/joint_building.hpp"
 #include "tensor/tensor.hpp"
 
@@ -27,9 +26,8 @@ Begun begin_building(const Builders &builders, const formats::Given &given, cons
   if (builders.empty() || !settings.numbers_rows() || settings.groups.ask == plan::Ask::named ||
       formats::linear_bits(entries.dims) > formats::max_linear_bits)
     return {};
-  const kernels::KeyMoves interleaved = formats::interleaved_keys(entries.dims);
-  const bool known = !formats::may_number(entries.dims, entries.nnz, settings.empty_rows);
-  const kernels::KeyMoves *keys = known ? &interleaved : nullptr;
+  const auto known = formats::known_keys(entries, settings.empty_rows);
+  const kernels::KeyMoves *keys = known ? &*known : nullptr;
   if (builders.size() > 1 && builders.front()->has_own_memory() && given.is_on_host())
     if (auto all = JointBuilding::begin(builders, entries, settings.sharding, keys))
       return {nullptr, std::move(all)};

@@ -67,8 +67,8 @@ protected:
   static std::unique_ptr<kernels::Building> begin(const tensor::Builders &devices, const EntriesView &e,
                                                   EmptyRows empty, plan::ShardingRule rule) {
     std::unique_ptr<kernels::Building> building;
-    const kernels::KeyMoves interleaved = formats::interleaved_keys(e.dims);
-    const kernels::KeyMoves *keys = formats::may_number(e.dims, e.nnz, empty) ? nullptr : &interleaved;
+    const auto known = formats::known_keys(e, empty);
+    const kernels::KeyMoves *keys = known ? &*known : nullptr;
     if (devices.size() > 1 && e.nnz >= std::ssize(devices))
       building = tensor::JointBuilding::begin(devices, e, rule, keys);
     else
